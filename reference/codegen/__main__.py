@@ -1,0 +1,102 @@
+"""Writes every generated file: ``python -m codegen`` in ``reference/``; ``--check`` writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from codegen import sources
+from codegen.bundling import bundle_name, bundle_text
+from codegen.c_tables import c_source
+from codegen.docs_stubs import stubs
+from codegen.go_tables import go_tables
+from codegen.lock import lock_text
+from codegen.neutral import tables_text
+from codegen.ocaml_tables import ocaml_tables
+from codegen.python_types import strict_module, types_module
+from codegen.ruby_tables import ruby_tables
+from codegen.rust_tables import rust_tables
+from codegen.spec_tables import spec_pages
+from codegen.tables import fields_module, limits_module, rules_module, streams_module
+from codegen.typescript_tables import typescript_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PACKAGE = "reference/python/toyspec/generated"
+
+
+def outputs() -> dict[str, str]:
+    """Return the text of every generated file by its path from the root."""
+    made: dict[str, str] = {}
+    modules: dict[str, Callable[[], str]] = {
+        "limits": limits_module,
+        "rules": rules_module,
+        "streams": streams_module,
+        "fields": fields_module,
+    }
+    for name, make in modules.items():
+        made[f"{_PACKAGE}/{name}.py"] = make()
+    for profile in sources.PROFILES:
+        module = profile.replace("/", "_")
+        made[f"schemas/bundled/{bundle_name(profile)}"] = bundle_text(profile)
+        made[f"{_PACKAGE}/{module}.py"] = types_module(profile)
+        made[f"{_PACKAGE}/strict_{module}.py"] = strict_module(profile)
+    made["schemas/bundled/tables.json"] = tables_text()
+    made["reference/go/tables_gen.go"] = go_tables()
+    made["reference/rust/src/tables.rs"] = rust_tables()
+    made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
+    made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
+    made["reference/typescript/src/tables.ts"] = typescript_tables()
+    return made | c_source() | spec_pages() | stubs(sources.ROOT)
+
+
+def pages() -> dict[str, str]:
+    """Return the reference pages of the site, as they follow from the package that is there now."""
+    from codegen import api_page, cli_page
+
+    return {api_page.PAGE: api_page.api_page(), cli_page.PAGE: cli_page.cli_page()}
+
+
+def stale(made: dict[str, str]) -> list[str]:
+    """Return the paths whose files differ from *made*."""
+    return [path for path, text in made.items() if _content(path) != text]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write what differs and name it; with ``--check`` only name it, and return 1 if there is any."""
+    parser = argparse.ArgumentParser(prog="codegen", description="Make code, tables and pages from schemas/.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a generated file is stale")
+    parser.add_argument("--lock", action="store_true", help="write schemas/lock.json too (once for each release)")
+    options = parser.parse_args(arguments)
+    made = outputs() | ({"schemas/lock.json": lock_text()} if options.lock else {})
+    differing = _settled(made, options.check)
+    # The package is made of what was written just now, so its pages come last.
+    differing += _settled(pages(), options.check)
+    return 1 if options.check and differing else 0
+
+
+def _settled(made: dict[str, str], only_check: bool) -> list[str]:
+    """Name the paths that differ from *made*, write them unless they are only to be checked, and return them."""
+    differing = stale(made)
+    for path in differing:
+        print(f"stale: {path}" if only_check else f"wrote {path}")
+        if not only_check:
+            _write(path, made[path])
+    return differing
+
+
+def _content(path: str) -> str | None:
+    file = sources.ROOT / path
+    return file.read_bytes().decode() if file.exists() else None
+
+
+def _write(path: str, text: str) -> None:
+    file = sources.ROOT / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""Makes the reference page of the Python library from its signatures and docstrings."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = "docs/reference/python.md"
+
+Definition = ast.ClassDef | ast.FunctionDef
+
+_HEAD = """\
+<!-- Made by `make generate` from toyspec/; do not edit. -->
+# Python
+
+Everything that can be imported from `toyspec`. What is not listed here may change without notice.
+"""
+
+
+def api_page() -> str:
+    """Return the page: every public name with its signature and docstring."""
+    package = import_module("toyspec")
+    values = {name: getattr(package, name) for name in package.__all__ if not name.startswith("_")}
+    functions = {name: value for name, value in values.items() if inspect.isfunction(value)}
+    errors = {name: value for name, value in values.items() if _is_error(value)}
+    classes = {name: value for name, value in values.items() if inspect.isclass(value) and name not in errors}
+    groups: dict[str, dict[str, Any]] = {"Functions": functions, "Classes": classes, "Exceptions": errors}
+    sections = (
+        f"## {title}\n\n" + "\n".join(_entry(name, value) for name, value in sorted(group.items()))
+        for title, group in groups.items()
+        if group
+    )
+    return "\n".join([_HEAD, *sections])
+
+
+def _is_error(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, BaseException)
+
+
+def _entry(name: str, value: Any) -> str:
+    definition = _definition(value.__module__, value.__qualname__)
+    parts = [f"### {name}\n", f"```py\n{_signature(definition)}\n```\n", f"{_markdown(definition)}\n"]
+    if isinstance(definition, ast.ClassDef):
+        members = [*_fields(definition), *_methods(definition)]
+        if members:
+            parts.append("| member | meaning |\n|---|---|\n" + "\n".join(members) + "\n")
+    return "\n".join(parts)
+
+
+@cache
+def _module(name: str) -> ast.Module:
+    path = import_module(name).__file__
+    assert path is not None, f"{name} is a module with a file"
+    return ast.parse(Path(path).read_text(encoding="utf-8"))
+
+
+def _definition(module: str, name: str) -> Definition:
+    for node in _module(module).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node
+    raise LookupError(f"{module} defines no {name}")
+
+
+def _signature(definition: Definition) -> str:
+    """Return how *definition* is called, one parameter a line where there are many."""
+    if isinstance(definition, ast.FunctionDef):
+        return _call(definition, prefix="")
+    initializer = _initializer(definition)
+    if initializer is not None:
+        return _call(initializer, prefix=definition.name)
+    bases = ", ".join(ast.unparse(base) for base in definition.bases)
+    return f"class {definition.name}({bases})" if bases else f"class {definition.name}"
+
+
+def _initializer(definition: ast.ClassDef) -> ast.FunctionDef | None:
+    methods = (node for node in definition.body if isinstance(node, ast.FunctionDef))
+    return next((node for node in methods if node.name == "__init__"), None)
+
+
+def _call(function: ast.FunctionDef, *, prefix: str) -> str:
+    arguments = ast.unparse(function.args)
+    if arguments == "self" or arguments.startswith("self, "):
+        arguments = arguments.removeprefix("self").removeprefix(", ")
+    result = f" -> {ast.unparse(function.returns)}" if function.returns and not prefix else ""
+    name = prefix or function.name
+    line = f"{name}({arguments}){result}"
+    if len(line) <= 100:
+        return line
+    parts = "".join(f"    {part},\n" for part in _split(arguments))
+    return f"{name}(\n{parts}){result}"
+
+
+def _split(arguments: str) -> list[str]:
+    """Return the parameters in *arguments*, which brackets and quotes may hold commas of."""
+    parts, depth, quote = [""], 0, ""
+    for character in arguments:
+        if character in "'\"":
+            quote = "" if quote == character else quote or character
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _markdown(node: Definition) -> str:
+    """Return the docstring of *node* as Markdown, and after that of a class what its call does."""
+    initializer = _initializer(node) if isinstance(node, ast.ClassDef) else None
+    texts = [ast.get_docstring(part) for part in (node, initializer) if part is not None]
+    return "\n\n".join(_flowing(text) for text in texts if text)
+
+
+def _flowing(text: str) -> str:
+    text = re.sub(
+        r"::\n\n((?:    .*\n?|\n)+)", lambda match: f"\n\n```text\n{textwrap.dedent(match[1]).rstrip()}\n```\n", text
+    )
+    return text.replace("``", "`")
+
+
+def _fields(definition: ast.ClassDef) -> Iterator[str]:
+    body = definition.body
+    for node, follower in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not node.target.id.startswith("_"):
+            yield _row(f"{node.target.id}: {ast.unparse(node.annotation)}", _text(follower))
+
+
+def _text(node: ast.stmt | None) -> str:
+    """Return the docstring that *node* is, or nothing."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+
+
+def _methods(definition: ast.ClassDef) -> Iterator[str]:
+    for node in definition.body:
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        summary = (ast.get_docstring(node) or "").partition("\n\n")[0]
+        decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+        if decorators & {"property", "cached_property"}:
+            yield _row(f"{node.name}: {ast.unparse(node.returns) if node.returns else ''}", summary)
+        else:
+            names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+            called = ", ".join(name for name in names if name not in {"self", "cls"})
+            yield _row(f"{node.name}({called})", summary)
+
+
+def _row(name: str, meaning: str) -> str:
+    flat = " ".join(_flowing(meaning).split())
+    return "| `{}` | {} |".format(*(text.replace("|", "\\|") for text in (name, flat)))

@@ -1,0 +1,116 @@
+"""Makes the reference page of the command line from its argument parsers."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from toyspec.cli.commands import COMMANDS, command_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PAGE = "docs/reference/cli.md"
+
+_HEAD = """\
+<!-- Made by `make generate` from toyspec/cli/; do not edit. -->
+# Command line
+
+| command | what it does |
+|---|---|
+{rows}
+
+Every command takes `--help`. `toyspec --version` prints the version.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done; nothing was found at or above `--fail-on` |
+| 1 | there are such findings, or `--require-complete` was not met |
+| 2 | the command line is wrong, or a path cannot be read; the other paths were still processed |
+"""
+
+
+def cli_page() -> str:
+    """Return the page: every command with its arguments, options and examples."""
+    rows = "\n".join(f"| [`toyspec {name}`](#toyspec-{name}) | {summary} |" for name, summary in COMMANDS.items())
+    return "\n".join([_HEAD.format(rows=rows), *(_section(command_parser(name)) for name in COMMANDS)])
+
+
+def _section(parser: argparse.ArgumentParser) -> str:
+    actions = [action for action in parser._actions if not isinstance(action, argparse._HelpAction)]
+    arguments = [action for action in actions if not action.option_strings]
+    options = [action for action in actions if action.option_strings]
+    parts = [f"## {parser.prog}\n", f"{_prose(parser.description or '')}\n", _synopsis(parser.prog, arguments, options)]
+    if arguments:
+        parts.append(_table("argument", ((_positional(action), _help(action)) for action in arguments)))
+    if options:
+        parts.append(_table("option", ((_option(action), _help(action)) for action in options)))
+    if parser.epilog:
+        parts.append(_examples(parser.epilog))
+    return "\n".join(parts)
+
+
+def _prose(text: str) -> str:
+    """Return *text* for Markdown: indented lines are kept as they are, the rest flows."""
+    blocks = [
+        f"```text\n{block}\n```" if block.startswith("  ") else _escaped(block) for block in re.split(r"\n{2,}", text)
+    ]
+    return "\n\n".join(blocks)
+
+
+def _synopsis(prog: str, arguments: list[argparse.Action], options: list[argparse.Action]) -> str:
+    words = [prog, *(["[OPTION…]"] if options else []), *(_positional(action) for action in arguments)]
+    return f"```text\n{' '.join(words)}\n```\n"
+
+
+def _positional(action: argparse.Action) -> str:
+    name = _metavar(action) or action.dest.upper()
+    forms = {"*": f"[{name}…]", "+": f"{name}…", "?": f"[{name}]"}
+    return forms.get(str(action.nargs), name)
+
+
+def _option(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 else f" {_metavar(action) or action.dest.upper()}"
+    return ", ".join(f"{name}{value}" for name in action.option_strings)
+
+
+def _metavar(action: argparse.Action) -> str:
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    if action.metavar is None and action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    return action.metavar or ""
+
+
+def _help(action: argparse.Action) -> str:
+    return _escaped((action.help or "") % {**vars(action)})
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    lines = [f"| {title} | meaning |", "|---|---|"]
+    lines += [f"| `{name.replace('|', chr(92) + '|')}` | {meaning} |" for name, meaning in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _examples(epilog: str) -> str:
+    """Return the epilog: what is indented below ``examples:`` as a block, the rest as prose."""
+    parts = []
+    for block in re.split(r"\n{2,}", epilog):
+        title, _, rest = block.partition("\n")
+        if title.endswith(":") and rest:
+            body = "\n".join(line.removeprefix("  ") for line in rest.splitlines())
+            parts.append(f"{title[0].upper()}{title[1:]}\n\n```text\n{body}\n```\n")
+        else:
+            parts.append(_prose(block) + "\n")
+    return "\n".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """Return *text* with what Markdown would read as markup escaped, outside of code spans."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([|*_])", r"\\\1", part).replace("<", "&lt;") for part in parts
+    )

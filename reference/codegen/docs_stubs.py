@@ -1,0 +1,96 @@
+"""Brings pages that are written elsewhere into the site: stubs of one line, and their part of the navigation.
+
+The stubs mirror ``spec/`` below ``docs/spec/``, so that links between pages hold in both places.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from codegen import sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_INDEX_NAMES = ("README.md", "index.md")
+_LAYER_TITLES = {"bytes": "Bytes", "json": "JSON", "record": "Record", "stream": "Stream", "bundle": "Bundle"}
+_NAVIGATION = re.compile(r"(  # generated:nav\n).*?(  # /generated:nav\n)", re.DOTALL)
+_LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
+
+
+def stubs(root: Path) -> dict[str, str]:
+    """Return the stub of every page that is written elsewhere, and mkdocs.yml with all of them in its navigation."""
+    made = {f"docs/{page}": _stub(source) for page, source in _sources(root).items()}
+    configuration = (root / "mkdocs.yml").read_text(encoding="utf-8")
+    lines = "".join(f"  {line}\n" for line in [*_navigation(root / "spec"), *_implementations(root)])
+    made["mkdocs.yml"] = _NAVIGATION.sub(lambda match: match[1] + lines + match[2], configuration)
+    return made
+
+
+def _sources(root: Path) -> dict[str, str]:
+    """Return where each page of the site is written, by its path below ``docs/``."""
+    specification = {f"spec/{page}": f"spec/{page}" for page in _pages(root / "spec")}
+    corpus = {
+        f"conformance/{path.name}": f"conformance/{path.name}" for path in sorted((root / "conformance").glob("*.md"))
+    }
+    languages = {f"implementations/{name}.md": f"reference/{name}/README.md" for name in _languages(root)}
+    return specification | corpus | languages
+
+
+def _languages(root: Path) -> list[str]:
+    return sorted(path.parent.name for path in (root / "reference").glob("*/README.md"))
+
+
+def _implementations(root: Path) -> list[str]:
+    """Return the section on implementations as lines of YAML: the corpus that judges them, then each of them."""
+    pages = [page for page in _sources(root) if page.startswith(("conformance/", "implementations/"))]
+    corpus_index_first = sorted(
+        pages, key=lambda page: (page.startswith("implementations/"), "README" not in page, page)
+    )
+    return ["- Implementations:", *(f"    - {page}" for page in corpus_index_first)] if pages else []
+
+
+def _pages(spec: Path) -> list[str]:
+    return sorted(path.relative_to(spec).as_posix() for path in spec.rglob("*.md"))
+
+
+def _stub(source: str) -> str:
+    return f'<!-- Made by `make generate`; the page is {source}. -->\n--8<-- "{source}"\n'
+
+
+def _navigation(spec: Path) -> list[str]:
+    """Return the sections Specification and Rules as lines of YAML, every page of *spec* in one of them."""
+    specification = _entries(_chapters(spec))
+    for profile in sources.PROFILES:
+        specification += _section(profile, _ordered(spec, profile, list(sources.kinds(profile))))
+    rules = _entries([f"rules/{name}" for name in _INDEX_NAMES if (spec / "rules" / name).exists()])
+    for layer, title in _LAYER_TITLES.items():
+        names = [f"rules/{rule['id']}.md" for rule in sources.rules() if rule["layer"] == layer]
+        rules += _section(title, [name for name in names if (spec / name).exists()])
+    sections = {"Specification": specification, "Rules": rules}
+    return [line for title, entries in sections.items() if entries for line in (f"- {title}:", *entries)]
+
+
+def _section(title: str, pages: list[str]) -> list[str]:
+    return [f"    - {title}:", *_entries(pages, depth=2)] if pages else []
+
+
+def _entries(pages: list[str], *, depth: int = 1) -> list[str]:
+    return [f"{'    ' * depth}- spec/{page}" for page in pages]
+
+
+def _chapters(spec: Path) -> list[str]:
+    """Return the chapters, the index first, the others as its part "Chapters" links to them, and then by name."""
+    present = [path.name for path in sorted(spec.glob("*.md"))]
+    index = [name for name in _INDEX_NAMES if name in present]
+    texts = [(spec / page).read_text(encoding="utf-8") for page in index]
+    linked = [name for text in texts for name in _LINK.findall(text.partition("\n## Chapters\n")[2])]
+    return list(dict.fromkeys([*index, *(name for name in linked if name in present), *present]))
+
+
+def _ordered(spec: Path, folder: str, names: list[str]) -> list[str]:
+    """Return the pages of *folder*: its index, those called *names*, and then the rest by name."""
+    present = [path.name for path in sorted((spec / folder).glob("*.md"))]
+    wanted = [*_INDEX_NAMES, *(f"{name}.md" for name in names)]
+    return [f"{folder}/{name}" for name in dict.fromkeys([*(n for n in wanted if n in present), *present])]

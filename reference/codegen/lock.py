@@ -1,0 +1,81 @@
+"""Keeps released revisions fixed: a later revision may only add optional keys and kinds.
+
+A key or kind that a revision added carries ``x-since``. What remains of the schemas without
+everything that is newer than a revision must have the digest that ``schemas/lock.json`` holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from codegen import sources
+from codegen.bundling import bundle
+
+_FIRST = "1.0"
+_PROSE = {"title", "description", "$comment", "x-since"}
+
+Schema = dict[str, Any]
+
+
+def revisions(profile: str) -> list[str]:
+    """Return the revisions of *profile*, oldest first."""
+    found = {_FIRST} | set(_since(bundle(profile)))
+    return sorted(found, key=_number)
+
+
+def digest(profile: str, revision: str) -> str:
+    """Return the SHA-256 of what *revision* of *profile* asserts, as hexadecimal digits."""
+    projected = _projected(bundle(profile)["$defs"], _number(revision))
+    rules = sources.stream(profile)
+    text = json.dumps([projected, rules], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def lock_text() -> str:
+    """Return the content of ``schemas/lock.json`` for the schemas as they are."""
+    digests = {
+        profile: {revision: digest(profile, revision) for revision in revisions(profile)}
+        for profile in sources.PROFILES
+    }
+    comment = "SHA-256 of what each revision asserts; `python -m codegen --lock` writes it, once for each release."
+    return json.dumps({"$comment": comment, "digests": digests}, indent=2) + "\n"
+
+
+def newer_and_required(profile: str) -> list[str]:
+    """Return the keys that a later revision added as required, which none may."""
+    return [
+        f"{kind}.{key}"
+        for kind, schema in bundle(profile)["$defs"].items()
+        if "x-since" not in schema
+        for key in schema.get("required", [])
+        if "x-since" in schema["properties"][key]
+    ]
+
+
+def _since(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["x-since"]] if isinstance(node.get("x-since"), str) else []
+        return own + [revision for value in node.values() for revision in _since(value)]
+    return [revision for value in node for revision in _since(value)] if isinstance(node, list) else []
+
+
+def _projected(node: Any, revision: tuple[int, ...]) -> Any:
+    if isinstance(node, list):
+        return [_projected(item, revision) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _projected(value, revision)
+        for key, value in node.items()
+        if not (key in _PROSE and isinstance(value, str)) and not _is_newer(value, revision)
+    }
+
+
+def _is_newer(value: Any, revision: tuple[int, ...]) -> bool:
+    return isinstance(value, dict) and _number(value.get("x-since", _FIRST)) > revision
+
+
+def _number(revision: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in revision.split("."))

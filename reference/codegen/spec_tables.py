@@ -1,0 +1,111 @@
+"""Fills the generated parts of specification pages: field tables and rule facts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from codegen import sources
+from codegen.bundling import bundle
+
+_FIELDS = re.compile(r"(<!-- generated:fields -->\n).*?(<!-- /generated -->)", re.DOTALL)
+_RULE = re.compile(r"(<!-- generated:rule -->\n).*?(<!-- /generated -->)", re.DOTALL)
+
+Schema = dict[str, Any]
+
+
+def spec_pages() -> dict[str, str]:
+    """Return every specification page with a generated part, by path from the root, as it must be."""
+    pages: dict[str, str] = {}
+    for profile in sources.PROFILES:
+        document = bundle(profile)
+        for kind in sources.kinds(profile):
+            table = _field_table(kind, document)
+            _fill(pages, f"spec/{profile}/{kind}.md", _FIELDS, table)
+    for rule in sources.rules():
+        _fill(pages, f"spec/rules/{rule['id']}.md", _RULE, _rule_facts(rule))
+    return pages
+
+
+def _fill(pages: dict[str, str], path: str, part: re.Pattern[str], content: str) -> None:
+    file = sources.ROOT / path
+    if file.exists():
+        text = file.read_text(encoding="utf-8")
+        pages[path] = part.sub(lambda match: f"{match[1]}\n{content}\n{match[2]}", text)
+
+
+def _field_table(kind: str, document: Schema) -> str:
+    blocks = [_table(document["$defs"][kind], document)]
+    for name in _objects(document["$defs"][kind]):
+        blocks += [f"`{name}` is an object:\n", _table(document["$defs"][name], document)]
+    return "\n".join(blocks)
+
+
+def _objects(schema: Schema) -> list[str]:
+    references = (value["$ref"] for value in schema["properties"].values() if "$ref" in value)
+    return [reference.rpartition("/")[2] for reference in references]
+
+
+def _table(schema: Schema, document: Schema) -> str:
+    rows = ["| key | type | required | meaning |", "|---|---|---|---|"]
+    required = schema.get("required", [])
+    for key, value in schema["properties"].items():
+        resolved = document["$defs"][value["$ref"].rpartition("/")[2]] if "$ref" in value else value
+        since = f" Since revision {value['x-since']}." if "x-since" in value else ""
+        need = "yes" if key in required else ""
+        description = (value.get("description") or resolved["description"]) + since
+        rows.append(f"| `{key}` | {_shown_type(value, document)} | {need} | {description} |")
+    return "\n".join(rows) + "\n"
+
+
+def _shown_type(schema: Schema, document: Schema) -> str:
+    if "$ref" in schema:
+        return "object"
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    shown = [_named(name, schema, document) for name in names]
+    return " or ".join(shown) + _range(schema)
+
+
+def _named(name: str, schema: Schema, document: Schema) -> str:
+    if name == "array":
+        return f"array of ({_shown_type(schema['items'], document)})"
+    if name == "object":
+        values = schema.get("additionalProperties")
+        return "object, open" if values is None else f"object of ({_shown_type(values, document)})"
+    if name == "number" and schema.get("x-width"):
+        return "number (binary32)"
+    return name
+
+
+def _range(schema: Schema) -> str:
+    if "x-width" in schema:
+        return ""
+    if schema.get("format"):
+        return f", {schema['format']}"
+    if "minItems" in schema:
+        return f", {schema['minItems']} items"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f", {low} to {high}"
+    return f", ≥ {low}" if low is not None else ""
+
+
+def _rule_facts(rule: dict[str, Any]) -> str:
+    severity = rule["severity"]
+    if isinstance(severity, dict):
+        shown = ", ".join(f"{value} in {profile}" for profile, value in severity.items())
+    else:
+        shown = severity
+    if "severity_at_end" in rule:
+        shown += f"; {rule['severity_at_end']} at the end of the stream"
+    rows = [
+        "| layer | severity | profiles |",
+        "|---|---|---|",
+        f"| {rule['layer']} | {shown} | {', '.join(rule['profiles'])} |",
+    ]
+    return f"{rule['summary'][0].upper()}{rule['summary'][1:]}.\n\n" + "\n".join(rows) + "\n"

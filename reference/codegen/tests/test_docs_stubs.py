@@ -1,0 +1,80 @@
+"""Tests of the pages that bring the specification into the site."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codegen.docs_stubs import stubs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIGURATION = (
+    "site_name: x\nnav:\n  - Start: index.md\n  # generated:nav\n  - old.md\n  # /generated:nav\n  - Last: last.md\n"
+)
+
+INDEX = "# Spec\n\nsee [First](first.md)\n\n## Chapters\n\n[Second](second.md#a), [First](first.md), [x](../x.md)\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a source tree with a small specification."""
+    (tmp_path / "mkdocs.yml").write_text(CONFIGURATION, encoding="utf-8")
+    pages = {
+        "README.md": INDEX,
+        "appendix.md": "",
+        "first.md": "",
+        "second.md": "",
+        "toy/v1/step.md": "",
+        "toy/v1/run_start.md": "",
+        "rules/README.md": "",
+        "rules/invalid-json.md": "",
+    }
+    for name, text in pages.items():
+        page = tmp_path / "spec" / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
+    for name in ("conformance/PROTOCOL.md", "conformance/README.md", "reference/go/README.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("", encoding="utf-8")
+    return tmp_path
+
+
+def test_navigation_follows_the_index_and_the_schemas(tree: Path) -> None:
+    """Chapters stand as the index links to them, kinds as a run writes them, rules under their layer."""
+    expected = """\
+site_name: x
+nav:
+  - Start: index.md
+  # generated:nav
+  - Specification:
+      - spec/README.md
+      - spec/second.md
+      - spec/first.md
+      - spec/appendix.md
+      - toy/v1:
+          - spec/toy/v1/run_start.md
+          - spec/toy/v1/step.md
+  - Rules:
+      - spec/rules/README.md
+      - JSON:
+          - spec/rules/invalid-json.md
+  - Implementations:
+      - conformance/README.md
+      - conformance/PROTOCOL.md
+      - implementations/go.md
+  # /generated:nav
+  - Last: last.md
+"""
+    assert expected == stubs(tree)["mkdocs.yml"]
+
+
+def test_every_page_has_a_stub_at_the_same_place(tree: Path) -> None:
+    """Stubs mirror spec/, so that a relative link holds in both places."""
+    pages = {path.relative_to(tree / "spec").as_posix() for path in (tree / "spec").rglob("*.md")}
+    made = stubs(tree)
+    assert {f"docs/spec/{page}" for page in pages} == {page for page in made if page.startswith("docs/spec/")}
+    assert made["docs/implementations/go.md"].endswith('\n--8<-- "reference/go/README.md"\n')
+    assert made["docs/spec/toy/v1/step.md"].endswith('\n--8<-- "spec/toy/v1/step.md"\n')

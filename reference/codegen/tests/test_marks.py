@@ -1,0 +1,40 @@
+"""Generated files say that they are generated, to people and to git."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from codegen import sources
+from codegen.__main__ import outputs, pages
+
+# Made in part only, between marks of their own.
+IN_PART = ("mkdocs.yml", "reference/c/", "spec/")
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    """Return every file that is generated as a whole."""
+    return {path: text for path, text in (outputs() | pages()).items() if not path.startswith(IN_PART)}
+
+
+def test_first_line_names_the_command(made: dict[str, str]) -> None:
+    """Line 1 says with what to make the file again; JSON has no place for that."""
+    unmarked = [
+        path
+        for path, text in made.items()
+        if not path.endswith(".json") and "make generate" not in text.splitlines()[0]
+    ]
+    assert [] == unmarked
+
+
+@pytest.mark.skipif(not (sources.ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")
+def test_git_knows(made: dict[str, str]) -> None:
+    """Reviews fold what is generated: .gitattributes names every such file."""
+    command = ["git", "check-attr", "linguist-generated", "--stdin"]
+    listed = subprocess.run(
+        command, cwd=sources.ROOT, input="\n".join(made), capture_output=True, text=True, check=True
+    ).stdout
+    assert [] == [line for line in listed.splitlines() if not line.endswith(": true")]

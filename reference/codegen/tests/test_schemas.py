@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+from codegen import lock, sources
+from codegen.__main__ import outputs, stale
+from codegen.bundling import bundle
+from codegen.python_types import types_module
+
+DOCUMENTS = sources.documents()
+KINDS = [(profile, kind) for profile in sources.PROFILES for kind in sources.kinds(profile)]
+
+
+def registry() -> Registry[Any]:
+    """Return every schema by its id; nothing is fetched."""
+    return Registry().with_resources((urn, Resource.from_contents(schema)) for urn, schema in DOCUMENTS.items())
+
+
+def validator(urn: str) -> jsonschema.Draft202012Validator:
+    """Return a validator for the schema *urn*."""
+    return jsonschema.Draft202012Validator(DOCUMENTS[urn], registry=registry())
+
+
+@pytest.mark.parametrize("urn", DOCUMENTS)
+def test_schema_is_valid(urn: str) -> None:
+    """Every schema is valid 2020-12."""
+    jsonschema.Draft202012Validator.check_schema(DOCUMENTS[urn])
+
+
+@pytest.mark.parametrize(("profile", "kind"), KINDS)
+def test_id_names_the_file(profile: str, kind: str) -> None:
+    """The id of a kind's schema names profile and kind."""
+    assert f"urn:toyspec:{profile.replace('/', ':')}:{kind}" == sources.kinds(profile)[kind]["$id"]
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_stream_rules_follow_their_meta_schema(profile: str) -> None:
+    """The stream rules of a profile have the form that the meta-schema gives them."""
+    validator("urn:toyspec:meta:stream:v1").validate(sources.stream(profile))
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_stream_rules_name_what_exists(profile: str) -> None:
+    """Rules, kinds and fields in the stream rules are those of the registry and the schemas."""
+    known = {rule["id"] for rule in sources.rules() if profile in rule["profiles"]}
+    kinds = sources.kinds(profile)
+    for rule in sources.stream(profile)["rules"]:
+        assert rule["rule"] in known
+        assert rule.get("kind", next(iter(kinds))) in kinds
+        if "field" in rule and "kind" in rule:
+            assert rule["field"] in kinds[rule["kind"]]["properties"]
+
+
+def test_registry_follows_its_meta_schema() -> None:
+    """The rule registry has its form, and no rule is named twice."""
+    validator("urn:toyspec:meta:rules:v1").validate(sources.load(sources.SCHEMAS / "rules.json"))
+    names = [rule["id"] for rule in sources.rules()]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_reference_is_a_full_urn() -> None:
+    """No schema refers to a file or a relative place."""
+    references = [node["$ref"] for schema in DOCUMENTS.values() for node in nodes(schema) if "$ref" in node]
+    assert [] == [reference for reference in references if not reference.startswith("urn:toyspec:")]
+
+
+@pytest.mark.parametrize(("profile", "kind"), KINDS)
+def test_every_property_says_what_it_means(profile: str, kind: str) -> None:
+    """Each property of a kind, and of the objects in it, has a description."""
+    definitions = bundle(profile)["$defs"]
+    own = definitions[kind]["properties"]
+    inner = [definitions[value["$ref"].rpartition("/")[2]] for value in own.values() if "$ref" in value]
+    for schema in [definitions[kind], *inner]:
+        assert schema["description"].endswith(".")
+        for value in schema["properties"].values():
+            assert "$ref" in value or value["description"].endswith(".")
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_bundle_is_whole(profile: str) -> None:
+    """A bundle refers to nothing outside itself and is valid 2020-12."""
+    document = bundle(profile)
+    jsonschema.Draft202012Validator.check_schema(document)
+    for node in nodes(document):
+        assert node.get("$ref", "#/$defs/").startswith("#/$defs/")
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_patterns_end_where_the_string_ends(profile: str) -> None:
+    """A pattern is anchored on both sides, without ``$``, which admits a trailing newline."""
+    for node in nodes(bundle(profile)):
+        if isinstance(node.get("pattern"), str):
+            assert node["pattern"].startswith("^")
+            assert node["pattern"].endswith(r"(?![\s\S])")
+
+
+def test_generated_files_are_fresh() -> None:
+    """What is committed is what the generators make."""
+    assert [] == stale(outputs())
+
+
+def test_stale_file_is_seen() -> None:
+    """A generated file that differs by one character is stale."""
+    made = outputs()
+    path = "reference/python/toyspec/generated/limits.py"
+    assert [path] == stale({path: made[path] + "#"})
+
+
+def test_generated_code_is_marked() -> None:
+    """Generated Python says so in its first line."""
+    modules = {path: text for path, text in outputs().items() if path.endswith(".py")}
+    assert {True} == {text.startswith("# Generated by `make generate` from ") for text in modules.values()}
+
+
+def test_lock_holds_every_revision() -> None:
+    """The schemas of each released revision are what they were when it was released."""
+    assert json.loads(lock.lock_text())["digests"] == sources.load(sources.SCHEMAS / "lock.json")["digests"]
+
+
+def test_later_revisions_only_add() -> None:
+    """Without what is newer than 1.0, the schemas are those of 1.0; nothing newer is required."""
+    assert ["1.0", "1.1"] == lock.revisions("toy/v1")[:2]
+    assert [] == [key for profile in sources.PROFILES for key in lock.newer_and_required(profile)]
+    assert lock.digest("toy/v1", "1.0") != lock.digest("toy/v1", "1.1")
+
+
+def test_lock_sees_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A released revision that is changed has another digest; a change of prose has not."""
+    before = lock.digest("metrics/v1", "1.0")
+    changed = bundle("metrics/v1")
+    changed["$defs"]["entry"]["description"] = "Other words."
+    monkeypatch.setattr(lock, "bundle", lambda _: changed)
+    assert before == lock.digest("metrics/v1", "1.0")
+    changed["$defs"]["entry"]["properties"]["step"]["maximum"] = 7
+    assert before != lock.digest("metrics/v1", "1.0")
+
+
+def test_public_types_keep_schema_order() -> None:
+    """Fields of a generated type stand in the order of the schema, optional ones among them."""
+    text = types_module("toy/v1")
+    body = text[text.index("class Step(") : text.index("class Tap(")]
+    assert body.index("    phase:") < body.index("    t:") < body.index("    step:") < body.index("    loss:")
+
+
+def nodes(value: Any) -> list[dict[str, Any]]:
+    """Return every object inside *value*, itself included."""
+    if isinstance(value, dict):
+        return [value, *(node for item in value.values() for node in nodes(item))]
+    return [node for item in value for node in nodes(item)] if isinstance(value, list) else []

@@ -1,0 +1,177 @@
+"""The roles writer and canonical-writer."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+import toyspec
+from tagged import untagged
+from toyspec.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.errors import StreamError
+from toyspec.generated.kaun_v1 import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Message = dict[str, Any]
+
+# What a caller that is wrong gets, and what a stream that cannot be written to gives.
+_REFUSALS = (InvalidEventError, RecordRefusedError, StreamError, ValueError, TypeError, OSError)
+_A_LITTLE = 2e-7
+_LONGEST_RUN_SECONDS = 1e9
+_UNSET_UNLESS_GIVEN = {
+    "run_start": ("host", "started_at"),
+    "eval": ("phase",),
+    "run_resume": ("resumed_at",),
+    "run_end": ("final_step", "final_loss", "ended_at"),
+}
+
+
+class UntestableError(Exception):
+    """The library has no way to do what is asked."""
+
+
+class CaseClock:
+    """Tells the time that the case says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Return seconds since the start of the run: just more than what the case names, so that this is told."""
+        return self.now + _A_LITTLE if self.now else self.now
+
+    def wall(self) -> float:
+        """Return a moment that is always the same."""
+        return 1780219800.0
+
+
+def write(request: Message) -> Message:
+    """Answer as a writer."""
+    records = [untagged(record) for record in request["records"]]
+    write_all = {"toy/v1": _write_toy, "metrics/v1": _write_metrics, "kaun/v1": _write_kaun}[request["profile"]]
+    try:
+        if "directory" in request:
+            write_all(request["directory"], records, request)
+            return {"outcome": "written"}
+        with tempfile.TemporaryDirectory(prefix="adapter-") as folder:
+            directory = os.path.join(folder, "run")
+            path = write_all(directory, records, request)
+            with open(path, "rb") as file:
+                return {"outcome": "written", "stream": file.read()}
+    except UntestableError as error:
+        return {"untestable": str(error)}
+    except _REFUSALS as error:
+        return {"outcome": "refused", "reason": f"{type(error).__name__}: {error}"}
+
+
+def canonical(request: Message) -> Message:
+    """Answer as a canonical writer."""
+    profile = request["profile"]
+    try:
+        lines = [encode(untagged(record), profile=profile) + b"\n" for record in request["records"]]
+    except _REFUSALS as error:
+        return {"outcome": "refused", "reason": f"{type(error).__name__}: {error}"}
+    return {"outcome": "written", "stream": b"".join(lines)}
+
+
+def _write_toy(directory: str, records: list[Message], request: Message) -> str:
+    clock = CaseClock()
+    run_id = request.get("run_id") or next((record.get("run_id") for record in records), None)
+    exist = request.get("exist", "replace")
+    if exist == "append":
+        raise UntestableError("RunWriter does not append; it replaces, fails or resumes")
+    run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock)
+    try:
+        for record in records:
+            _write_event(run, dict(record), clock, keep_t="directory" not in request)
+        _leave(run, request)
+    finally:
+        run.close()
+    return run.events_path
+
+
+def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock, *, keep_t: bool) -> None:
+    """Write *record* by the method of its kind where that can say it, else as it is."""
+    t, kind = record.get("t"), record.get("kind")
+    method = getattr(run, kind, None) if isinstance(kind, str) and kind in _kinds() else None
+    tells_t = isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock))
+    if method is None or not tells_t or not _can_say(method, kind or "", record, run):
+        run.write(record)
+        return
+    clock.now = t if isinstance(t, float) else clock.now
+    members = {key: value for key, value in record.items() if key not in {"kind", "t", "schema", "run_id"}}
+    unset = dict.fromkeys(_UNSET_UNLESS_GIVEN.get(kind or "", ()), UNSET)
+    method(**unset | members)
+
+
+def _clock_can_tell(t: float, clock: CaseClock) -> bool:
+    is_told = (t + _A_LITTLE) * 1e6 // 1 / 1e6 == t  # what is smaller than a microsecond is not told
+    return clock.now <= t <= _LONGEST_RUN_SECONDS and is_told and math.copysign(1.0, t) > 0
+
+
+def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspec.RunWriter) -> bool:
+    """Return whether *method* takes every member of *record*, and writes those that it does not take as they are."""
+    parameters = inspect.signature(method).parameters
+    known = set(parameters) | {"kind", "t"}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        known |= record.keys()
+    if kind == "run_start":
+        known |= {"schema", "run_id"}
+        if record.get("schema") != "toy/v1" or record.get("run_id") != run.run_id:
+            return False
+    required = {name for name, parameter in parameters.items() if parameter.default is parameter.empty}
+    required -= {name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_KEYWORD}
+    return record.keys() <= known and required <= record.keys()
+
+
+def _kinds() -> frozenset[str]:
+    from toyspec.generated.fields import FIELDS
+
+    return frozenset(FIELDS["toy/v1"])
+
+
+def _leave(run: toyspec.RunWriter, request: Message) -> None:
+    """Leave the run as *request* says; without a word about it, as a program that is killed does."""
+    end = request.get("end", "killed")
+    if end == "closed":
+        run.__exit__(None, None, None)
+    elif end == "errored":
+        error = RuntimeError(request.get("error", ""))
+        run.__exit__(RuntimeError, error, None)
+    elif end == "interrupted":
+        run.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+
+def _write_metrics(directory: str, records: list[Message], request: Message) -> str:
+    if request.get("exist", "append") != "append":
+        raise UntestableError("MetricsLog always appends")
+    known = {"step", "wall_time_ms", "loss", "grad_norm", "throughput_samples_per_sec", "extra"}
+    if any(record.keys() - known for record in records):
+        raise UntestableError("MetricsLog takes the fields of an entry and no others")
+    with toyspec.MetricsLog.open(os.path.join(directory, "metrics.jsonl")) as log:
+        for record in records:
+            log.record(**record)
+    return log.path
+
+
+def _write_kaun(directory: str, records: list[Message], request: Message) -> str:
+    known = {"type", "step", "wall_time", "tag", "value", "minimize", "epoch"}
+    if any(record.get("type") != "scalar" or record.keys() - known for record in records):
+        raise UntestableError("KaunRun writes scalars, and no other types and keys")
+    run = toyspec.KaunRun.load(directory, on_error="raise")
+    if run is None:
+        if "directory" in request:
+            raise UntestableError("KaunRun gives a new run its id itself")
+        run = toyspec.KaunRun.create(os.path.dirname(directory), on_error="raise")
+    with run:
+        for record in records:
+            members = {key: value for key, value in record.items() if key != "type"}
+            run.append(Scalar(**members))
+    return run.events_path

@@ -1,0 +1,10 @@
+"""Gives the tests the same world wherever they are started."""
+
+from __future__ import annotations
+
+import signal
+
+# What is started in the background of a script inherits an ignored SIGINT, and with it everything that it starts;
+# Ctrl-C is part of what is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

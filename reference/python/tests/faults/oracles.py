@@ -1,0 +1,126 @@
+"""What must hold for any bytes: one function for each part that meets bytes of others."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from toyspec.append_file import StreamRefusedError
+from toyspec.checker import check_bytes
+from toyspec.errors import DamagedStreamError, TornStreamError
+from toyspec.reader import Mode, ReadReport, read
+from toyspec.records import Gap, Record, RecordFeed
+from toyspec.repairing import repair
+
+MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
+
+
+def survey(data: bytes) -> tuple[list[bytes], ReadReport]:
+    """Return the records and the report of *data* in mode salvage, after trying the other modes against them."""
+    reading = read(data, mode="salvage")
+    records = [bytes(record.raw) for record in reading]
+    report = reading.report
+    _demand_account(data, report)
+    for mode in MODES:
+        _demand_mode(data, mode, records, report)
+    return records, report
+
+
+def judge(data: bytes) -> None:
+    """Demand that the checker says of *data* what the reader says, and names places that exist."""
+    report, reading = check_bytes(data), read(data, mode="salvage").report
+    assert (report.state, report.profile, report.events) == (reading.state, reading.profile, reading.records)
+    assert report.bytes == len(data)
+    lines = data.count(b"\n") + 1
+    for finding in report.findings:
+        assert 1 <= finding.line <= lines
+        assert 0 <= finding.offset <= len(data)
+        assert all(" " <= character for character in finding.message + finding.help)
+
+
+def feed_in_pieces(data: bytes, chance: random.Random) -> None:
+    """Demand that *data* in pieces gives what it gives at once."""
+    whole, pieces = RecordFeed(), RecordFeed()
+    expected = whole.feed(data)
+    found: list[Record | Gap] = []
+    place = 0
+    while place < len(data):
+        size = chance.choice([1, 2, 7, 64, 1000])
+        found += pieces.feed(data[place : place + size])
+        place += size
+    assert [(item.line, item.offset) for item in expected] == [(item.line, item.offset) for item in found]
+    assert (whole.state, whole.fragment(), whole.gap_bytes) == (pieces.state, pieces.fragment(), pieces.gap_bytes)
+
+
+def mend(data: bytes, folder: Path) -> None:
+    """Demand that a repair of *data* keeps every byte, in the stream or beside it, and that a second does nothing."""
+    stream = folder / "events.jsonl"
+    for old in folder.iterdir():
+        old.unlink()
+    stream.write_bytes(data)
+    is_damaged = bool(read(data, mode="salvage").report.gaps)
+    try:
+        done = repair(stream)
+    except StreamRefusedError:
+        if not is_damaged:
+            raise
+        assert data == stream.read_bytes()
+        return
+    assert not is_damaged
+    committed = data.rfind(b"\n") + 1
+    assert data[:committed] == stream.read_bytes()
+    assert data[committed:] == (b"" if done.aside is None else Path(done.aside).read_bytes())
+    assert repair(stream).change == "none"
+
+
+def examine(data: bytes, folder: Path, chance: random.Random) -> None:
+    """Demand all of it."""
+    survey(data)
+    judge(data)
+    feed_in_pieces(data, chance)
+    mend(data, folder)
+
+
+def _demand_account(data: bytes, report: ReadReport) -> None:
+    assert len(data) == report.size
+    assert len(data) == report.committed_bytes + report.fragment_bytes + report.gap_bytes
+    listed = sum(gap.length for gap in report.gaps)
+    assert listed <= report.gap_bytes
+    assert bool(report.unlisted_gaps) or listed == report.gap_bytes
+
+
+def _demand_mode(data: bytes, mode: Mode, records: list[bytes], whole: ReadReport) -> None:
+    reading = read(io.BytesIO(data), mode=mode)
+    found: list[bytes] = []
+    failure: Exception | None = None
+    try:
+        found.extend(bytes(record.raw) for record in reading)
+    except (DamagedStreamError, TornStreamError) as error:
+        failure = error
+    _demand_account(data, reading.report if failure is None else _report_of(failure))
+    first_gap = whole.gaps[0].offset if whole.gaps else len(data)
+    before = _before(records, data, first_gap)
+    assert found == (records if mode == "salvage" else before)
+    assert (mode == "strict" and whole.state != "complete") == (failure is not None) or mode == "tail"
+    assert mode != "tail" or bool(whole.gaps) == (failure is not None)
+
+
+def _report_of(failure: Exception) -> ReadReport:
+    assert isinstance(failure, DamagedStreamError | TornStreamError)
+    report = failure.report
+    assert isinstance(report, ReadReport)
+    return report
+
+
+def _before(records: Iterable[bytes], data: bytes, offset: int) -> list[bytes]:
+    lines = data[:offset].split(b"\n")[:-1]
+    kept, place = [], 0
+    for record in records:
+        try:
+            place = lines.index(record, place) + 1
+        except ValueError:
+            break
+        kept.append(record)
+    return kept

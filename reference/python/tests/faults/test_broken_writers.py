@@ -1,0 +1,71 @@
+"""Tests of the tests: writers with the usual mistakes are caught, the library's is not."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from faults.judging import Verdict, fail_every_call, inject, share
+from faults.killing import killed
+
+CLEAN = (0, 0, 0, 0)
+
+
+def wrongs(verdict: Verdict) -> tuple[int, int, int, int]:
+    """Return all that a writer did wrong."""
+    return (verdict.lost, verdict.invented, verdict.damaged, verdict.believed)
+
+
+@pytest.mark.parametrize("writer", ["library", "library-synced"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+def test_e14_e01_e02_e05_e06_no_failing_call_deceives_the_library(
+    writer: str, error: int, lasting: str, effect: str, tmp_path: Path
+) -> None:
+    """Whichever call fails, in whatever way: nothing acknowledged is lost, no line is unreadable."""
+    verdict = inject(fail_every_call(writer, tmp_path, error=error, lasting=lasting, effect=effect))  # type: ignore[arg-type]
+    assert verdict.faults > 8
+    assert CLEAN == wrongs(verdict)
+
+
+def test_e03_a_writer_that_ignores_short_writes_is_caught(tmp_path: Path) -> None:
+    """It glues a line to a part of another one, which is damage."""
+    verdict = fail_every_call("unchecked", tmp_path, error=errno.ENOSPC, lasting="once", effect="short-write")
+    assert verdict.damaged
+    assert verdict.lost
+
+
+def test_e06_a_writer_that_repeats_a_failed_sync_is_caught(tmp_path: Path) -> None:
+    """It says that a record is safe after the system has said that it may be lost."""
+    verdict = fail_every_call("retries-sync", tmp_path, error=errno.EIO, lasting="once", effect="error")
+    assert verdict.believed
+
+
+def test_p04_a_writer_that_buffers_is_caught() -> None:
+    """A kill takes what it has acknowledged."""
+    assert killed("buffered", size=120, kills=5).lost
+
+
+def test_p03_a_writer_that_writes_twice_is_caught() -> None:
+    """A kill between its writes leaves a record without LF, at a place where no single write can be cut."""
+    toll = killed("two-writes", size=120, kills=20)
+    assert toll.unterminated
+    assert toll.unexplained
+
+
+def test_c02_a_writer_that_seeks_to_the_end_is_caught(tmp_path: Path) -> None:
+    """Two of them write over one another and leave no trace but what is missing, as soon as they run side by side."""
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        if share("seeking", folder, count_each=6000).lost:
+            return
+    pytest.fail("two processes that write without O_APPEND have lost nothing")
+
+
+def test_c01_c11_the_second_of_two_writers_is_refused(tmp_path: Path) -> None:
+    """Nothing is lost between two processes: one of them writes, the other one is told."""
+    assert CLEAN == wrongs(inject(share("library", tmp_path, count_each=6000)))

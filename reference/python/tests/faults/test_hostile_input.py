@@ -1,0 +1,282 @@
+"""Faults H and S: streams that are made to hurt whoever reads or shows them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from faults.hostile import HOSTILE, START
+from faults.methods import TESTS
+from faults.tally import IS_LONG, count, scaled
+from toyspec.cli.main import main
+from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+from toyspec.reader import read
+from toyspec.run_ids import check_run_id
+
+LIMIT_MIB = 1024
+WAYS = ["read", "check", "repair", "show"] if IS_LONG else ["read+check"]
+PACKAGE = Path(toyspec.__file__).parent
+
+PAYLOADS = [
+    "\x1b[2J\x1b]52;c;ZWNobw==\x07\x1b]8;;http://x\x07",
+    "\u009b31m\x7f\x00\r\u202e\u2066\u200b\u2028\u2029\u00ad\ufeff",
+    "\n::error::boo\n::add-mask::x\n##vso[task.setvariable]x\n",
+    "::set-output name=x::y",
+    "=HYPERLINK(1)",
+    "+1-1",
+    "@SUM(A1)",
+    "</script><img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "../../../../etc/passwd",
+    "%0A::warning::x",
+]
+# What may not reach any output: controls but LF, C1, and what reorders or hides text.
+FORBIDDEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_h20_s10_s01_memory_is_bounded_for_every_hostile_stream(name: str, tmp_path: Path) -> None:
+    """Under a hard limit of memory, each stream is read, checked and shown to its end."""
+    stream = tmp_path / "events.jsonl"
+    with stream.open("wb") as file:
+        file.writelines(HOSTILE[name]())
+    for way in WAYS:
+        command = [sys.executable, "-m", "faults.probe", str(LIMIT_MIB), way, str(stream)]
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
+        count("inputs fuzzed")
+        assert 0 == done.returncode, (way, done.stderr[-400:])
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_s01_h20_a_line_is_read_at_the_limit_and_refused_one_past_it(beyond: int) -> None:
+    """16777216 bytes are a record, 16777217 are a gap, and the next line is read either way."""
+    head, tail = b'{"kind":"note","t":0.0,"text":"', b'"}\n'
+    line = head + b"x" * (MAX_LINE_BYTES + beyond + 1 - len(head) - len(tail)) + tail
+    reading = read(START + line + START, mode="salvage")
+    assert 3 - beyond == sum(1 for _ in reading)
+    assert ["line-too-long"] * beyond == [gap.reason for gap in reading.report.gaps]
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_h19_a_record_is_read_at_the_depth_limit_and_refused_one_past_it(beyond: int, brackets: str) -> None:
+    """64 open brackets are a record, 65 are a gap, for lists and for objects."""
+    inner = MAX_DEPTH - 1 + beyond
+    value = "[" * inner + "]" * inner if brackets == "[]" else '{"a":' * inner + "0" + "}" * inner
+    reading = read(f'{{"kind":"x","a":{value}}}\n'.encode(), mode="salvage")
+    assert 1 - beyond == sum(1 for _ in reading)
+    assert ["nested-too-deep"] * beyond == [gap.reason for gap in reading.report.gaps]
+
+
+@pytest.fixture(scope="module")
+def hostile_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with runs whose every text, key, kind and name is made to break out."""
+    root = tmp_path_factory.mktemp("runs")
+    for number, payload in enumerate(PAYLOADS):
+        name = f"{number}-{payload}".replace("/", "_").replace("\x00", "")[:80]
+        (root / name).mkdir()
+        values = {payload: payload, "a": [payload, 1e5], "b": {payload: 1.5}}
+        records = [
+            {
+                "kind": "run_start",
+                "schema": "toy/v1",
+                "t": 0.0,
+                "run_id": payload,
+                "config": values,
+                "model": {"arch": payload},
+            },
+            {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "extra": {payload: 1.0}, payload: payload},
+            {"kind": payload, "t": 1.0},
+            {"kind": "note", "t": 2.0, "text": payload},
+            {"kind": "sample", "t": 2.0, "prompt": payload, "text": payload, "step": 1},
+            {"kind": "eval", "t": 2.0, "name": payload, "step": 1, "loss": 1.0, "extra": {payload: 2}},
+            {"kind": "run_end", "t": 3.0, "reason": payload, "error": payload},
+        ]
+        lines = [json.dumps(record, ensure_ascii=number % 2 == 0).encode("utf-8", "replace") for record in records]
+        broken = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+        (root / name / "events.jsonl").write_bytes(b"\n".join([*lines, b"{" + broken, broken, broken]))
+        (root / name / "run.json").write_bytes(b"{" + broken)
+    return root
+
+
+COMMANDS = [
+    *(["check", "-v", "--format", style] for style in ("text", "json", "jsonl", "github", "sarif")),
+    ["ls"],
+    ["ls", "--json"],
+    ["show"],
+    ["compare", "--all"],
+    ["compare", "--csv"],
+    ["tail", "--once", "--all"],
+    ["repair", "--dry-run"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_h30_h31_h32_h34_no_text_of_a_log_gets_out_of_an_output(
+    command: list[str], hostile_runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terminal, GitHub, CSV, JSON and SARIF output has no control character, command or formula of a log."""
+    monkeypatch.chdir(hostile_runs)
+    runs = [f"./{run.name}" for run in hostile_runs.iterdir()]
+    several = command[0] in {"check", "ls", "compare", "repair"}
+    for paths in [runs] if several else [[run] for run in runs]:
+        main([*command, *paths])
+    out, err = capfd.readouterr()
+    assert out, err
+    count("inputs fuzzed", len(runs))
+    assert None is FORBIDDEN.search(out + err)
+    assert "Traceback" not in err
+    commands = [line for line in out.splitlines() if line.lstrip().startswith(("::", "##"))]
+    own = re.compile(r"::(error|warning|notice|debug) (file|title)=[^\n]*::|::(stop|error|warning|notice)")
+    assert "github" in command or not [line for line in commands if line.startswith(("::", "##vso"))]
+    assert all(own.match(line) for line in commands if "github" in command)
+    if "--csv" in command:
+        assert not re.search(r"(^|,)\"?[=+@]", out, re.MULTILINE)
+    if "sarif" in command:
+        assert '"markdown"' not in out
+        assert "javascript:" not in re.sub(r'"text": ?"(?:[^"\\]|\\.)*"', "", out) or "%" in out
+
+
+def test_h27_no_run_id_leaves_the_root(tmp_path: Path) -> None:
+    """No id that is taken has a separator, a dot first, a drive, or a name that a system keeps for itself."""
+    bad = [
+        "",
+        ".",
+        "..",
+        "../x",
+        "/etc",
+        "a/b",
+        "a\\b",
+        "C:",
+        "con",
+        "NUL.txt",
+        "x.",
+        "-rf",
+        "~root",
+        "a\0b",
+        "a\n",
+        "x" * 129,
+    ]
+    for run_id in [*bad, *PAYLOADS, "é", "a b", "\ud800"]:
+        count("inputs fuzzed")
+        with pytest.raises(ValueError, match="run id"):
+            check_run_id(run_id)
+        with pytest.raises(ValueError, match="run id"):
+            toyspec.RunWriter(tmp_path / "run", run_id=run_id)
+    assert [] == list(tmp_path.iterdir())
+    assert "abc" == check_run_id("abc")
+
+
+def test_h28_a_line_feed_at_the_end_fits_no_pattern() -> None:
+    """``$`` of Python lets one line feed pass; no id, date or hash does."""
+    for line in (
+        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"abc\\n"}\n',
+        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"abc","started_at":"2026-01-01T00:00:00Z\\n"}\n',
+    ):
+        assert "bad-format" in [finding.rule for finding in toyspec.check_bytes(line.encode()).findings]
+
+
+def test_h37_h38_s03_no_code_from_data_no_network_no_mapping() -> None:
+    """The package has no way to run data, to reach another machine, or to map a file that may be cut."""
+    wrong = {
+        "pickle",
+        "marshal",
+        "shelve",
+        "yaml",
+        "mmap",
+        "socket",
+        "ssl",
+        "urllib.request",
+        "http.client",
+        "requests",
+    }
+    for path in PACKAGE.rglob("*.py"):
+        if {"trainer", "tracker"} & set(path.relative_to(PACKAGE).parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [node.func.id] if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else []
+            assert not {"eval", "exec", "compile", *wrong} & set(names), path
+
+
+def test_h38_h37_h29_reading_asks_the_system_for_nothing_but_files(hostile_runs: Path) -> None:
+    """While it checks, reads and shows hostile runs, the library opens no connection, program or file to write."""
+    program = """
+import sys
+import toyspec.checker, toyspec.cli.check, toyspec.cli.show, toyspec.cli.main
+found = []
+def watch(event, arguments):
+    if event.split(".")[0] in ("socket", "subprocess", "ctypes", "urllib", "ftplib", "smtplib") or event in (
+        "os.system", "os.exec", "os.fork", "os.remove", "os.rename", "os.truncate", "os.mkdir", "pickle.find_class"):
+        found.append(event)
+    if event == "open" and isinstance(arguments[2], int) and arguments[2] & 3 and "/dev" not in str(arguments[0]):
+        found.append(f"{event} {arguments[0]}")
+sys.addaudithook(watch)
+sys.dont_write_bytecode = True
+from toyspec.cli.main import main
+for path in sys.argv[1:]:
+    main(["check", path]); main(["show", path]); main(["tail", "--once", path])
+print(found)
+"""
+    runs = [str(run) for run in hostile_runs.iterdir()]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *runs], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "[]" == done.stdout.splitlines()[-1]
+
+
+def test_s07_one_rotten_run_among_thousands_hides_none(tmp_path: Path) -> None:
+    """Among many runs, what is damaged, empty, a directory or out of reach is told, and the rest is judged."""
+    runs = scaled(300, 1500)
+    for number in range(runs):
+        run = tmp_path / f"{number:06}"
+        run.mkdir()
+        end = START.replace(b"hostile", run.name.encode()) + b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+        (run / "events.jsonl").write_bytes(end)
+    (tmp_path / "000003/events.jsonl").write_bytes(b"\xff\n")
+    (tmp_path / "000004/events.jsonl").write_bytes(b"")
+    (tmp_path / "000005/events.jsonl").unlink()
+    (tmp_path / "000005/events.jsonl").mkdir()
+    (tmp_path / "000006/events.jsonl").unlink()
+    (tmp_path / "000006/events.jsonl").symlink_to("nowhere")
+    (tmp_path / "000007/events.jsonl").unlink()
+    os.mkfifo(tmp_path / "000007/events.jsonl")
+    report = toyspec.check(tmp_path)
+    states = [file.state for file in report.files if os.path.dirname(file.path)[-6:] > "000007"]
+    assert ["complete"] * (runs - 8) == states
+    told = {os.path.dirname(file.path)[-6:] for file in report.files if file.state != "complete"}
+    assert {"000003", "000004"} <= told
+
+
+def test_s09_torn_and_damaged_are_two_errors() -> None:
+    """What may be complete in a minute and what never will be do not share a type."""
+    assert not issubclass(toyspec.TornStreamError, toyspec.DamagedStreamError)
+    assert not issubclass(toyspec.DamagedStreamError, toyspec.TornStreamError)
+
+
+def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile_runs: Path) -> None:
+    """``| head -1`` is no error worth a word."""
+    command = [sys.executable, "-m", "toyspec", "check", "--format", "jsonl", str(hostile_runs)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"" == process.stderr.read()

@@ -1,0 +1,150 @@
+"""Faults D: the machine dies, or its disk keeps something else than it was given. Synthetic: nothing is unplugged."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from faults.crash_states import NEXT, log
+from faults.oracles import survey
+from faults.tally import count, scaled
+from toyspec.append_file import AppendFile, Options
+from toyspec.reader import read
+from toyspec.repairing import repair
+from toyspec.system_calls import SystemCalls
+from toyspec.testing import ManualClock
+
+LOG = log(40)
+LINES = LOG.split(b"\n")[:-1]
+
+
+@pytest.mark.parametrize("size", [1, 63, 4096, 100_000])
+def test_d01_d02_nul_bytes_at_the_end_are_set_aside_before_anything_follows(size: int, tmp_path: Path) -> None:
+    """A resumed writer moves the bytes that a power loss left, and no record stands behind them."""
+    stream = tmp_path / "run/events.jsonl"
+    stream.parent.mkdir()
+    head = b"".join(line + b"\n" for line in LINES[:-1])
+    stream.write_bytes(head)
+    os.truncate(stream, len(head) + size)
+    count("crash states tried")
+    assert "torn" == read(stream).report.state
+    with toyspec.RunWriter(stream.parent, exist="resume") as run:
+        run.run_resume(0)
+        run.step(1)
+    assert "complete" == read(stream, mode="strict").report.state
+    assert bytes(size) == (tmp_path / f"run/events.jsonl.torn-{len(head)}").read_bytes()
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000])
+def test_d02_nul_bytes_with_a_record_behind_are_a_gap(size: int) -> None:
+    """Where another program went on behind NUL bytes, the line is damage, and the next one is read."""
+    found, report = survey(LOG + bytes(size) + NEXT + NEXT)
+    assert [*LINES, NEXT[:-1]] == found
+    assert [("nul-bytes", len(LOG), size + len(NEXT))] == [(gap.reason, gap.offset, gap.length) for gap in report.gaps]
+
+
+def test_d03_a_loss_at_a_line_end_shows_as_torn_and_no_more() -> None:
+    """A suffix that is lost between two records leaves a torn stream: only the missing run_end tells."""
+    for number in range(1, len(LINES)):
+        state = b"".join(line + b"\n" for line in LINES[:number])
+        count("crash states tried")
+        found, report = survey(state)
+        assert (LINES[:number], "torn", None) == (found, report.state, report.fragment)
+
+
+def test_d05_blocks_of_garbage_invent_nothing() -> None:
+    """Random blocks, line feeds among them, are gaps: no record comes out of them."""
+    chance = random.Random(5)
+    for _ in range(scaled(300, 1500)):
+        size = chance.choice([16, 64, 512])
+        place = chance.randrange(0, len(LOG), 16)
+        garbage = bytes(chance.choice([10, *range(256)]) for _ in range(size))
+        count("crash states tried")
+        found, _ = survey(LOG[:place] + garbage + LOG[place + size :])
+        strangers = [line for line in found if line not in LINES]
+        count("records invented", len(strangers))
+        assert not strangers
+
+
+def test_d06_d07_the_first_and_the_last_record_are_synced_with_their_name(tmp_path: Path) -> None:
+    """The file and its directory are forced to the disk at run_start, and again at run_end."""
+    synced: list[str] = []
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        os.fsync(descriptor)
+
+    with toyspec.RunWriter(tmp_path / "run", calls=SystemCalls(fsync=note)) as run:
+        run.run_start()
+        assert [str(tmp_path / "run/events.jsonl"), str(tmp_path / "run")] == synced
+        run.step(1)
+        assert 2 == len(synced)
+    assert [str(tmp_path / "run/events.jsonl"), str(tmp_path / "run")] * 2 == synced
+
+
+def test_d06_d07_a_lost_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    """A directory whose stream was lost is one clear error, as an empty stream is a torn one."""
+    (tmp_path / "run").mkdir()
+    with pytest.raises(toyspec.StreamMissingError, match="holds neither"):
+        toyspec.read(tmp_path / "run")
+    (tmp_path / "run/events.jsonl").touch()
+    assert "torn" == toyspec.read(tmp_path / "run").report.state
+
+
+@pytest.mark.parametrize("sidecar", [b"", b"{", bytes(100), b'{"schema_version":1,"run_id":"another"}'])
+def test_d08_a_sidecar_of_another_time_changes_no_record(sidecar: bytes, tmp_path: Path) -> None:
+    """The stream is the only truth: what a crash left of the files beside it does not count."""
+    (tmp_path / "events.jsonl").write_bytes(LOG)
+    (tmp_path / "run.json").write_bytes(sidecar)
+    assert LINES == [record.raw for record in read(tmp_path)]
+
+
+def test_d10_a_clock_that_jumps_does_not_turn_time_back(tmp_path: Path) -> None:
+    """Set back, set forward, or stopped: the times of the records never fall."""
+    clock = ManualClock()
+    with toyspec.RunWriter(tmp_path / "run", clock=clock) as run:
+        run.run_start()
+        for step, seconds in enumerate([1.0, -3600.0, 0.0, 1e6, -2e6, 0.5], 1):
+            clock.advance(seconds)
+            run.step(step)
+    times = [record["t"] for record in toyspec.read(tmp_path / "run", mode="strict")]
+    assert sorted(times) == times
+    assert toyspec.check(tmp_path / "run").files[0].valid
+
+
+@pytest.mark.parametrize("sync_seconds", [0.0, 3600.0])
+def test_durability_fsync_keeps_what_its_last_sync_covered(sync_seconds: float, tmp_path: Path) -> None:
+    """What is on the device after each call is at least what was synced: with no period, every record."""
+    path = str(tmp_path / "events.jsonl")
+    durable = 0
+
+    def note(descriptor: int) -> None:
+        nonlocal durable
+        os.fsync(descriptor)
+        durable = os.fstat(descriptor).st_size
+
+    options = Options(durability="fsync", sync_seconds=sync_seconds, calls=SystemCalls(fsync=note))
+    file = AppendFile.create(path, options=options)
+    for number, line in enumerate(LINES):
+        file.append(line)
+        survivors = read(Path(path).read_bytes()[:durable]).report.records
+        assert survivors == (number + 1 if sync_seconds == 0.0 else 0)
+    file.close()
+    assert len(LINES) == read(Path(path).read_bytes()[:durable]).report.records
+
+
+def test_d01_d02_repair_of_every_power_loss_keeps_what_was_written(tmp_path: Path) -> None:
+    """However many pages were written and however many are NUL, repair leaves whole records and keeps the rest."""
+    stream = tmp_path / "events.jsonl"
+    page = 256
+    for size in range(0, len(LOG), page):
+        stream.write_bytes(LOG[:size] + bytes(min(page, len(LOG) - size)))
+        count("crash states tried")
+        repair(stream)
+        found, report = survey(stream.read_bytes())
+        assert LINES[: len(found)] == found
+        assert None is report.fragment

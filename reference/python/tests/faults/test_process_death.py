@@ -1,0 +1,162 @@
+"""Faults P: the process dies, at any moment and in any way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from faults.crash_states import VARIANTS, Variant, committed, log, states
+from faults.killing import Toll, killed
+from faults.oracles import judge, mend, survey
+from faults.tally import IS_LONG, count, scaled, settle
+from toyspec.reader import read
+from toyspec.tailer import follow
+
+LOG = log(scaled(7, 12))
+
+
+def reckon(toll: Toll) -> None:
+    """Add *toll* to the table."""
+    count("kills", toll.kills)
+    count("kills inside a write", toll.inside)
+    count("records acknowledged", toll.acknowledged)
+    count("records lost", toll.lost)
+    count("records invented", toll.invented)
+
+
+@pytest.mark.parametrize(
+    ("size", "kills"), [(120, scaled(20, 300)), (3000, scaled(40, 400)), (300_000, scaled(10, 60))]
+)
+def test_p01_p02_p03_a_kill_loses_nothing_that_was_acknowledged(size: int, kills: int) -> None:
+    """After SIGKILL, every acknowledged record is there; a fragment ends between pages and is no record."""
+    toll = killed("library", size=size, kills=kills)
+    reckon(toll)
+    assert kills == toll.kills
+    assert toll.acknowledged
+    assert (0, 0, 0, 0) == (toll.lost, toll.invented, toll.unexplained, toll.unterminated)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_p02_p03_p07_c09_d01_d02_d04_every_crash_state_is_read_right(variant: Variant, tmp_path: Path) -> None:
+    """Wherever the log is cut and whatever comes behind: what was written is read, and nothing else."""
+    for state in states(LOG, variant):
+        expected = committed(state, LOG)
+        found, _ = survey(state)
+        count("crash states tried")
+        assert (0, 0) == settle(expected, expected, found), state
+        if IS_LONG:
+            judge(state)
+            mend(state, tmp_path)
+
+
+def test_p03_a_record_without_its_lf_is_shown_apart() -> None:
+    """A cut just before the LF leaves a record that nobody was told about: it is no record of the stream."""
+    reading = read(LOG[:-1])
+    assert "run_end" not in [record.kind for record in reading]
+    uncommitted = reading.report.uncommitted
+    assert uncommitted is not None
+    assert ("run_end", "torn") == (uncommitted.kind, reading.report.state)
+
+
+ENDINGS = {
+    "sigterm": ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, None),
+    "exit": ("os._exit(3)", 3, None),
+    "abort": ("os.abort()", -signal.SIGABRT, None),
+    "segfault": ("ctypes.string_at(0)", -signal.SIGSEGV, None),
+    "sys.exit": ("sys.exit(4)", 4, "aborted"),
+    "exception": ("raise RuntimeError('out of luck')", 1, "errored"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_p05_p04_no_ending_depends_on_a_flush(name: str, tmp_path: Path) -> None:
+    """However the process goes, each record is there; run_end only where Python still runs."""
+    act, status, _ = ENDINGS[name]
+    program = f"""
+        import ctypes, os, resource, signal, sys, toyspec
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with toyspec.RunWriter(sys.argv[1]) as run:
+            run.run_start()
+            for step in range(1, 51):
+                run.step(step, loss=0.5)
+            {act}
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run")], capture_output=True, check=False
+    )
+    count("kills")
+    assert status == done.returncode
+    kinds = [record.kind for record in read(tmp_path / "run")]
+    leaves = name in ("sys.exit", "exception")
+    assert ["run_start", *["step"] * 50, *["run_end"] * leaves] == kinds
+
+
+@pytest.mark.parametrize("what", ["empty", "directory", "torn-start"])
+def test_p06_p08_d03_d06_a_run_without_a_first_record_is_torn(what: str, tmp_path: Path) -> None:
+    """A stream of nothing, and one whose first record is torn, are torn, and their writer may start again."""
+    run = tmp_path / "run"
+    run.mkdir()
+    if what != "directory":
+        (run / "events.jsonl").write_bytes(b"" if what == "empty" else LOG[:30])
+        reading = toyspec.read(run)
+        assert ([], "torn") == (list(reading), reading.report.state)
+    with toyspec.RunWriter(run, exist="resume") as writer:
+        writer.run_start()
+    assert ["run_start", "run_end"] == [record.kind for record in toyspec.read(run)]
+    if what == "torn-start":
+        assert LOG[:30] == (run / "events.jsonl.torn-0").read_bytes()
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 100])
+def test_p02_p07_a_follower_holds_what_is_torn(pieces: int, tmp_path: Path) -> None:
+    """Whatever part of a line a look finds, a record comes once and whole, with any character."""
+    stream = tmp_path / "events.jsonl"
+    stream.write_bytes(b"")
+    parts = iter([LOG[start : start + pieces] for start in range(0, len(LOG), pieces)])
+
+    def write_on(_: float) -> None:
+        with stream.open("ab") as file:
+            file.write(next(parts, b""))
+
+    items = list(follow(stream, sleep=write_on))
+    found = [bytes(item.raw) for item in items if isinstance(item, toyspec.Record)]
+    assert LOG.split(b"\n")[:-1] == found
+
+
+def test_p09_a_storm_of_signals_that_log_tears_nothing(tmp_path: Path) -> None:
+    """A handler that logs while it interrupts a log call neither blocks, nor tears, nor loses a record."""
+    program = f"""
+        import itertools, signal, sys, toyspec
+        run = toyspec.RunWriter(sys.argv[1])
+        run.run_start()
+        numbers = itertools.count(1)
+        def handle(*_):
+            run.note(f"{{next(numbers)}}")
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        for step in range(1, {scaled(2000, 10_000)} + 1):
+            run.step(step)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        run.run_end()
+        print(next(numbers) - 1)
+    """
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(run)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    notes = list(range(1, int(done.stdout) + 1))
+    found = list(read(run, mode="strict"))
+    count("faults injected", len(notes))
+    # A handler may interrupt another one before it logs: the order among them is theirs.
+    assert notes == sorted(int(record["text"]) for record in found if record.kind == "note")
+    assert scaled(2000, 10_000) == sum(record.kind == "step" for record in found)

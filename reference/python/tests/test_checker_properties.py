@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import itertools
+import json
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import JSON, kinds, records, streams
+from toyspec.checker import CheckOptions, StreamChecker, check_bytes
+from toyspec.checker.fast_path import FastPath
+from toyspec.checker.record_rules import RecordJudge
+from toyspec.date_times import is_date_time
+from toyspec.findings import FileReport, Profile
+from toyspec.generated import kaun_v1, metrics_v1, toy_v1
+from toyspec.generated.fields import DATE_TIMES
+
+PROFILES: dict[Profile, ModuleType] = {"toy/v1": toy_v1, "metrics/v1": metrics_v1, "kaun/v1": kaun_v1}
+JUDGES = {profile: RecordJudge(profile) for profile in PROFILES}
+CASES = [(profile, kind) for profile in PROFILES for kind in kinds(profile)]
+
+
+def engine_accepts(profile: Profile, kind: str, value: Any) -> bool:
+    """Return whether the generated type of *kind* takes *value*, date-times included."""
+    module = PROFILES[profile]
+    types = [item for item in vars(module).values() if isinstance(item, type) and issubclass(item, msgspec.Struct)]
+    of_kind = {item.__struct_config__.tag or "entry": item for item in types}
+    try:
+        record = msgspec.json.decode(json.dumps(value), type=of_kind[kind])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    dates = [getattr(record, name) for name in DATE_TIMES[profile].get(kind, ())]
+    return all(date is msgspec.UNSET or is_date_time(date) for date in dates)
+
+
+def judge_accepts(profile: Profile, kind: str, value: Any) -> bool:
+    """Return whether the schema of *kind* takes *value*."""
+    return not [fault for fault in JUDGES[profile].faults(kind, value) if fault.rule != "unsafe-integer"]
+
+
+@pytest.mark.parametrize(("profile", "kind"), CASES)
+def test_judge_and_engine_agree(profile: Profile, kind: str) -> None:
+    """The schema and the type made from it give the same verdict on any record."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(records(profile, kind))
+    def agree(value: dict[str, Any]) -> None:
+        assert judge_accepts(profile, kind, value) == engine_accepts(profile, kind, value)
+
+    agree()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(["t", "step", "loss", "extra", "phase", "x"]), JSON))
+def test_judge_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
+    """An arbitrary object, taken as a step, has the same verdict from both."""
+    step = {"kind": "step", **value}
+    assert judge_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)
+
+
+def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -> FileReport:
+    """Return the report on *data* fed in pieces that end at *cuts*."""
+    checker = StreamChecker("-", options=options)
+    places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
+    for start, end in itertools.pairwise(places):
+        checker.feed(data[start:end])
+    return checker.finish()
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_any_chunking_gives_one_report(profile: str) -> None:
+    """The report does not depend on how the bytes arrive."""
+
+    @settings(max_examples=80, deadline=None)
+    @given(streams(profile), st.lists(st.integers(0, 800), max_size=6))
+    def same(data: bytes, cuts: list[int]) -> None:
+        assert check_bytes(data) == chunked(data, cuts)
+
+    same()
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_fast_path_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exact path alone gives the same report as with the fast path before it."""
+
+    @settings(max_examples=120, deadline=None)
+    @given(streams(profile))
+    def same(data: bytes) -> None:
+        fast = check_bytes(data)
+        with monkeypatch.context() as patch:
+            patch.setattr(FastPath, "take", lambda _, lines, __: ([None] * len(lines), list(range(len(lines)))))
+            patch.setattr(FastPath, "line", lambda *_: None)
+            exact = check_bytes(data)
+        assert exact == fast
+
+    same()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200) | streams())
+def test_check_never_raises(data: bytes) -> None:
+    """Any bytes give a report whose figures fit them."""
+    report = check_bytes(data)
+    assert len(data) == report.bytes
+    assert report.valid == (not [f for f in report.findings if f.severity == "error"])
+    assert all(0 <= finding.offset <= len(data) for finding in report.findings)
+    # What only the end of the stream shows comes last, though its place is the last record or line 1.
+    lines = [finding.line for finding in report.findings if finding.rule not in ("run-end-missing", "stream-empty")]
+    assert sorted(lines) == lines
+
+
+@settings(max_examples=40, deadline=None)
+@given(streams(), st.integers(20, 120))
+def test_line_limit_is_the_same_on_both_paths(data: bytes, limit: int) -> None:
+    """A reduced line limit gives line-too-long for exactly the committed lines beyond it."""
+    long = [number for number, line in enumerate(data.split(b"\n")[:-1], 1) if len(line) > limit]
+    report = check_bytes(data, max_line_bytes=limit)
+    assert long == [finding.line for finding in report.findings if finding.rule == "line-too-long"]

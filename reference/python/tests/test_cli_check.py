@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from command_line import toyspec
+from toyspec.checker import check, check_bytes
+from toyspec.cli import exit_codes
+from toyspec.cli.formats import FormatOptions, open_format
+from toyspec.cli.main import main
+
+RUNS = Path(__file__).parent / "transcripts" / "runs"
+RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+WARNING = b'{"kind":"step","t":1.0,"step":1}\n{"kind":"step","t":2.0,"step":3}\n'
+INFO = b'{"kind":"news","t":1.0}\n'
+ERROR = b'{"kind":"step","t":1.0}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "codes"),
+    [
+        (b"", (0, 0, 0)),
+        (INFO, (0, 0, 1)),
+        (WARNING, (0, 1, 1)),
+        (ERROR, (1, 1, 1)),
+    ],
+    ids=["clean", "info", "warning", "error"],
+)
+def test_fail_on(content: bytes, codes: tuple[int, int, int], tmp_path: Path) -> None:
+    """The exit status is 1 exactly when a finding is at or above --fail-on; the default is error."""
+    (tmp_path / "log.jsonl").write_bytes(RUN_START + content + RUN_END)
+    path = str(tmp_path / "log.jsonl")
+    found = tuple(main(["check", "--fail-on", severity, path]) for severity in ("error", "warning", "info"))
+    assert codes == found
+    assert codes[0] == main(["check", path])
+
+
+def test_fail_on_counts_what_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An info that text does not show still counts for --fail-on info."""
+    (tmp_path / "log.jsonl").write_bytes(RUN_START + INFO + RUN_END)
+    assert main(["check", "--fail-on", "info", str(tmp_path / "log.jsonl")]) == exit_codes.FINDINGS
+    assert "unknown-kind" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [(RUN_START + RUN_END, 0), (RUN_START, 1), (RUN_START + b"x", 1), (RUN_START + b"x\n" + RUN_END, 1), (b"", 1)],
+    ids=["complete", "no-end", "fragment", "damaged", "empty"],
+)
+def test_require_complete(content: bytes, code: int, tmp_path: Path) -> None:
+    """--require-complete asks for the state, whichever findings are left."""
+    (tmp_path / "log.jsonl").write_bytes(content)
+    path = str(tmp_path / "log.jsonl")
+    assert code == main(["check", "--require-complete", "--select", "bad-format", path])
+    assert main(["check", "--select", "bad-format", path]) == exit_codes.OK
+
+
+def test_unreadable_path_weighs_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that is not there gives 2 even beside errors, and the other paths are judged."""
+    (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR + RUN_END)
+    assert main(["check", str(tmp_path / "none"), str(tmp_path / "log.jsonl")]) == exit_codes.USAGE
+    shown = capsys.readouterr().out
+    assert "none: No such file or directory" in shown
+    assert "missing-key" in shown
+    assert shown.endswith("1 run: complete · 1 error · 1 path could not be read\n")
+
+
+def test_directory_without_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory that holds no stream is an error of the bundle, with no line number."""
+    assert main(["check", str(tmp_path)]) == exit_codes.FINDINGS
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert f"{tmp_path}: stream-missing  no events.jsonl or metrics.jsonl here or below" == first
+    assert last == "1 run: without a stream · 1 error"
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    """A single dash is standard input."""
+    done = toyspec("check", "-", stdin=RUN_START + b"{}x\n" + RUN_END)
+    assert done.returncode == exit_codes.FINDINGS
+    assert done.stdout.startswith(b"-:2: invalid-json  ")
+
+
+def test_profile_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
+    """--profile wins over what the first record says."""
+    assert main(["check", "--profile", "metrics/v1", str(RUNS / "llama-001")]) == exit_codes.FINDINGS
+    assert "wall_time_ms" in capsys.readouterr().out
+
+
+def test_line_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    """--max-line-bytes is the longest line that is judged."""
+    main(["check", "--max-line-bytes", "20", "--format", "json", str(RUNS / "metrics")])
+    report = json.loads(capsys.readouterr().out)
+    assert {"line-too-long"} == {finding["rule"] for finding in report["files"][0]["findings"]}
+
+
+@pytest.mark.parametrize("jobs", ["2", "0"])
+def test_jobs(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output does not depend on how many processes judge."""
+    assert main(["check", "-v", str(RUNS)]) == exit_codes.FINDINGS
+    alone = capsys.readouterr().out
+    assert main(["check", "-v", "--jobs", jobs, str(RUNS)]) == exit_codes.FINDINGS
+    assert alone == capsys.readouterr().out
+
+
+def test_text_tells_what_the_library_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every finding of the library is one line of text with path, line, rule and message, in order."""
+    main(["check", "-v", "-q", str(RUNS)])
+    expected = [
+        f"{file.path}:{finding.line}: {finding.rule}  {finding.message}"
+        for file in check(RUNS).files
+        for finding in file.findings
+    ]
+    assert expected
+    assert expected == capsys.readouterr().out.splitlines()
+
+
+def test_many_findings_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beyond 100 findings of a rule only their number is told, and the summary has them all."""
+    (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR * 130 + RUN_END)
+    main(["check", "--format", "text", str(tmp_path / "log.jsonl")])
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if ": missing-key  " in line]) == 101
+    assert f"{tmp_path}/log.jsonl: missing-key  30 more findings, counted but not listed" in lines
+    assert lines[-1] == "1 run: complete · 130 errors"
+
+
+def test_help_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What to do about a rule stands under its first finding only."""
+    (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR * 3 + RUN_END)
+    main(["check", str(tmp_path / "log.jsonl")])
+    shown = capsys.readouterr().out
+    assert shown.count(": missing-key  ") == 3
+    assert shown.count("    help: ") == 1
+
+
+HOSTILE = '\x1b[2J\x1b]52;c;eA==\x07\u009b31m\u202e\u2028\r::error::x ##[command]y <b>&\t\x7f=1+1"'
+
+
+@pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
+def test_hostile_log_is_inert(style: str, tmp_path: Path) -> None:
+    """Keys, values, kinds, run ids and file names of a log reach no output as control or deceptive characters."""
+    directory = tmp_path / "\x1b[31m\n::error::\u202ex"
+    directory.mkdir()
+    start = {"kind": "run_start", "schema": HOSTILE, "t": 0.0, "run_id": HOSTILE, "model": {"arch": 1, HOSTILE: 2}}
+    lines = [start, {"kind": HOSTILE, "t": 1.0}, {"kind": "step", "t": HOSTILE, "step": 1, HOSTILE: [HOSTILE]}]
+    content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    raw = HOSTILE.encode() + b"\xff\xfe\n" + HOSTILE.encode()
+    (directory / "events.jsonl").write_bytes(content.encode() + raw)
+    done = toyspec("check", "-v", "--format", style, ".", cwd=tmp_path)
+    assert done.returncode == exit_codes.FINDINGS
+    assert b"" == done.stderr
+    shown = done.stdout.decode()
+    assert [] == [letter for letter in shown if letter != "\n" and not letter.isprintable()]
+    if style == "text":
+        assert [] == [line for line in shown.splitlines() if line.lstrip().startswith("::")]
+        assert "##[" not in shown
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+@pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
+def test_name_that_is_no_text(style: str, tmp_path: Path) -> None:
+    """A directory whose name is not UTF-8 is judged and shown in every format."""
+    directory = os.fsencode(tmp_path) + b"/\xff\x80"
+    os.mkdir(directory)
+    with open(directory + b"/events.jsonl", "wb") as file:
+        file.write(RUN_START + b"x\n")
+    done = toyspec("check", "--format", style, directory)
+    assert (exit_codes.FINDINGS, b"") == (done.returncode, done.stderr)
+    assert b"invalid-json" in done.stdout
+
+
+class _Screen(io.StringIO):
+    """A terminal that keeps what it shows."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def excerpt(line: bytes) -> tuple[list[str], str]:
+    """Return the excerpt of the only finding on *line*, one item a column, and the line with its caret."""
+    screen = _Screen()
+    output = open_format("text", screen, FormatOptions(color="never"))
+    for finding in check_bytes(RUN_START + line + b"\n" + RUN_END).findings:
+        output.finding("log.jsonl", finding)
+    lines = screen.getvalue().splitlines()
+    at = next(index for index, text in enumerate(lines) if text.startswith("    2 | "))
+    shown, caret = lines[at], lines[at + 1]
+    columns: list[str] = []
+    for letter in shown:
+        columns += {"\u0301": [], "漢": [letter, ""]}.get(letter, [letter])
+    return columns, caret
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("after", ["", "b", "漢" * 200])
+@pytest.mark.parametrize("before", ["", "a", "漢漢", "e\u0301", "\u200b", "x" * 55, "漢" * 40, "é" * 500, "x" * 10_000])
+def test_caret_stands_under_its_byte(before: str, after: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is cut, wide or escaped, the caret stands in the column in which its byte is shown."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    line = f'{{"kind":"note","t":1.0,"text":"{before}","extra":NaN,"a":"{after}"}}'.encode()
+    shown, caret = excerpt(line)
+    column = caret.index("^")
+    assert "NaN" == "".join(shown[column : column + 3])
+    assert caret[column:] == f"^ byte {line.index(b'NaN')}"
+    assert len(shown) <= columns
+
+
+@pytest.mark.parametrize("cut", range(4))
+def test_excerpt_ends_with_a_whole_character(cut: int) -> None:
+    """A character that the excerpt cuts in two is left out, not shown as escapes."""
+    line = f'{{"kind":"note","t":1.0,"x":NaN,"text":"{"x" * cut}{"𝄞" * 60}"}}'.encode()
+    shown, _ = excerpt(line)
+    assert "\\" not in shown
+    assert shown[-1] == "…"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from toyspec.cli import exit_codes
+from toyspec.cli.commands import COMMANDS
+from toyspec.cli.completion import SHELLS
+from toyspec.cli.main import main
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_script_names_commands_options_and_rules(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script of each shell completes every command, the options of commands and the names of rules."""
+    assert main(["completion", shell]) == exit_codes.OK
+    script = capsys.readouterr().out
+    words = [*COMMANDS, "fail-on", "step-goes-backwards", "sarif"]
+    assert [] == [word for word in words if word not in script]
+
+
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shutil.which(shell)])
+def test_script_is_one(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shell that is installed takes its script without complaint."""
+    main(["completion", shell])
+    script = capsys.readouterr().out
+    done = subprocess.run([shell], input=script, capture_output=True, text=True, check=False, timeout=30)
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ch"], {"check"}),
+        (["check", "--req"], {"--require-complete"}),
+        (["explain", "step-g"], {"step-goes-backwards"}),
+    ],
+)
+def test_bash_completes(words: list[str], offered: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In bash, the beginning of a command, an option or a rule is completed."""
+    main(["completion", "bash"])
+    script = capsys.readouterr().out
+    line = f"COMP_WORDS=(toyspec {' '.join(words)}); COMP_CWORD={len(words)}; _shtab_toyspec"
+    ask = f'{script}\n{line} toyspec {words[-1]}\nprintf "%s\\n" "${{COMPREPLY[@]}}"\n'
+    done = subprocess.run(["bash"], input=ask, capture_output=True, text=True, check=True, timeout=30)
+    assert offered == {word.strip() for word in done.stdout.split()}

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+from toyspec.cli.markdown import plain
+from toyspec.generated.rules import HELP, LAYER, SUMMARY
+
+
+@pytest.mark.parametrize("rule", SUMMARY)
+def test_every_rule_has_a_page(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`toyspec explain` prints a page for every rule, titled with its name, without marks of Markdown or comments."""
+    assert main(["explain", rule]) == exit_codes.OK
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0] == rule
+    assert len(shown.splitlines()) > 10
+    assert "<!--" not in shown
+    assert [] == [line for line in shown.splitlines() if re.match(r"#|\||```", line)]
+    assert "**" not in shown
+
+
+@pytest.mark.parametrize("rule", SUMMARY)
+def test_pages_are_wrapped(rule: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of prose is longer than the terminal is wide; code keeps its lines."""
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["explain", rule])
+    lines = capsys.readouterr().out.splitlines()
+    assert [] == [line for line in lines if len(line) > 60 and not line.startswith("    ") and " " in line]
+
+
+def test_list_has_every_rule_under_its_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a rule, all of them are listed by layer with their severity and summary."""
+    assert main(["explain"]) == exit_codes.OK
+    layer, found = "", {}
+    for line in capsys.readouterr().out.splitlines():
+        if line in set(LAYER.values()):
+            layer = line
+        elif line.startswith("  "):
+            rule, severity, summary = re.split(r"\s{2,}", line.strip(), maxsplit=2)
+            found[rule] = (layer, summary)
+            assert severity in {"error", "warning", "info"}
+    assert {rule: (LAYER[rule], SUMMARY[rule]) for rule in SUMMARY} == found
+
+
+def test_help_of_every_rule_is_a_sentence() -> None:
+    """What to do is told for every rule."""
+    assert [] == [rule for rule in SUMMARY if len(HELP[rule]) < 10]
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("# title\n\ntext of\na paragraph\n", "title\n\ntext of a paragraph"),
+        ("<!-- generated:rule -->\nfact\n<!-- /generated -->\n", "fact"),
+        ("see [this](a.md#b) **now**", "see this now"),
+        ("**[a/b]** A reader MUST wait.", "A reader MUST wait."),
+        ("```jsonl\n{}\n\n# no title\n```\nafter", "    {}\n\n    # no title\n\nafter"),
+        ("| a | b |\n|---|---|\n| ccc | d |\n", "a    b\nccc  d"),
+        ("- one\n  more\n- two\n1. three\n", "- one more\n\n- two\n\n1. three"),
+        ("aaa bbb ccc ddd eee fff", "aaa bbb ccc ddd eee\nfff"),
+    ],
+    ids=["paragraph", "comment", "marks", "requirement", "code", "table", "list", "wrap"],
+)
+def test_markdown(page: str, shown: str) -> None:
+    """Each construct of a page is shown as plain text."""
+    assert shown == plain(page, 20)

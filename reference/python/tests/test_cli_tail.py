@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from command_line import command, environment, toyspec
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+
+RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+
+
+def step(number: int) -> bytes:
+    """Return the line of a step."""
+    return b'{"kind":"step","t":1.0,"step":%d,"loss":2.5}\n' % number
+
+
+class Tailed:
+    """A process that follows a run; what it prints is read as it comes."""
+
+    def __init__(self, path: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            # A process that misses what it is to see ends all the same.
+            command("tail", "--idle-timeout", "20", *options, str(path)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+
+    def line(self) -> bytes:
+        """Return the next line of output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def note(self) -> bytes:
+        """Return the next line on standard error."""
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add *data* to the stream as a writer does."""
+    with open(path, "ab", buffering=0) as file:
+        file.write(data)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    """Give the stream of a run that has begun."""
+    path = tmp_path / "demo" / "events.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(RUN_START + step(1))
+    return path
+
+
+def test_events_appear_as_they_are_committed(stream: Path) -> None:
+    """What was there comes first, then each event once it has its LF, until the run ends."""
+    with Tailed(stream.parent, "-n", "1") as tailed:
+        assert b"       1.0 s  step 1  loss 2.5\n" == tailed.line()
+        append(stream, step(2)[:20])
+        append(stream, step(2)[20:])
+        assert b"       1.0 s  step 2  loss 2.5\n" == tailed.line()
+        append(stream, RUN_END)
+        assert b"       9.0 s  run_end  reason completed\n" == tailed.line()
+        assert b"" == tailed.line()
+        assert exit_codes.OK == tailed.process.wait(timeout=30)
+
+
+def test_what_happens_to_the_file_is_told(stream: Path, tmp_path: Path) -> None:
+    """A bad line, a stream that is not there yet and one that is replaced are told on standard error."""
+    with Tailed(tmp_path / "later") as tailed:
+        assert tailed.note().endswith(b"waiting for %s\n" % os.fsencode(tmp_path / "later"))
+        (tmp_path / "later").mkdir()
+        (tmp_path / "later" / "events.jsonl").write_bytes(RUN_START + b"x\n")
+        assert b"run_start" in tailed.line()
+        assert b"/events.jsonl:2: invalid-json  " in tailed.note()
+        (tmp_path / "new").write_bytes(RUN_START + step(7) + RUN_END)
+        os.replace(tmp_path / "new", tmp_path / "later" / "events.jsonl")
+        assert b"was replaced" in tailed.note()
+        assert b"run_start" in tailed.line()
+        assert b"step 7" in tailed.line()
+
+
+@pytest.mark.parametrize(("lines", "shown"), [("0", []), ("2", [4, 5]), ("9", [1, 2, 3, 4, 5])])
+def test_number_of_lines(lines: str, shown: list[int], stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-n says how many of the events that were there are shown; notes do not count as events."""
+    append(stream, step(2) + step(3) + b"x\n" + step(4) + step(5) + b"y\n")
+    assert main(["tail", "--once", "-n", lines, str(stream)]) == exit_codes.OK
+    found = [line.split("step ")[1].split()[0] for line in capsys.readouterr().out.splitlines() if "step " in line]
+    assert [str(number) for number in shown] == found
+
+
+def test_raw_lines_are_the_bytes_of_the_stream(stream: Path) -> None:
+    """--raw forwards every readable line byte for byte: unknown kinds, odd spelling and all."""
+    odd = '{ "kind" : "news", "x": 1.0E0, "y": "\\u00e9é\u202e" }\r\n'.encode()
+    append(stream, odd + b"bad\n" + step(2) + b'{"half')
+    done = toyspec("tail", "--once", "--raw", "--all", str(stream))
+    assert RUN_START + step(1) + odd + step(2) == done.stdout
+    assert b"invalid-json" in done.stderr
+
+
+def test_raw_lines_on_a_terminal_are_inert(
+    stream: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal gets the same JSON as a pipe, in printable ASCII."""
+    append(stream, '{"kind":"note","t":1.0,"text":"\u009b31m\u202e\u007f"}\n'.encode())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["tail", "--once", "--raw", "-n", "1", str(stream)]) == exit_codes.OK
+    (shown,) = capsys.readouterr().out.splitlines()
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert json.loads(stream.read_bytes().splitlines()[-1]) == json.loads(shown)
+
+
+def test_idle_timeout(stream: Path) -> None:
+    """--idle-timeout ends following when nothing comes."""
+    assert main(["tail", "--idle-timeout", "0.01", str(stream)]) == exit_codes.OK

@@ -1,0 +1,144 @@
+"""Runs what README.md and docs/ show: each page is one program, in a folder of its own.
+
+A ``python`` block is executed, in the namespace of its page. In a ``console`` block each line ``$ command`` is run, and
+what follows is its output; ``<!-- exact -->`` above the block compares the two. ``<!-- not run -->`` above a
+block leaves it out: what it shows needs something that a test has not, a network for example.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - set((ROOT / "docs/spec").rglob("*.md")))]
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>python|console)\b[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
+MARK = re.compile(r"<!-- (exact|not run) -->\s*\Z")
+
+SECONDS = 60
+"""How long one command may take."""
+
+
+class Example(NamedTuple):
+    """One block of a page."""
+
+    line: int
+    """Line of the page at which the block's text begins, counted from 1."""
+    language: Literal["python", "console"]
+    mark: str
+    """``exact``, ``not run`` or nothing."""
+    text: str
+
+
+class Command(NamedTuple):
+    """One command of a ``console`` block, with the output that the page shows."""
+
+    line: str
+    output: str
+
+
+def examples(page: str) -> Iterator[Example]:
+    """Yield the blocks of *page* in their order."""
+    for match in FENCE.finditer(page):
+        indent = match["indent"]
+        text = re.sub(f"^{indent}", "", match["text"], flags=re.MULTILINE)
+        mark = MARK.search(page, 0, match.start())
+        line = page.count("\n", 0, match.start("text")) + 1
+        language: Literal["python", "console"] = "python" if match["language"] == "python" else "console"
+        yield Example(line, language, mark[1] if mark else "", text)
+
+
+def commands(text: str) -> list[Command]:
+    """Return the commands in the text of a ``console`` block."""
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    assert parts[0].strip() == "", f"output before the first command: {parts[0]!r}"
+    return [Command(line, output.strip("\n")) for line, _, output in (part.partition("\n") for part in parts[1:])]
+
+
+def run(command: str) -> tuple[int, str]:
+    """Return the exit status of *command* and all that it printed, as a terminal of 100 columns would show it."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    environment = os.environ | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode()
+
+
+def execute(example: Example, page: Path, namespace: dict[str, Any]) -> None:
+    """Execute a ``python`` block; its lines keep the numbers that they have in *page*."""
+    source = "\n" * (example.line - 1) + example.text
+    exec(compile(source, str(page), "exec"), namespace)
+
+
+def run_console(example: Example, page: Path) -> None:
+    """Run the commands of a ``console`` block and compare their output if the block is exact."""
+    for command in commands(example.text):
+        status, output = run(command.line)
+        place = f"{page.name}:{example.line}: $ {command.line}"
+        # 1 says that there are findings, which examples like to show; 2 and more say that the example is wrong.
+        assert status in (0, 1), f"{place} exits with {status}\n{output}"
+        assert "Traceback" not in output, f"{place}\n{output}"
+        if example.mark == "exact":
+            assert command.output == output.strip("\n"), place
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="the examples are for a POSIX shell")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example of a page runs, after those above it, and prints what the page says."""
+    monkeypatch.chdir(tmp_path)
+    # The main module of a page is its own: what it defines is gone with it.
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for example in examples(page.read_text(encoding="utf-8")):
+        if example.mark == "not run":
+            continue
+        if example.language == "python":
+            execute(example, page, namespace)
+        else:
+            run_console(example, page)
+
+
+def test_examples_are_found() -> None:
+    """Both kinds of block are found, indented ones too, with the mark that stands right above them."""
+    page = (
+        "a\n\n```python\nx = 1\n```\n\n"
+        "<!-- exact -->\n\n    ```console\n    $ true\n    ```\n\n"
+        "<!-- not run -->\nb\n```python\n```\n"
+    )
+    expected = [
+        Example(4, "python", "", "x = 1\n"),
+        Example(10, "console", "exact", "$ true\n"),
+        Example(16, "python", "", ""),
+    ]
+    assert expected == list(examples(page))
+
+
+def test_commands_are_parted_from_output() -> None:
+    """Each command has the lines up to the next one as its output."""
+    assert [Command("a b", "1\n\n2"), Command("c", "")] == commands("$ a b\n1\n\n2\n$ c\n")
+
+
+def test_wrong_output_is_noticed(tmp_path: Path) -> None:
+    """An exact block fails when its command prints something else, and any block when there is no such command."""
+    with pytest.raises(AssertionError, match="echo yes"):
+        run_console(Example(1, "console", "exact", "$ echo yes\nno\n"), tmp_path)
+    with pytest.raises(AssertionError, match="exits with 127"):
+        run_console(Example(1, "console", "", "$ no-such-command\n"), tmp_path)

@@ -1,0 +1,76 @@
+"""Fragments are set aside whole, whatever call fails."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from files import content
+from toyspec.append_file import AppendFile, Options
+from toyspec.fragments import set_aside
+from toyspec.testing import FailingCalls
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a file that does not exist."""
+    return str(tmp_path / "events.jsonl")
+
+
+def test_a_fragment_is_set_aside(path: str) -> None:
+    """The bytes behind the last line move into a file beside, and lines go on behind the cut."""
+    Path(path).write_bytes(b"one\ntwo\npart")
+    file = AppendFile.reopen(path)
+    aside = set_aside(file, 8)
+    assert f"{path}.torn-8" == aside
+    assert None is set_aside(file, 8)
+    file.append(b"three")
+    file.close()
+    assert (b"one\ntwo\nthree\n", b"part") == (content(path), content(f"{path}.torn-8"))
+
+
+def test_fragments_of_the_same_place_do_not_cover_one_another(path: str) -> None:
+    """A second fragment at the same offset gets a name of its own, the same bytes do not."""
+    for part in (b"part", b"other", b"part"):
+        Path(path).write_bytes(b"one\n" + part)
+        file = AppendFile.reopen(path)
+        set_aside(file, 4)
+        file.close()
+    names = sorted(os.listdir(os.path.dirname(path)))
+    assert ["events.jsonl", "events.jsonl.torn-4", "events.jsonl.torn-4.2"] == names
+    assert (b"part", b"other") == (content(f"{path}.torn-4"), content(f"{path}.torn-4.2"))
+
+
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+def test_no_failing_call_loses_a_fragment(
+    tmp_path: Path, lasting: Literal["once", "for-ever"], effect: Literal["error", "short-write"]
+) -> None:
+    """Whichever call fails, one of the two files has the fragment whole, and a retry completes it."""
+    for at in itertools.count(1):
+        directory = tmp_path / str(at)
+        directory.mkdir()
+        path = str(directory / "events.jsonl")
+        Path(path).write_bytes(b"one\npart of a line")
+        failing = FailingCalls(at=at, error=errno.EIO, lasting=lasting, effect=effect)
+        with contextlib.suppress(OSError):
+            file = AppendFile.reopen(path, options=Options(calls=failing.calls))
+            with contextlib.suppress(OSError):
+                set_aside(file, 4)
+            file.close()
+        kept = content(path) == b"one\npart of a line"
+        assert kept or (b"one\n", b"part of a line") == (content(path), content(f"{path}.torn-4"))
+        file = AppendFile.reopen(path)
+        set_aside(file, 4)
+        file.close()
+        assert ["events.jsonl", "events.jsonl.torn-4"] == sorted(os.listdir(directory))
+        assert (b"one\n", b"part of a line") == (content(path), content(f"{path}.torn-4"))
+        if not failing.was_hit:
+            break
+    assert at > 8

@@ -1,0 +1,319 @@
+"""Runs of kaun-board: manifests, scalars, and where runs are found."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec import UNSET
+
+from files import content
+from toyspec.append_file import StreamRefusedError
+from toyspec.canonical import InvalidEventError, RecordRefusedError
+from toyspec.checker.checking import check
+from toyspec.generated.kaun_v1 import RunManifest, Scalar
+from toyspec.kaun import KaunRun, runs_dir
+from toyspec.scalar_store import ScalarStore
+from toyspec.testing import FailingCalls, ManualClock
+
+SCALAR = b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":0.5,"minimize":false}\n'
+MANIFEST = """{
+  "schema_version": 1,
+  "run_id": "RUN_ID",
+  "created_at": 1780219800.0,
+  "tags": [
+    "baseline"
+  ],
+  "experiment": "mnist",
+  "config": {
+    "b": [
+      1,
+      2.0
+    ],
+    "lr": 0.001
+  }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let local time be UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def with_manifest(base: Path, name: str, text: str | None) -> Path:
+    """Make a run directory with a manifest."""
+    (base / name).mkdir(parents=True)
+    if text is not None:
+        (base / name / "run.json").write_text(text)
+    return base / name
+
+
+def test_a_run_is_created_and_read_back(tmp_path: Path) -> None:
+    """A new run has an id of its time, a manifest for people and a stream; loading it gives the same."""
+    run = KaunRun.create(
+        tmp_path, experiment="mnist", config={"lr": 1e-3, "b": [1, 2.0]}, tags=["baseline"], clock=ManualClock()
+    )
+    assert re.fullmatch(r"2026-05-31_09-30-00_[0-9a-f]{4}_mnist", run.run_id)
+    assert str(tmp_path / run.run_id) == run.directory
+    assert ["events.jsonl", "run.json"] == sorted(os.listdir(run.directory))
+    expected = MANIFEST.replace("RUN_ID", run.run_id)
+    assert expected == (Path(run.directory) / "run.json").read_text()
+    loaded = KaunRun.load(run.directory)
+    assert loaded is not None
+    assert run.manifest == loaded.manifest
+    run.log_scalar("loss", 0.5, step=1)
+    assert [] == check(run.directory).files[0].findings
+
+
+def test_an_empty_part_is_left_out(tmp_path: Path) -> None:
+    """Without experiment and config the manifest does not mention them; tags are always there."""
+    run = KaunRun.create(tmp_path, config={})
+    manifest = json.loads((Path(run.directory) / "run.json").read_text())
+    assert ["schema_version", "run_id", "created_at", "tags"] == list(manifest)
+    assert [] == manifest["tags"]
+
+
+def test_runs_of_the_same_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the random part is taken already, another one is drawn."""
+    drawn = iter(["aaaa", "aaaa", "aaaa", "bbbb"])
+    monkeypatch.setattr("toyspec.kaun.secrets.token_hex", lambda _: next(drawn))
+    runs = [KaunRun.create(tmp_path, clock=ManualClock(), on_error="raise") for _ in range(2)]
+    assert ["2026-05-31_09-30-00_aaaa", "2026-05-31_09-30-00_bbbb"] == [run.run_id for run in runs]
+    assert runs[1].run_id == json.loads((Path(runs[1].directory) / "run.json").read_text())["run_id"]
+
+
+def test_an_experiment_that_is_no_file_name_is_refused(tmp_path: Path) -> None:
+    """The experiment is part of a directory's name, so it has to be safe there."""
+    with pytest.raises(ValueError, match="run id"):
+        KaunRun.create(tmp_path, experiment="../other")
+    assert [] == os.listdir(tmp_path)
+
+
+def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
+    """Each scalar has type, step, wall_time, tag, value, minimize, and epoch where there is one."""
+    clock = ManualClock()
+    with KaunRun.create(tmp_path, clock=clock, on_error="raise") as run:
+        run.log_scalar("loss", 2, step=1, minimize=True)
+        clock.advance(0.5)
+        run.log_scalar("acc", math.nan, step=2, epoch=1)
+        run.append(Scalar(step=3, tag="acc", value=0.25))
+        run.append(Scalar(step=4, tag="acc", value=1, wall_time=7.0, minimize=True, epoch=2))
+    expected = (
+        b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":2.0,"minimize":true}\n'
+        b'{"type":"scalar","step":2,"wall_time":1780219800.5,"tag":"acc","value":null,"minimize":false,"epoch":1}\n'
+        b'{"type":"scalar","step":3,"wall_time":1780219800.5,"tag":"acc","value":0.25,"minimize":false}\n'
+        b'{"type":"scalar","step":4,"wall_time":7.0,"tag":"acc","value":1.0,"minimize":true,"epoch":2}\n'
+    )
+    assert expected == content(run.events_path)
+    run.log_scalar("late", 1.0, step=5)
+    run.append(Scalar(step=6, tag="late", value=1.0))
+    assert (expected, False) == (content(run.events_path), run.active)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"step": -1},
+        {"step": 1.0},
+        {"step": None},
+        {"value": "x"},
+        {"tag": None},
+        {"tag": 3},
+        {"epoch": -1},
+        {"minimize": 1},
+    ],
+)
+def test_what_is_no_scalar_is_refused(tmp_path: Path, members: dict[str, Any]) -> None:
+    """A wrong value raises and writes nothing."""
+    run = KaunRun.create(tmp_path)
+    with pytest.raises(InvalidEventError):
+        run.log_scalar(**{"tag": "loss", "value": 1.0, "step": 1, **members})
+    assert (b"", True) == (content(run.events_path), run.active)
+
+
+def test_a_loaded_run_is_appended_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Scalars go behind those that are there; what a dead writer left behind the last one is moved away first."""
+    directory = with_manifest(tmp_path, "a", '{"run_id":"a"}')
+    (directory / "events.jsonl").write_bytes(SCALAR + b'{"type":')
+    run = KaunRun.load(directory)
+    assert run is not None
+    run.log_scalar("loss", 0.25, step=2)
+    data = (directory / "events.jsonl").read_bytes()
+    assert data.startswith(SCALAR + b'{"type":"scalar","step":2,')
+    assert b'{"type":' == content(f"{run.events_path}.torn-{len(SCALAR)}")
+    assert "were moved to" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("trouble", ["damaged", "locked"])
+def test_a_stream_that_cannot_be_appended_to_is_left_alone(
+    tmp_path: Path, trouble: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged stream and one of a live writer are refused: with one line, or with an error for who wants it."""
+    first = KaunRun.create(tmp_path, on_error="raise")
+    if trouble == "damaged":
+        first.close()
+        Path(first.events_path).write_bytes(b"{broken\n")
+    before = content(first.events_path)
+    run, strict = KaunRun.load(first.directory), KaunRun.load(first.directory, on_error="raise")
+    assert run is not None
+    assert strict is not None
+    run.log_scalar("loss", 1.0, step=1)
+    run.log_scalar("loss", 1.0, step=2)
+    assert not run.active
+    assert 1 == len(capfd.readouterr().err.splitlines())
+    with pytest.raises(StreamRefusedError) as caught:
+        strict.log_scalar("loss", 1.0, step=1)
+    assert (trouble, before) == (caught.value.reason, content(first.events_path))
+
+
+def test_a_scalar_beyond_a_limit_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One scalar that no reader would take is dropped; the others are written."""
+    run = KaunRun.create(tmp_path)
+    run.log_scalar("x" * 2**24, 1.0, step=1)
+    run.log_scalar("loss", 1.0, step=2)
+    assert "a scalar is left out" in capfd.readouterr().err
+    assert 1 == content(run.events_path).count(b"\n")
+    strict = KaunRun.create(tmp_path, on_error="raise")
+    with pytest.raises(RecordRefusedError):
+        strict.log_scalar("x" * 2**24, 1.0, step=1)
+
+
+@pytest.mark.parametrize("on_error", ["disable", "raise"])
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+def test_no_failing_call_ends_the_program_or_spoils_the_run(
+    tmp_path: Path,
+    lasting: Literal["once", "for-ever"],
+    effect: Literal["error", "short-write"],
+    on_error: Literal["disable", "raise"],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whichever call fails: acknowledged scalars stay, a manifest is whole or not there, one line tells it."""
+    for at in itertools.count(1):
+        base = tmp_path / str(at)
+        failing = FailingCalls(at=at, error=errno.ENOSPC, effect=effect, lasting=lasting)
+        acknowledged = []
+        with (
+            contextlib.suppress(OSError),
+            KaunRun.create(base, config={"lr": 1}, on_error=on_error, calls=failing.calls) as run,
+        ):
+            for step in range(3):
+                with contextlib.suppress(OSError):
+                    run.log_scalar("loss", 1.0, step=step)
+                    if run.active:
+                        acknowledged.append(step)
+        said = capfd.readouterr().err.splitlines()
+        (directory,) = base.iterdir()
+        loaded = KaunRun.load(directory)
+        assert loaded is not None or not acknowledged
+        store = ScalarStore() if loaded is None else loaded.scalars()
+        assert acknowledged == [scalar.step for scalar in store.history("loss")][: len(acknowledged)]
+        if not failing.was_hit:
+            break
+        assert on_error == "raise" or 1 == len(said)
+    assert at > 12
+    assert ([], [0, 1, 2]) == (said, acknowledged)
+
+
+@pytest.mark.parametrize(
+    ("text", "manifest"),
+    [
+        ('{"run_id":"a"}', RunManifest(run_id="a", created_at=0.0, tags=[])),
+        (
+            '\n{"run_id":"b","tags":["x",3,null],"created_at":5,"config":{"k":[1]},"total_epochs":7,"more":1}\n',
+            RunManifest(run_id="b", created_at=5.0, tags=["x"], config={"k": [1]}, total_epochs=7),
+        ),
+        ('{"run_id":"c","tags":7,"created_at":"now","experiment":1}', RunManifest(run_id="c", created_at=0.0, tags=[])),
+    ],
+)
+def test_a_manifest_needs_only_its_id(tmp_path: Path, text: str, manifest: RunManifest) -> None:
+    """Everything else has a default, and what is of the wrong type is left out."""
+    run = KaunRun.load(with_manifest(tmp_path, "a", text))
+    assert run is not None
+    assert manifest == run.manifest
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '"run"', "{}", '{"run_id":3}', '{"run_id":"a"}{}', '{"run_id":"a","x":NaN}', "\0"]
+)
+def test_a_run_without_a_readable_manifest_is_invisible(tmp_path: Path, text: str | None) -> None:
+    """One bad manifest hides its run, and nothing else."""
+    good = with_manifest(tmp_path, "2026-01-01_00-00-00_0000", '{"run_id":"good"}')
+    bad = with_manifest(tmp_path, "2026-01-02_00-00-00_0000", text)
+    assert None is KaunRun.load(bad)
+    assert [str(good)] == [run.directory for run in KaunRun.list_runs(tmp_path)]
+    newest = KaunRun.latest(tmp_path)
+    assert newest is not None
+    assert str(good) == newest.directory
+
+
+def test_a_manifest_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
+    """What is no file is no manifest."""
+    os.mkfifo(with_manifest(tmp_path, "a", None) / "run.json")
+    assert [] == KaunRun.list_runs(tmp_path)
+
+
+def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
+    """Names sort by time; without a directory there are no runs."""
+    for name in ("2026-01-01_00-00-00_0000", "2026-03-01_00-00-00_0000", "2026-02-01_00-00-00_0000"):
+        with_manifest(tmp_path, name, f'{{"run_id":"{name}"}}')
+    (tmp_path / "note.txt").write_text("not a run")
+    assert ["2026-03", "2026-02", "2026-01"] == [run.run_id[:7] for run in KaunRun.list_runs(tmp_path)]
+    assert ([], None) == (KaunRun.list_runs(tmp_path / "none"), KaunRun.latest(tmp_path / "none"))
+
+
+def test_runs_have_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """RAVEN_RUNS_DIR wins over XDG_CACHE_HOME, that over the home directory; an empty one is none."""
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("RAVEN_RUNS_DIR", "")
+    assert os.path.join("/home/me", ".cache", "raven", "runs") == runs_dir()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert os.path.join("/cache", "raven", "runs") == runs_dir()
+    monkeypatch.setenv("RAVEN_RUNS_DIR", str(tmp_path))
+    assert str(tmp_path) == runs_dir()
+    created = KaunRun.create()
+    assert [created.run_id] == [run.run_id for run in KaunRun.list_runs()]
+
+
+def test_the_store_knows_latest_history_and_best() -> None:
+    """Latest is by step, then epoch, then place; best by what the tag's last record wants, without null."""
+    scalars = [
+        Scalar(step=2, tag="loss", value=0.5, minimize=True),
+        Scalar(step=5, tag="loss", value=0.7, minimize=True, epoch=1),
+        Scalar(step=5, tag="loss", value=0.9, minimize=True),
+        Scalar(step=5, tag="loss", value=0.6, minimize=True, epoch=1),
+        Scalar(step=1, tag="loss", value=None, minimize=True),
+        Scalar(step=1, tag="loss", value=0.5, minimize=True, epoch=9),
+        Scalar(step=1, tag="acc", value=None),
+    ]
+    store = ScalarStore(scalars)
+    assert ["loss", "acc"] == store.tags
+    assert scalars[:6] == store.history("loss")
+    assert scalars[3] is store.latest("loss")
+    assert scalars[0] is store.best("loss")
+    assert (scalars[6], None) == (store.latest("acc"), store.best("acc"))
+    assert ([], None, None) == (store.history("none"), store.latest("none"), store.best("none"))
+    store.update([Scalar(step=6, tag="loss", value=0.1)])
+    assert scalars[2] is store.best("loss")
+
+
+def test_a_run_reads_its_scalars(tmp_path: Path) -> None:
+    """What was written is there at once, and older records get their defaults."""
+    run = KaunRun.create(tmp_path)
+    run.log_scalar("loss", 0.5, step=1, minimize=True)
+    with open(run.events_path, "ab") as older:
+        older.write(b'{"type":"scalar","step":2,"tag":"loss","value":1}\n')
+    first, second = run.scalars().history("loss")
+    assert (0.5, True) == (first.value, first.minimize)
+    assert (1.0, 0.0, False, UNSET) == (second.value, second.wall_time, second.minimize, second.epoch)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toyspec
+import toyspec.events
+from toyspec.generated import kaun_v1, metrics_v1, toy_v1
+
+
+def type_checked_names() -> set[str]:
+    """Return the names that a type checker sees in the package."""
+    source = ast.parse(Path(str(toyspec.__file__)).read_text(encoding="utf-8"))
+    blocks = [node for node in source.body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def test_all_is_what_is_promised() -> None:
+    """The public names are sorted, importable, and the same at run time and for a type checker."""
+    promised = set(toyspec.__all__) - {"__version__"}
+    assert sorted(toyspec.__all__) == toyspec.__all__
+    assert promised == type_checked_names() == set(toyspec._HOMES)
+    assert sorted(toyspec.__all__) == dir(toyspec)
+
+
+@pytest.mark.parametrize("name", toyspec.__all__)
+def test_public_name_is_documented(name: str) -> None:
+    """Every public name can be imported and says what it is."""
+    value = getattr(toyspec, name)
+    assert name == "__version__" or value.__doc__
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """No module of the package has a public name: importing it would put it in the name's place."""
+    modules = {path.stem for path in Path(str(toyspec.__file__)).parent.iterdir()}
+    assert set() == modules & set(toyspec._HOMES)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """A name that is not public is refused as any module refuses it."""
+    with pytest.raises(AttributeError, match="module 'toyspec' has no attribute 'reed'"):
+        toyspec.reed  # noqa: B018
+
+
+def test_events_are_all_generated_types() -> None:
+    """``toyspec.events`` has every generated type and nothing else."""
+    modules = (toy_v1, metrics_v1, kaun_v1)
+    found = [value for module in modules for value in vars(module).values() if getattr(value, "__struct_fields__", ())]
+    types = {value.__name__ for value in found}
+    assert types == set(toyspec.events.__all__)
+
+
+def test_import_costs_nothing_that_is_not_used() -> None:
+    """Importing the package imports neither msgspec nor jsonschema."""
+    code = "import toyspec, sys; print(sorted({'msgspec', 'jsonschema', 'asyncio'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "[]\n" == done.stdout

@@ -1,0 +1,239 @@
+"""Tests of the questions that RunLog answers about a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.errors import (
+    DamagedStreamError,
+    RunStartMissingError,
+    StreamMissingError,
+    StreamReplacedError,
+    StreamUnreadableError,
+)
+from toyspec.generated.toy_v1 import RunStart, Step
+from toyspec.run_log import RunLog
+
+START: dict[str, Any] = {
+    "kind": "run_start",
+    "schema": "toy/v1",
+    "t": 0.0,
+    "run_id": "llama-20260531-001",
+    "git": {"sha": "abc"},
+    "backend": {"kind": "cpu"},
+    "model": {"arch": "llama"},
+    "config": {"steps": 3, "lr": 0.001},
+}
+
+
+def _step(number: int, **fields: Any) -> dict[str, Any]:
+    return {"kind": "step", "t": float(number), "step": number, **fields}
+
+
+def _end(**fields: Any) -> dict[str, Any]:
+    return {"kind": "run_end", "t": 9.0, "reason": "completed", **fields}
+
+
+def _resume(from_step: int) -> dict[str, Any]:
+    return {"kind": "run_resume", "t": 5.0, "from_step": from_step}
+
+
+def _bundle(run: Path, *events: dict[str, Any], tail: bytes = b"") -> Path:
+    run.mkdir(parents=True, exist_ok=True)
+    lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    (run / "events.jsonl").write_bytes(lines + tail)
+    return run
+
+
+LOSSES = [_step(1, phase="train", loss=3.0), _step(2, loss=2.5), _step(3, loss=2.0)]
+
+
+def test_minimal_complete_run(tmp_path: Path) -> None:
+    """Settings, steps, curve, end and final loss of a run as small as a complete one can be."""
+    run = _bundle(tmp_path / "r", START, *LOSSES, _end(final_step=3, final_loss=1.75, exit_code=0))
+    log = RunLog.open(run)
+
+    assert str(run) == log.path
+    assert START == log.config.value
+    assert isinstance(log.config.event, RunStart)
+    assert "llama-20260531-001" == log.run_id
+    assert [(1, 3.0), (2, 2.5), (3, 2.0)] == log.loss_curve
+    assert [1, 2, 3] == [record["step"] for record in log.steps]
+    assert Step(t=2.0, step=2, loss=2.5) == log.steps[1].event
+    assert log.run_end is not None
+    assert "completed" == log.run_end["reason"]
+    assert 1.75 == log.final_loss
+    assert ("complete", 5) == (log.report.state, log.report.records)
+
+
+def test_torn_run_is_a_run(tmp_path: Path) -> None:
+    """A crash leaves no run_end and half a line: the last loss stands in, and the report says so."""
+    log = RunLog.open(_bundle(tmp_path / "r", START, *LOSSES, tail=b'{"kind":"st'))
+    assert (None, 2.0, "torn") == (log.run_end, log.final_loss, log.report.state)
+    assert log.report.fragment is not None
+    assert 11 == log.report.fragment.length
+    assert 3 == len(log.steps)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([*LOSSES, _end(final_loss=1.0)], 1.0),
+        ([*LOSSES, _end()], 2.0),
+        ([*LOSSES, _end(final_loss=None)], None),
+        ([*LOSSES, _end(final_loss="low")], None),
+        ([*LOSSES, _step(4, loss=None)], None),
+        ([*LOSSES, _step(4)], None),
+        ([*LOSSES, _step(1, phase="decode", loss=9.0)], 2.0),
+        ([_step(1, loss=7)], 7.0),
+        ([_step(1, loss=True)], None),
+        ([_end()], None),
+        ([], None),
+        ([*LOSSES, _resume(1)], 3.0),
+        ([*LOSSES, _resume(1), _step(2, loss=1.5)], 1.5),
+        ([*LOSSES, _resume(0)], None),
+    ],
+)
+def test_final_loss(tmp_path: Path, events: list[dict[str, Any]], expected: float | None) -> None:
+    """run_end's word counts, then the last train step of the latest attempt; null is not finite, never zero."""
+    assert expected == RunLog.open(_bundle(tmp_path / "r", START, *events)).final_loss
+
+
+def test_curve_has_what_was_measured_in_the_latest_attempt(tmp_path: Path) -> None:
+    """Superseded steps, other phases and steps without a loss are no part of it; a null loss is."""
+    events = [
+        *LOSSES,
+        _step(4),
+        _resume(2),
+        _step(3, loss=None),
+        _step(1, phase="decode", loss=1.0),
+        _step(4, loss="x"),
+    ]
+    log = RunLog.open(_bundle(tmp_path / "r", START, *events))
+    assert [(1, 3.0), (2, 2.5), (3, None)] == log.loss_curve
+    assert [1, 2, 3, 1, 4] == [record["step"] for record in log.steps]
+
+
+def test_run_of_another_phase_has_no_train_steps(tmp_path: Path) -> None:
+    """A step without a phase is of the phase of run_start."""
+    log = RunLog.open(_bundle(tmp_path / "r", {**START, "phase": "decode"}, _step(1, loss=1.0)))
+    assert ([], None, 1) == (log.loss_curve, log.final_loss, len(log.steps))
+
+
+def test_run_start_of_an_older_producer_is_enough(tmp_path: Path) -> None:
+    """A run_start without schema or run_id is read as far as possible."""
+    log = RunLog.open(_bundle(tmp_path / "r", {"kind": "run_start"}, _step(1, loss=1.0)))
+    assert (None, None, 1.0) == (log.run_id, log.config.event, log.final_loss)
+
+
+def test_first_run_start_and_last_run_end_count(tmp_path: Path) -> None:
+    """Repetitions are for the checker; the log of such a run can still be read."""
+    second = {**START, "run_id": "second"}
+    log = RunLog.open(_bundle(tmp_path / "r", START, second, _end(final_loss=1.0), _end(final_loss=2.0)))
+    assert ("llama-20260531-001", 2.0) == (log.run_id, log.final_loss)
+
+
+def test_log_shows_the_run_as_it_was_opened(tmp_path: Path) -> None:
+    """What is appended after opening is not in the steps, nor does it supersede any."""
+    run = _bundle(tmp_path / "r", START, *LOSSES)
+    log = RunLog.open(run)
+    with (run / "events.jsonl").open("a") as file:
+        file.write("{\n" + json.dumps(_resume(0)) + "\n")
+    assert [1, 2, 3] == [record["step"] for record in log.steps]
+    assert [1, 2, 3] == [step for step, _ in log.loss_curve]
+
+
+@pytest.mark.parametrize("events", [[], [{**START, "run_id": "other"}, *LOSSES], [START, *LOSSES[:2]]])
+def test_steps_of_a_replaced_run_are_refused(tmp_path: Path, events: list[dict[str, Any]]) -> None:
+    """Another run at the path does not pass for the one that was opened."""
+    log = RunLog.open(_bundle(tmp_path / "r", START, *LOSSES))
+    _bundle(tmp_path / "r", *events)
+    with pytest.raises(StreamReplacedError, match="not the one that was opened"):
+        _ = log.steps
+    (tmp_path / "r" / "events.jsonl").unlink()
+    with pytest.raises(StreamMissingError):
+        _ = log.loss_curve
+
+
+def test_missing_stream_and_missing_run_start(tmp_path: Path) -> None:
+    """Both are told apart, and name the stream."""
+    stream = tmp_path / "r" / "events.jsonl"
+    with pytest.raises(StreamMissingError, match="no such file"):
+        RunLog.open(tmp_path / "r")
+    _bundle(tmp_path / "r", *LOSSES)
+    with pytest.raises(RunStartMissingError) as caught:
+        RunLog.open(str(tmp_path / "r"))
+    assert f"{stream}: no run_start" == str(caught.value)
+    stream.rename(tmp_path / "r" / "metrics.jsonl")
+    with pytest.raises(StreamMissingError):
+        RunLog.open(tmp_path / "r")
+
+
+def test_malformed_line_names_path_and_line(tmp_path: Path) -> None:
+    """The error of a damaged run begins with the place."""
+    run = _bundle(tmp_path / "r", START, LOSSES[0], tail=b"{]\n")
+    with pytest.raises(DamagedStreamError) as caught:
+        RunLog.open(run)
+    assert str(caught.value).startswith(f"{run / 'events.jsonl'}:3: invalid-json: ")
+
+
+# scan
+
+
+def _names(runs: list[RunLog]) -> list[str]:
+    return [os.path.basename(run.path) for run in runs]
+
+
+def test_scan_lists_the_best_run_first(tmp_path: Path) -> None:
+    """Least final loss first, equal ones by name, those without one last; other files and directories do not count."""
+    for name, loss in (("c", 2.0), ("b", 0.0), ("a", 2.0), ("e", None), ("d", -1.5)):
+        _bundle(tmp_path / name, START, _end(final_loss=loss))
+    _bundle(tmp_path / "f", START)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    _bundle(tmp_path / "deep" / "er", START)
+    assert ["d", "b", "a", "c", "e", "f"] == _names(RunLog.scan(tmp_path))
+
+
+def test_scan_leaves_out_a_run_that_has_no_record_yet(tmp_path: Path) -> None:
+    """A run that was killed at its start does not keep the others from being listed."""
+    _bundle(tmp_path / "a", START)
+    _bundle(tmp_path / "b", tail=b'{"kind":"run_st')
+    assert ["a"] == _names(RunLog.scan(tmp_path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
+def test_scan_lists_a_linked_run_once(tmp_path: Path) -> None:
+    """A link `latest` beside the runs is no run of its own, a run that is kept elsewhere is one."""
+    _bundle(tmp_path / "runs" / "a", START)
+    _bundle(tmp_path / "far", START)
+    (tmp_path / "runs" / "0-latest").symlink_to("a")
+    (tmp_path / "runs" / "z").symlink_to(tmp_path / "far")
+    (tmp_path / "runs" / "dangling").symlink_to("nowhere")
+    assert ["a", "z"] == _names(RunLog.scan(tmp_path / "runs"))
+
+
+def test_scan_raises_for_missing_root_and_damage(tmp_path: Path) -> None:
+    """No answer is better than a wrong one."""
+    with pytest.raises(StreamMissingError, match="no such directory"):
+        RunLog.scan(tmp_path / "runs")
+    _bundle(tmp_path / "runs" / "b", START, tail=b"{\n")
+    with pytest.raises(DamagedStreamError):
+        RunLog.scan(tmp_path / "runs")
+    _bundle(tmp_path / "runs" / "b", _step(1))
+    with pytest.raises(RunStartMissingError):
+        RunLog.scan(str(tmp_path / "runs"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_scan_does_not_wait_for_a_fifo(tmp_path: Path) -> None:
+    """A stream that nobody named is a regular file or an error."""
+    (tmp_path / "a").mkdir()
+    os.mkfifo(tmp_path / "a" / "events.jsonl")
+    with pytest.raises(StreamUnreadableError, match="not a regular file"):
+        RunLog.scan(tmp_path)

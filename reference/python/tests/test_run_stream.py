@@ -1,0 +1,388 @@
+"""Runs in trouble: streams that are there already, systems that fail, blocks that are left by exceptions."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from files import content
+from toyspec.append_file import StreamRefusedError
+from toyspec.canonical import InvalidEventError, RecordRefusedError
+from toyspec.checker.checking import check
+from toyspec.reader import read
+from toyspec.system_calls import SystemCalls
+from toyspec.testing import FailingCalls, ManualClock
+from toyspec.toy_writer import RunWriter
+
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
+STEP = b'{"kind":"step","t":1.5,"step":4,"loss":0.5}\n'
+END = b'{"kind":"run_end","t":1.5,"reason":"completed"}\n'
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return the directory of a run; it does not exist."""
+    return tmp_path / "runs" / "r"
+
+
+def with_stream(directory: Path, data: bytes) -> Path:
+    """Put a stream into the directory of a run and return its path."""
+    directory.mkdir(parents=True)
+    (directory / "events.jsonl").write_bytes(data)
+    return directory / "events.jsonl"
+
+
+def kinds(run: RunWriter) -> list[str | None]:
+    """Return the kinds of the records in the stream."""
+    return [record.kind for record in read(run.events_path)]
+
+
+def test_replace_keeps_the_old_stream_beside(directory: Path) -> None:
+    """A run with the same id starts a fresh stream; the old one is there as .prev."""
+    with_stream(directory, START + STEP)
+    run = RunWriter(directory)
+    run.run_start()
+    assert ["run_start"] == kinds(run)
+    assert START + STEP == content(f"{run.events_path}.prev")
+
+
+@pytest.mark.parametrize("on_error", ["disable", "raise"])
+def test_fail_refuses_an_existing_stream(directory: Path, on_error: Any) -> None:
+    """Who asks for failure gets it, also where trouble is to be survived."""
+    path = with_stream(directory, START)
+    with pytest.raises(FileExistsError):
+        RunWriter(directory, exist="fail", on_error=on_error)
+    assert START == path.read_bytes()
+
+
+@pytest.mark.parametrize("fragment", [b"", b'{"kind":"step","t":1.6', STEP.rstrip(), b"\0\0\0", b"\xff"])
+def test_resume_goes_on_behind_the_last_record(directory: Path, fragment: bytes, capfd: Any) -> None:
+    """Time, steps and id go on; what a dead writer left behind the last line is kept in a file beside."""
+    path = with_stream(directory, START + STEP + fragment)
+    clock = ManualClock()
+    run = RunWriter(directory, exist="resume", on_error="raise", clock=clock)
+    assert (run.run_id, run.last_step, run.resumes) == ("r", 4, True)
+    clock.advance(0.5)
+    calls: list[Callable[[], object]] = [run.step, run.run_start, run.run_end, lambda: run.write({"kind": "gpu"})]
+    for call in calls:
+        with pytest.raises(InvalidEventError, match="run_resume"):
+            call()
+    run.run_resume(2)
+    run.step(loss=0.25)
+    run.run_end()
+    data = path.read_bytes()
+    assert data.startswith(START + STEP + b'{"kind":"run_resume","t":2.0,"from_step":2,')
+    assert b'\n{"kind":"step","t":2.0,"step":3,"loss":0.25}\n{"kind":"run_end"' in data
+    assert ("complete", True) == (check(path).files[0].state, check(path).files[0].valid)
+    aside = Path(f"{path}.torn-{len(START + STEP)}")
+    assert fragment == (aside.read_bytes() if fragment else b"")
+    assert bool(fragment) == aside.exists() == ("were moved to" in capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\n", b'{"kind":"run_st'])
+def test_resume_of_nothing_is_a_start(directory: Path, data: bytes | None) -> None:
+    """A job that may be its own first attempt resumes where there is no record yet."""
+    if data is not None:
+        with_stream(directory, data)
+    with RunWriter(directory, exist="resume", on_error="raise") as run:
+        assert not run.resumes
+        run.run_start()
+    assert ["run_start", "run_end"] == kinds(run)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "fact"),
+    [
+        (START + END, "complete", "the run has ended"),
+        (START + END + STEP, "complete", "the run has ended"),
+        (START + b"{broken\n" + STEP, "damaged", "line 2 is damaged (invalid-json"),
+        (START + b"\0\0\0\n", "damaged", "line 2 is damaged (nul-bytes"),
+    ],
+)
+def test_resume_refuses_what_is_over_or_damaged(
+    directory: Path, data: bytes, reason: str, fact: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A stream that has ended or lost a line is left as it is, with an error or with one line on standard error."""
+    path = with_stream(directory, data + b"tail")
+    with pytest.raises(StreamRefusedError) as caught:
+        RunWriter(directory, exist="resume", on_error="raise")
+    assert reason == caught.value.reason
+    assert fact in str(caught.value)
+    run = RunWriter(directory, exist="resume")
+    run.run_start()
+    run.step()
+    assert not run.active
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith(f"toyspec: {path}: {fact}")
+    assert data + b"tail" == path.read_bytes()
+    assert ["events.jsonl"] == os.listdir(directory)
+
+
+def test_resume_refuses_another_run(directory: Path) -> None:
+    """Resuming names the run; a stream of another one is not gone on in."""
+    with_stream(directory, START)
+    with pytest.raises(InvalidEventError, match="of run r, not of other"):
+        RunWriter(directory, run_id="other", exist="resume")
+    assert RunWriter(directory, exist="resume").resumes
+
+
+@pytest.mark.parametrize("exist", ["replace", "resume"])
+def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, capfd: Any) -> None:
+    """A second writer logs nothing and says so; the first does not notice."""
+    first = RunWriter(directory, on_error="raise")
+    first.run_start()
+    second = RunWriter(directory, exist=exist)
+    second.run_start()
+    assert not second.active
+    assert f"toyspec: {first.events_path}: another writer has it open; nothing more is logged" in capfd.readouterr().err
+    with pytest.raises(StreamRefusedError, match="another writer"):
+        RunWriter(directory, exist=exist, on_error="raise")
+    first.run_end()
+    assert ["run_start", "run_end"] == kinds(first)
+    assert ["events.jsonl"] == os.listdir(directory)
+
+
+def leave_by(error: BaseException | None, run: RunWriter) -> None:
+    """Start the run, write a step and leave its block, by *error* where there is one."""
+    with run:
+        run.run_start()
+        run.step(loss=0.5)
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "ending"),
+    [
+        (None, {"reason": "completed", "final_step": 1, "final_loss": 0.5}),
+        (ValueError("bad batch"), {"reason": "errored", "error": "ValueError: bad batch"}),
+        (KeyError(), {"reason": "errored", "error": "KeyError"}),
+        (KeyboardInterrupt(), {"reason": "interrupted", "error": "KeyboardInterrupt"}),
+        (SystemExit(), {"reason": "completed", "exit_code": 0}),
+        (SystemExit(3), {"reason": "aborted", "exit_code": 3, "error": "exit status 3"}),
+        (SystemExit("no data"), {"reason": "aborted", "exit_code": 1, "error": "no data"}),
+    ],
+)
+def test_leaving_the_block_ends_the_run(directory: Path, error: BaseException | None, ending: dict[str, Any]) -> None:
+    """However the block is left, run_end says how, and the exception goes on."""
+    run = RunWriter(directory, on_error="raise")
+    if error is None:
+        leave_by(None, run)
+    else:
+        with pytest.raises(type(error)) as caught:
+            leave_by(error, run)
+        assert caught.value is error
+    last = list(read(run.events_path))[-1].value
+    assert ending == {key: last[key] for key in ending}
+    assert ("error" in ending, "exit_code" in ending) == ("error" in last, "exit_code" in last)
+    assert [] == check(run.events_path).files[0].findings
+
+
+def test_an_error_that_cannot_say_what_it_is_ends_the_run(directory: Path) -> None:
+    """An exception with a broken str, or a very long one, does not keep run_end from being written."""
+
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    for error, text in ((MuteError(), "MuteError"), (ValueError("x" * 10**6), "ValueError: " + "x" * 4084)):
+        with pytest.raises(type(error)):
+            leave_by(error, RunWriter(directory, on_error="raise"))
+        assert text == list(read(directory))[-1]["error"]
+
+
+def test_a_block_without_records_leaves_none(directory: Path) -> None:
+    """A run that never started does not end either; one that was closed or ended by hand gets no second end."""
+    with RunWriter(directory, on_error="raise") as run:
+        pass
+    assert b"" == content(run.events_path)
+    with RunWriter(directory, on_error="raise") as run:
+        run.run_start()
+        run.run_end("aborted")
+    assert ["run_start", "run_end"] == kinds(run)
+    with RunWriter(directory, on_error="raise") as run:
+        run.run_start()
+        run.close()
+        run.step()
+    assert ["run_start"] == kinds(run)
+
+
+def test_the_first_file_of_a_bundle_is_its_stream(directory: Path) -> None:
+    """Opening a run makes its directory and in it the stream, nothing else."""
+    RunWriter(directory)
+    assert ["events.jsonl"] == os.listdir(directory)
+
+
+def test_start_and_end_are_synced(directory: Path) -> None:
+    """run_start and run_end are forced to the disk with the directory, steps are not."""
+    counting = FailingCalls(at=0, error=0)
+    run = RunWriter(directory, calls=counting.calls, on_error="raise")
+    synced = []
+    for call in (run.run_start, run.step, run.run_end):
+        before = counting.made.count("fsync")
+        call()
+        synced.append(counting.made.count("fsync") - before)
+    assert [2, 0, 2] == synced
+
+
+def test_every_record_can_be_synced(directory: Path) -> None:
+    """With durability fsync and no period, each record is on the disk when its call returns."""
+    counting = FailingCalls(at=0, error=0)
+    run = RunWriter(directory, durability="fsync", calls=counting.calls, on_error="raise")
+    run.run_start()
+    before = counting.made.count("fsync")
+    for _ in range(3):
+        run.step()
+    assert 3 == counting.made.count("fsync") - before
+
+
+def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable", "raise"]) -> list[str]:
+    """Write a run of every sort of call; return the kinds that were acknowledged as written."""
+    acknowledged = []
+    with contextlib.suppress(OSError), RunWriter(directory, on_error=on_error, calls=failing.calls) as run:
+        calls: list[tuple[str, Callable[[], object]]] = [
+            ("run_start", run.run_start),
+            ("step", lambda: run.step(loss=0.5)),
+            ("step", lambda: run.step(loss=1, extra={"a": 1})),
+            ("note", lambda: run.note("x" * 100)),
+            ("gpu", lambda: run.forward(b'{"kind":"gpu"}')),
+            ("step", run.step),
+        ]
+        for kind, call in calls:
+            dropped = run.dropped
+            with contextlib.suppress(OSError, InvalidEventError):
+                call()
+                if run.active and run.dropped == dropped:
+                    acknowledged.append(kind)
+    return acknowledged
+
+
+@pytest.mark.parametrize("on_error", ["disable", "raise"])
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+def test_no_failing_call_ends_the_program_or_spoils_the_stream(
+    tmp_path: Path,
+    lasting: Literal["once", "for-ever"],
+    effect: Literal["error", "short-write"],
+    on_error: Literal["disable", "raise"],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whichever call fails: acknowledged records stay, the stream stays readable, one line says what happened."""
+    for at in itertools.count(1):
+        directory = tmp_path / str(at)
+        path = with_stream(directory, START)
+        failing = FailingCalls(at=at, error=errno.ENOSPC, lasting=lasting, effect=effect)
+        acknowledged = write_run(directory, failing, on_error)
+        said = capfd.readouterr().err.splitlines()
+        if not failing.was_hit:
+            assert ([], 7) == (said, len(list(read(path))))
+            break
+        if path.exists() and path.read_bytes() != START:
+            found = [record.kind for record in read(path)]
+            assert acknowledged == found[: len(acknowledged)]
+            assert all(finding.severity != "error" for finding in check(path).files[0].findings)
+        assert START in (content(str(path)), content(f"{path}.prev"))
+        assert on_error == "raise" or (1 == len(said) and str(path) in said[0])
+    assert at > 20
+
+
+def test_after_a_failure_calls_do_nothing(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A disk that is full for a moment ends the log, not the training; standard error names path and cause once."""
+    failing = FailingCalls(at=2, error=errno.ENOSPC, only="write")
+    with RunWriter(directory, calls=failing.calls) as run:
+        run.run_start()
+        for _ in range(3):
+            run.step(loss=0.5)
+        run.step("misuse is not noticed any more")  # type: ignore[arg-type]
+        assert (False, 1) == (run.active, run.dropped)
+    assert ["run_start"] == kinds(run)
+    expected = f"toyspec: {run.events_path}: No space left on device; nothing more is logged, the program goes on\n"
+    assert expected == capfd.readouterr().err
+    RunWriter(directory, exist="resume", on_error="raise").close()
+
+
+def test_a_caller_that_wants_errors_can_go_on(directory: Path) -> None:
+    """With on_error raise, a record that failed is not in the stream, and the next one is."""
+    failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
+    with RunWriter(directory, on_error="raise", calls=failing.calls) as run:
+        run.run_start()
+        with pytest.raises(OSError, match="No space left"):
+            run.step(loss=1.5)
+        run.step(loss=2.5)
+    assert [(1, 2.5)] == [(record["step"], record["loss"]) for record in read(run.events_path) if record.kind == "step"]
+
+
+def test_a_directory_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A root that is a file, or a path that is too long, leaves an inactive writer and one line."""
+    (tmp_path / "file").write_bytes(b"")
+    for directory in (tmp_path / "file" / "r", tmp_path / ("d" * 300) / "r"):
+        with RunWriter(directory) as run:
+            run.run_start()
+            run.step()
+        assert not run.active
+        assert 1 == capfd.readouterr().err.count("nothing more is logged, the program goes on")
+        with pytest.raises(OSError, match=r"Not a directory|too long"):
+            RunWriter(directory, on_error="raise")
+
+
+def nested(depth: int) -> Any:
+    """Return *depth* arrays inside one another."""
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.mark.parametrize(
+    ("extra", "fact"), [({"a": nested(70)}, "nested deeper than 64"), ({"a": "x" * 2**24}, "the limit is 16777216")]
+)
+def test_a_record_beyond_a_limit_is_left_out(
+    directory: Path, extra: dict[str, Any], fact: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One record that is too deep or too long is dropped with one line for its sort; the log goes on."""
+    run = RunWriter(directory)
+    run.run_start()
+    for _ in range(2):
+        run.eval("x", extra=extra)
+    run.step()
+    assert (True, 2) == (run.active, run.dropped)
+    assert ["run_start", "step"] == kinds(run)
+    said = capfd.readouterr().err
+    assert (1, True) == (said.count("is left out"), fact in said)
+    run.close()
+    strict = RunWriter(directory, on_error="raise")
+    strict.run_start()
+    with pytest.raises(RecordRefusedError, match=fact):
+        strict.eval("x", extra=extra)
+
+
+def test_a_line_that_is_too_long_is_not_forwarded(directory: Path) -> None:
+    """The limit holds for lines of others as well."""
+    run = RunWriter(directory, on_error="raise")
+    run.run_start()
+    with pytest.raises(RecordRefusedError, match="16777217 bytes"):
+        run.forward(b'{"kind":"gpu","x":"' + b"y" * (2**24 - 20) + b'"}')
+
+
+def test_a_failing_end_does_not_hide_the_exception(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """When run_end cannot be written either, the exception of the block is the one that comes out."""
+    for error, raised in ((ValueError("the real one"), ValueError), (None, OSError)):
+        failing = FailingCalls(at=3, error=errno.EIO, lasting="for-ever", only="write")
+        with pytest.raises(raised, match=r"the real one|Input/output"):
+            leave_by(error, RunWriter(directory, on_error="raise", calls=failing.calls))
+        said = capfd.readouterr().err
+        assert (error is not None) == ("run_end could not be written: Input/output error" in said)
+
+
+def test_an_error_of_close_is_told(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A system that reports at close that it lost data is heard."""
+    calls = SystemCalls(close=FailingCalls(at=3, error=errno.EDQUOT, only="close").calls.close)
+    run = RunWriter(directory, calls=calls)
+    run.run_start()
+    run.step()
+    run.run_end()
+    assert "Disk quota exceeded; nothing more is logged" in capfd.readouterr().err

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import SCALARS, kinds, lines, valid_records
+from toyspec.checker import StreamChecker, check_bytes, shapes
+from toyspec.checker.fast_path import FastPath
+from toyspec.findings import FileReport
+
+STEP = '{{"kind":"step","t":{0}.5,"step":{0},"loss":1.25,"lr":0.5}}'
+START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}'
+MANY = 60
+
+
+@pytest.fixture(autouse=True)
+def learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make shapes after two lines of a kind."""
+    monkeypatch.setattr(shapes, "_LINES_BEFORE_SHAPE", 2)
+
+
+def fed(data: bytes) -> FileReport:
+    """Return the report on *data*, its first lines alone, so that shapes are there for the rest."""
+    checker = StreamChecker("-")
+    end = 0
+    for _ in range(8):
+        start, end = end, data.find(b"\n", end) + 1 or len(data)
+        checker.feed(data[start:end])
+    checker.feed(data[end:])
+    return checker.finish()
+
+
+def exact(data: bytes, monkeypatch: pytest.MonkeyPatch) -> FileReport:
+    """Return the report of the exact path alone."""
+    with monkeypatch.context() as patch:
+        patch.setattr(FastPath, "take", lambda _, lines, __: ([None] * len(lines), list(range(len(lines)))))
+        patch.setattr(FastPath, "line", lambda *_: None)
+        return check_bytes(data)
+
+
+def stream(changed: dict[int, str] | None = None) -> bytes:
+    """Return a stream of steps, some lines of which are *changed*."""
+    parts = [START] + [STEP.format(step) for step in range(1, MANY)]
+    for index, line in (changed or {}).items():
+        parts[index] = line
+    return "".join(part + "\n" for part in parts).encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("profile", ["toy/v1", "metrics/v1", "kaun/v1"])
+def test_shapes_change_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of records that repeat their keys, with other lines between them, get the report of the exact path."""
+
+    @st.composite
+    def repeating(draw: st.DrawFn) -> bytes:
+        kind = draw(st.sampled_from(kinds(profile)))
+        models = [draw(valid_records(profile, kind)) for _ in range(2)]
+        style: dict[str, Any] = {
+            "ensure_ascii": draw(st.booleans()),
+            "separators": draw(st.sampled_from([(",", ":"), (", ", ": ")])),
+        }
+        extra = draw(st.dictionaries(st.sampled_from(["mfu", "x y", "läuft", "kind2"]), SCALARS, max_size=2))
+        parts = [START.encode()] if profile == "toy/v1" else []
+        for number in range(draw(st.integers(10, 24))):
+            record = dict(draw(st.sampled_from(models))) | (extra if draw(st.booleans()) else {})
+            record |= {key: number for key in ("t", "step", "wall_time_ms") if key in record}
+            if draw(st.booleans()):
+                record = dict(reversed(record.items()))
+            parts.append(json.dumps(record, **style).encode("utf-8", "replace"))
+            if draw(st.integers(0, 9)) == 0:
+                parts.append(draw(lines(profile)))
+            if draw(st.integers(0, 19)) == 0:
+                parts[-1] = parts[-1].replace(b"{", b'{"t":3,', 1)
+        return b"".join(part + b"\n" for part in parts)
+
+    @settings(max_examples=80, deadline=None)
+    @given(repeating())
+    def same(data: bytes) -> None:
+        assert exact(data, monkeypatch) == fed(data)
+
+    same()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"loss":0.5}',
+        '{"kind":"step","kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"t":40.5,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"\\u006cr":0.5,"lr":1}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}{}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5},',
+        '{"kind":"step","t":40.5,"step":40,"loss":1e999,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40.0,"loss":1.0,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":9007199254740992,"loss":1.0,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40,"loss":NaN,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5}\r',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":[[[[0.5]]]]}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":' + "[" * 100_000,
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\\ud800"}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\udcff"}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":{"a":1,"a":1}}',
+        '{"kind":"note","t":40.5,"text":"a:b","text":"c"}',
+        "",
+        " \t",
+        "\ufeff" + STEP.format(40),
+    ],
+)
+def test_odd_line_among_regular_ones_is_judged_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that a shape might take for regular has the findings of the exact path."""
+    data = stream({40: line})
+    assert exact(data, monkeypatch) == fed(data)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "hidden"),
+    [('"text":"x","text":"y"', '"text":"a\\u003ab"'), ('"text":"a:b","text":"c"', '"text":"d\\u003a\\u003ae"')],
+)
+def test_escaped_colon_hides_no_repeated_key(repeated: str, hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated key is found where escaped colons elsewhere would make the count come out even."""
+    notes = {index: f'{{"kind":"note","t":{index}.5,"text":"plain:{index}"}}' for index in range(2, 30)}
+    notes |= {31: f'{{"kind":"note","t":31.5,{repeated}}}', 32: f'{{"kind":"note","t":32.5,{hidden}}}'}
+    report = fed(stream(notes))
+    assert exact(stream(notes), monkeypatch) == report
+    assert "duplicate-key" in [finding.rule for finding in report.findings]
+
+
+def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line with a key too many and one with a key too few both are judged."""
+    data = stream({30: STEP.format(30).replace("}", ',"lr":1}'), 31: '{"kind":"step","t":31.5,"step":31,"loss":1}'})
+    report = fed(data)
+    assert exact(data, monkeypatch) == report
+    assert ["duplicate-key"] == [finding.rule for finding in report.findings if finding.line == 31]
+
+
+def test_records_between_two_odd_lines_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regular lines are not judged one by one because others are damaged."""
+    alone: list[bytes] = []
+    line = FastPath.line
+
+    def noted(path: FastPath, data: bytes) -> object:
+        alone.append(data)
+        return line(path, data)
+
+    monkeypatch.setattr(FastPath, "line", noted)
+    report = fed(stream({20: "{", 40: "{"}))
+    assert 2 == [finding.rule for finding in report.findings].count("invalid-json")
+    assert len(alone) <= 10
+
+
+def test_unknown_key_is_counted_at_every_line() -> None:
+    """The finding on an unknown key tells how many records have it, in each report anew."""
+    data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5,"host":"a:b"}') for index in range(1, MANY)})
+    for _ in range(2):
+        found = [finding for finding in fed(data).findings if finding.rule == "unknown-key"]
+        assert [(2, "/mfu", True), (2, "/host", True)] == [
+            (finding.line, finding.pointer, f"({MANY - 1} times)" in finding.message) for finding in found
+        ]
+
+
+def test_deep_nesting_is_refused_on_a_small_stack() -> None:
+    """A line of many brackets does not reach a decoder that calls itself for each."""
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(200)
+        report = fed(stream({40: '{"kind":"step","t":1,"loss":' + "[" * 5000}))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert ["nested-too-deep"] == [finding.rule for finding in report.findings if finding.line == 41]

@@ -1,0 +1,176 @@
+"""Holds the tree to what CONTRIBUTING.md promises and no linter checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PARTS = (".ci", ".github", "conformance", "docs", "reference", "schemas", "spec")
+GENERATED = ROOT / "reference/python/toyspec/generated"
+BUILT = {"__pycache__", "_build", "build", "dist", "node_modules", "target"}
+CASES = ROOT / "conformance/cases"
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40
+
+# A tree that names a machine or a download server works on that machine only.
+MACHINE_BOUND = {
+    "an absolute path of one machine": r"(?<![\w.])/(?:work|root|Users|home/[a-z])/|\b[A-Z]:\\Users\\|\.\./shared\b",
+    "a server that packages are loaded from": (
+        r"\b(?:registry|files|static|proxy|index|mirror)\.(?:[a-z-]+\.)+(?:org|io|com|net|dev)\b"
+        r"|--(?:extra-)?index-url|--find-links|--trusted-host"
+    ),
+    "a note to oneself": r"\b(?:TODO|FIXME|XXX)\b",
+}
+
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
+
+
+def written_files() -> Iterator[Path]:
+    """Yield every file that a person writes: neither made, nor a corpus case, nor a build product."""
+    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file())
+    for part in PARTS:
+        for path in sorted((ROOT / part).rglob("*")):
+            if path.is_file() and not path.is_relative_to(CASES) and not is_made(path.relative_to(ROOT / part)):
+                yield path
+
+
+def is_made(path: Path) -> bool:
+    """Return whether *path* is in a folder of build products, or in one with a dot, where tools keep things."""
+    return any(name in BUILT or name.startswith(".") for name in path.parts)
+
+
+def python_files() -> list[Path]:
+    """Return the Python files that a person writes."""
+    return [path for path in written_files() if path.suffix == ".py" and not path.is_relative_to(GENERATED)]
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions of the Python file *path*, inner ones too."""
+    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, source: list[str]) -> int:
+    """Return how many lines of *function* hold code: no blank lines, comments or docstring."""
+    has_docstring = ast.get_docstring(function, clean=False) is not None
+    body = function.body[1:] if has_docstring else function.body
+    if not body:
+        return 0
+    lines = source[body[0].lineno - 1 : function.end_lineno]
+    return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+
+def shown(path: Path) -> str:
+    """Return *path* as it is named from the root."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_files_are_short() -> None:
+    """No Python file that a person writes is longer than 400 lines."""
+    lengths = {shown(path): len(path.read_bytes().splitlines()) for path in python_files()}
+    assert {} == {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES}
+
+
+def test_functions_are_short() -> None:
+    """No function has more than 40 lines of code."""
+    found = {}
+    for path in python_files():
+        source = path.read_text(encoding="utf-8").splitlines()
+        for function in functions(path):
+            lines = code_lines(function, source)
+            if lines > MAX_FUNCTION_LINES:
+                found[f"{shown(path)}:{function.lineno} {function.name}"] = lines
+    assert {} == found
+
+
+def test_every_test_says_what_must_hold() -> None:
+    """Every test function has a docstring."""
+    silent = [
+        f"{shown(path)}:{function.lineno} {function.name}"
+        for path in python_files()
+        if path.name.startswith("test_")
+        for function in functions(path)
+        if function.name.startswith("test_") and not ast.get_docstring(function)
+    ]
+    assert [] == silent
+
+
+def test_modules_are_named_for_their_subject() -> None:
+    """No module or folder has a name that says nothing about what is in it."""
+    names = {part for path in python_files() for part in (path.stem, path.parent.name)}
+    assert set() == names & VAGUE_NAMES
+
+
+def test_made_files_say_so() -> None:
+    """Every generated Python file is marked in line 1 with the command that makes it."""
+    unmarked = [
+        shown(path)
+        for path in sorted(GENERATED.glob("*.py"))
+        if path.name != "__init__.py" and "make generate" not in path.read_text(encoding="utf-8").partition("\n")[0]
+    ]
+    assert [] == unmarked
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")
+def test_no_build_product_is_committed() -> None:
+    """No file in git is one that git is told to ignore."""
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "" == listed.stdout
+
+
+def test_conformance_judges_the_reference_from_outside() -> None:
+    """No module below conformance/ imports one of the reference implementation or of the generators."""
+    judged = {"toyspec", "codegen", "reference"}
+    imported = {
+        shown(path): sorted({name.partition(".")[0] for name in imports(path)} & judged)
+        for path in python_files()
+        if path.is_relative_to(ROOT / "conformance")
+    }
+    assert {} == {name: found for name, found in imported.items() if found}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the names of the modules that *path* imports by their full name."""
+    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+@pytest.mark.parametrize("fault", MACHINE_BOUND)
+def test_tree_is_bound_to_no_machine(fault: str) -> None:
+    """No written file holds what only one machine knows, or what only its author meant to do."""
+    pattern = re.compile(MACHINE_BOUND[fault])
+    found = [
+        f"{shown(path)}:{number}: {line.strip()[:100]}"
+        for path in written_files()
+        if path != Path(__file__).resolve()
+        for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert [] == found
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of a page outside of the site leads to a file that is there; the site checks its own."""
+    pages = [path for path in written_files() if path.suffix == ".md" and not path.is_relative_to(ROOT / "docs")]
+    broken = [
+        f"{shown(page)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)", FENCED.sub("", page.read_text(encoding="utf-8")))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert [] == broken

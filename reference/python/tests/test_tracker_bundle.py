@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from logged_runs import events, faults, kinds, steps
+from torch_like import Module, Parameter, cuda
+from toyspec.tracker import TrainingLogger
+
+
+def logger(directory: Path, **options: Any) -> TrainingLogger:
+    """Return a logger that writes its bundle below *directory* and shows nothing."""
+    return TrainingLogger(**{"runs_root": directory, "run_name": "run", "print_every": 0, **options})
+
+
+def test_metrics_go_to_the_fields_that_mean_the_same(tmp_path: Path) -> None:
+    """A step has its known metrics as fields and the others in extra."""
+    with logger(tmp_path) as made:
+        made.log_step(step=1, loss=1.5, ce_loss=1.25, lr=3e-4, mfu=0.56, tokens=131072, grad_norm=1)
+    step = events(tmp_path)[1]
+    del step["t"]
+    expected = {"loss": 1.5, "lr": 3e-4, "grad_norm": 1.0, "tokens": 131072, "extra": {"ce_loss": 1.25, "mfu": 0.56}}
+    assert {"kind": "step", "step": 1, **expected} == step
+
+
+def test_a_validation_is_an_eval(tmp_path: Path) -> None:
+    """log_validation writes an eval event of phase eval at its step, or at the last one."""
+    with logger(tmp_path) as made:
+        made.log_step(step=10, loss=1.5)
+        made.log_validation(val_loss=1.2, val_perplexity=3.32, val_acc=0.5)
+    found = events(tmp_path)[2]
+    del found["t"]
+    figures = {"loss": 1.2, "ppl": 3.32, "extra": {"val_acc": 0.5}}
+    assert {"kind": "eval", "phase": "eval", "step": 10, "name": "validation", **figures} == found
+
+
+def test_the_state_of_the_machine_is_a_system_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """log_system writes a system event; the memory of the device is added where it is known and not given."""
+    with logger(tmp_path) as made:
+        monkeypatch.setitem(sys.modules, "torch", cuda((20, 100)))
+        made.log_system(step=1, gpu_util=0.9)
+        made.log_system(step=1, memory_used_bytes=5)
+        monkeypatch.delitem(sys.modules, "torch")
+    first, second = (event for event in events(tmp_path) if event["kind"] == "system")
+    assert (80, 100, {"gpu_util": 0.9}) == (first["memory_used_bytes"], first["memory_limit_bytes"], first["extra"])
+    assert (5, None) == (second["memory_used_bytes"], second.get("memory_limit_bytes"))
+
+
+def test_sections_are_regions(tmp_path: Path) -> None:
+    """Sections nest as regions, and those still open when the run ends are closed before."""
+    made = logger(tmp_path)
+    with made.log_section("outer"), made.log_section("inner"):
+        pass
+    with made.log_section("outer"), made.log_section("inner"):
+        made.finish()
+    regions = [(event["kind"][7:], event["region"]) for event in events(tmp_path) if "region" in event]
+    once = [("enter", "outer"), ("enter", "inner"), ("exit", "inner"), ("exit", "outer")]
+    assert (once * 2, []) == (regions, faults(tmp_path))
+
+
+def test_every_nth_step_is_recorded_and_said_so(tmp_path: Path) -> None:
+    """record_every thins the steps out, config.subsample says so, and the end agrees with the last one written."""
+    with logger(tmp_path, record_every=5) as made:
+        for step in range(1, 13):
+            made.log_step(step=step, loss=float(step))
+    start, *_, end = events(tmp_path)
+    assert (5, [5, 10], 10, 10.0) == (
+        start["config"]["subsample"],
+        steps(tmp_path),
+        end["final_step"],
+        end["final_loss"],
+    )
+    assert [] == faults(tmp_path)
+
+
+def test_run_start_says_what_is_known(tmp_path: Path) -> None:
+    """Names, hyperparameters, model, place and revision are in run_start."""
+    options: dict[str, Any] = {
+        "tags": ["tpu"],
+        "notes": "first try",
+        "hyperparameters": {"lr": 3e-4, "seed": 7},
+        "model": {"arch": "llama", "n_layers": 12},
+        "host": {"name": "h", "os": "linux", "arch": "x86_64"},
+        "backend": {"kind": "tpu", "device": "TPU v4"},
+        "git": {"sha": "0" * 40, "branch": "main"},
+        "compare_to": "baseline-1",
+    }
+    logger(tmp_path, run_name="run 1", **options).finish()
+    start = events(tmp_path)[0]
+    assert {"run_name": "run 1", "notes": "first try", "tags": ["tpu"], "lr": 3e-4, "seed": 7} == start["config"]
+    assert options["model"] == start["model"]
+    assert (options["host"], options["backend"], options["git"]) == (start["host"], start["backend"], start["git"])
+    assert ("baseline-1", "run-1", []) == (start["compare_to"], start["run_id"], faults(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "run_id"),
+    [
+        ("experiment-1", "experiment-1"),
+        ("llama 7B / lr=3e-4", "llama-7B-lr-3e-4"),
+        ("../../etc", "etc"),
+        ("..", "run"),
+        ("", "run"),
+        ("größe", "gr-e"),
+        ("con", "run-con"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_a_name_becomes_a_safe_directory(name: str, run_id: str, tmp_path: Path) -> None:
+    """Whatever a run is called, its bundle lies directly in the root."""
+    logger(tmp_path, run_name=name).finish()
+    assert [run_id] == [path.name for path in tmp_path.iterdir()]
+    assert [] == faults(tmp_path)
+
+
+def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
+    """A run without a name gets the next number of its day, after its architecture or project."""
+    for options in ({}, {}, {"model": {"arch": "llama"}}):
+        logger(tmp_path, run_name=None, **options).finish()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert ["llama", "run", "run"] == [name.split("-")[0] for name in names]
+    assert ["001", "001", "002"] == [name.split("-")[2] for name in names]
+
+
+@pytest.mark.parametrize(
+    ("logged", "written", "extra_kinds"),
+    [
+        ([1, 2, 2, 3], [1, 2, 3], ["note"]),
+        ([1, 2, 3, 2, 3, 4], [1, 2, 3, 2, 3, 4], ["run_resume"]),
+        ([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2], ["run_resume", "note"]),
+        ([5, 5, 5], [5], ["note", "note"]),
+    ],
+)
+def test_a_bundle_stays_valid_whatever_steps_come(
+    logged: list[int], written: list[int], extra_kinds: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step that is logged again is kept as a note, going back is a run_resume, and each is told once."""
+    with logger(tmp_path) as made:
+        for step in logged:
+            made.log_step(step=step, loss=1.5)
+    others = [kind for kind in kinds(tmp_path)[1:-1] if kind != "step"]
+    assert (written, extra_kinds, []) == (steps(tmp_path), others, faults(tmp_path))
+    assert len(set(extra_kinds)) == capsys.readouterr().err.count("toyspec:")
+
+
+def test_going_back_shows_where_not_every_step_is_recorded(tmp_path: Path) -> None:
+    """A return to a step that is not recorded itself is a run_resume from the step before it."""
+    with logger(tmp_path, record_every=5) as made:
+        for step in (*range(1, 13), *range(8, 16)):
+            made.log_step(step=step, loss=1.5)
+    (resume,) = (event for event in events(tmp_path) if event["kind"] == "run_resume")
+    assert (7, [5, 10, 10, 15], []) == (resume["from_step"], steps(tmp_path), faults(tmp_path))
+
+
+def test_a_note_keeps_the_metrics_of_a_repeated_step(tmp_path: Path) -> None:
+    """What cannot be a step is in the bundle all the same."""
+    with logger(tmp_path) as made:
+        made.log_step(step=1, loss=1.5)
+        made.log_step(step=1, grad_norm=float("nan"))
+    (note,) = (event for event in events(tmp_path) if event["kind"] == "note")
+    assert ('step 1 was logged again: {"grad_norm":null}', 1) == (note["text"], note["step"])
+
+
+def test_a_run_of_the_same_name_replaces_the_earlier(tmp_path: Path) -> None:
+    """The old stream is kept beside the new one."""
+    for loss in (1.0, 2.0):
+        with logger(tmp_path) as made:
+            made.log_step(step=1, loss=loss)
+    assert 2.0 == events(tmp_path)[1]["loss"]
+    assert (tmp_path / "run/events.jsonl.prev").exists()
+
+
+def test_a_run_of_the_same_name_may_be_refused(tmp_path: Path) -> None:
+    """With exist="fail" an earlier run raises and stays as it is."""
+    logger(tmp_path).finish()
+    with pytest.raises(FileExistsError):
+        logger(tmp_path, exist="fail")
+    assert ["run_start", "run_end"] == kinds(tmp_path)
+
+
+def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) -> None:
+    """With exist="resume" the run goes on behind a run_resume, from the step before the one that is logged first."""
+    made = logger(tmp_path)
+    for step in (1, 2, 3):
+        made.log_step(step=step, loss=float(step))
+    made._sinks[0].writer.close()  # type: ignore[attr-defined]
+    with logger(tmp_path, exist="resume") as resumed:
+        for step in (3, 4):
+            resumed.log_step(step=step, loss=float(step))
+    assert ["run_start", *["step"] * 3, "run_resume", "step", "step", "run_end"] == kinds(tmp_path)
+    assert ([1, 2, 3, 3, 4], []) == (steps(tmp_path), faults(tmp_path))
+
+
+def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path) -> None:
+    """A resumed run may begin with another event than a step."""
+    made = logger(tmp_path)
+    made.log_step(step=3, loss=1.0)
+    made._sinks[0].writer.close()  # type: ignore[attr-defined]
+    with logger(tmp_path, exist="resume") as resumed:
+        resumed.log_validation(val_loss=1.0)
+    assert ["run_start", "step", "run_resume", "eval", "run_end"] == kinds(tmp_path)
+    assert (3, []) == (events(tmp_path)[2]["from_step"], faults(tmp_path))
+
+
+def test_a_new_run_can_be_resumed(tmp_path: Path) -> None:
+    """With exist="resume" and no stream the run begins."""
+    with logger(tmp_path, exist="resume") as made:
+        made.log_step(step=1, loss=1.0)
+    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), faults(tmp_path))
+
+
+@pytest.mark.parametrize("run_name", ["run", None])
+def test_a_place_that_cannot_be_written_stops_nothing(
+    run_name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the bundle cannot be made, that is told once and the training goes on."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with logger(blocked, run_name=run_name) as made:
+        made.log_step(step=1, loss=1.0)
+        made.log_validation(val_loss=1.0)
+    assert 1 == capsys.readouterr().err.count("\n")
+    assert [blocked] == list(tmp_path.iterdir())
+
+
+def test_gradients_have_histograms_on_the_steps_of_log_every(tmp_path: Path) -> None:
+    """With enable_histograms each gradient of a due step is a grad event with 32 bins."""
+    gradients = {"b": {"w": np.array([1.0, -1.0], np.float32)}, "a": np.array([[np.nan]])}
+    with logger(tmp_path, enable_histograms=True, log_every=2) as made:
+        for step in (1, 2):
+            made.log_step(step=step, loss=1.0)
+            made.log_gradients(gradients)
+    found = [event for event in events(tmp_path) if event["kind"] == "grad"]
+    assert [(2, "a", 1), (2, "b.w", 0)] == [(event["step"], event["param"], event["nan_count"]) for event in found]
+    assert ([32, 32], []) == ([len(event["histogram"]) for event in found], faults(tmp_path))
+
+
+def test_gradients_are_left_alone_unless_asked_for(tmp_path: Path) -> None:
+    """Without enable_histograms no gradient is looked at."""
+    module = Module(weight=Parameter(2))
+    module.parameters()[0].grad = object()
+    with logger(tmp_path) as made:
+        made.log_step(step=50, loss=1.0)
+        made.log_gradients(module)
+        made.log_gradients(module, step=50)
+    assert ["run_start", "step", "run_end"] == kinds(tmp_path)
+
+
+FORKING = """
+import os
+from toyspec.tracker import TrainingLogger
+logger = TrainingLogger(run_name="run", print_every=0)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    logger.log_step(step=1, loss=1.0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_end_the_run_of_its_parent(tmp_path: Path) -> None:
+    """A child process that exits leaves the bundle of its parent open."""
+    subprocess.run([sys.executable, "-c", FORKING], cwd=tmp_path, check=True)
+    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), faults(tmp_path))

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from toyspec.testing import ManualClock
+from toyspec.tracker import TrainingLogger
+
+METRICS = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56, "tokens_per_sec": 364000.0}
+
+
+def logger(clock: ManualClock | None = None, **options: Any) -> TrainingLogger:
+    """Return a logger that has the console alone."""
+    return TrainingLogger(runs_root=None, clock=clock or ManualClock(), **options)
+
+
+def later(seconds: float, **options: Any) -> TrainingLogger:
+    """Return a logger that was made *seconds* ago."""
+    clock = ManualClock()
+    made = logger(clock, **options)
+    clock.advance(seconds)
+    return made
+
+
+def test_the_standard_line_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The normative line of the standard form."""
+    later(738).log_step(step=1000, **METRICS)
+    expected = "[  12.3m] step=1000 │ loss=1.500 │ lr=3.000e-04 │ mfu=56.0% │ tokens_per_sec=364,000\n"
+    assert expected == capsys.readouterr().out
+
+
+def test_the_standard_line_of_a_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    """The normative line of an evaluation."""
+    later(744).log_validation(step=1000, val_loss=1.2, val_perplexity=3.32)
+    assert "[  12.4m] [VAL] val_loss=1.200 │ val_perplexity=3.320\n" == capsys.readouterr().out
+
+
+def test_the_compact_line_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The normative line of the compact form."""
+    later(738, compact_format=True).log_step(step=1000, **METRICS)
+    assert "[12.3m] step=1000 | loss=1.500 | lr=3e-04 | mfu=0.56 | tok/s=364k\n" == capsys.readouterr().out
+
+
+def test_the_compact_line_of_a_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    """The compact form of an evaluation has its time and separators."""
+    later(744, compact_format=True).log_validation(step=1000, val_loss=1.2, val_perplexity=3.32)
+    assert "[12.4m] [VAL] val_loss=1.200 | val_perplexity=3.320\n" == capsys.readouterr().out
+
+
+def test_a_line_has_the_order_of_the_call_and_the_step_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Metrics stand in the order of the call, wherever the step was given."""
+    logger().log_step(mfu=0.5, loss=2, step=25)
+    assert "[   0.0m] step=25 │ mfu=50.0% │ loss=2\n" == capsys.readouterr().out
+
+
+def test_a_step_that_is_counted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a step there is no step= on the line."""
+    logger().log_step(loss=1.5, lr=3e-4, mfu=0.56)
+    assert "[   0.0m] loss=1.500 │ lr=3.000e-04 │ mfu=56.0%\n" == capsys.readouterr().out
+
+
+def test_step_zero_is_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step of 0 is shown as any other."""
+    logger().log_step(step=0, loss=1.5)
+    assert "[   0.0m] step=0 │ loss=1.500\n" == capsys.readouterr().out
+
+
+def test_a_metric_that_is_none_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """None means that a metric is not known, as the utilisation without a peak."""
+    logger().log_step(step=0, loss=1.5, mfu=None)
+    assert "[   0.0m] step=0 │ loss=1.500\n" == capsys.readouterr().out
+
+
+def test_what_is_not_finite_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """A loss that has diverged is never hidden."""
+    logger().log_step(step=0, loss=float("nan"), grad_norm=float("inf"))
+    assert "[   0.0m] step=0 │ loss=nan │ grad_norm=inf\n" == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("every", "expected"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [0, 3, 6]), (10, [0]), (0, [])])
+def test_every_nth_step_is_printed(every: int, expected: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    """print_every counts steps; 0 prints none."""
+    made = logger(print_every=every)
+    for step in range(7):
+        made.log_step(step=step)
+    assert expected == [int(line.partition("step=")[2]) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_section_has_a_head_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """A section is announced in capitals, and its duration told, also when it fails."""
+    clock = ManualClock()
+    with pytest.raises(OSError, match="disk"), logger(clock).log_section("Warm-up\x1b[2J"):  # noqa: PT012
+        clock.advance(2.5)
+        raise OSError("disk")
+    rule = "=" * 60
+    assert [rule, "WARM-UP\\x1b[2J", rule, "Warm-up\\x1b[2J completed in 2.5s"] == capsys.readouterr().out.splitlines()
+
+
+class Terminal(io.StringIO):
+    """Standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
+    """Return what a terminal gets of one step."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    logger(**options).log_step(step=0, loss=1.5)
+    return terminal.getvalue()
+
+
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is grey and each name has the colour of its meaning."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    expected = "\x1b[90m[   0.0m]\x1b[0m \x1b[97mstep\x1b[0m=0 │ \x1b[91mloss\x1b[0m=1.500\n"
+    assert expected == on_terminal(monkeypatch)
+
+
+def test_colours_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither use_colors=False nor NO_COLOR leaves an escape sequence."""
+    assert "\x1b" not in on_terminal(monkeypatch, use_colors=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in on_terminal(monkeypatch)
+
+
+def test_an_output_without_unicode_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the separator cannot be encoded a plain bar stands for it, and other characters are escaped."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    logger().log_step(step=0, größe=1.5, loss=2.0)
+    output.flush()
+    written = output.buffer.getvalue()
+    assert rb"[   0.0m] step=0 | gr\xf6\xdfe=1.500 | loss=2.000" == written.strip()
+
+
+def test_a_broken_output_is_told_once_and_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When standard output fails, the program goes on, and standard error tells it once."""
+
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    made = logger(print_every=1)
+    monkeypatch.setattr(sys, "stdout", Broken())
+    for step in range(3):
+        made.log_step(step=step, loss=1.5)
+    assert "toyspec: standard output failed (Broken pipe); no more metrics are shown\n" == capsys.readouterr().err
+
+
+def test_a_program_without_standard_output_can_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that has no standard output, as in a window, loses nothing but its lines."""
+    monkeypatch.setattr(sys, "stdout", None)
+    logger().log_step(step=0, loss=1.5)

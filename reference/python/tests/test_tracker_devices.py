@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import torch_like
+from toyspec.generated.toy_v1 import Backend
+from toyspec.tracker.devices import device_memory, this_backend
+from toyspec.tracker.processes import process_index
+
+LIBRARIES = ("jax", "torch", "torch.distributed", "torch_xla.runtime", "torch_xla.core.xla_model")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Let no library be imported and no launcher have set its variables; what the test sets is undone."""
+    for name in LIBRARIES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delenv("RANK", raising=False)
+    return monkeypatch
+
+
+def jax(*stats: dict[str, int] | None, backend: str = "tpu", index: int = 0, count: int = 1) -> Any:
+    """Return ``jax`` as far as processes and devices go; each device has its memory statistics."""
+    devices = [SimpleNamespace(memory_stats=lambda found=found: found, device_kind="TPU v4") for found in stats]
+    return SimpleNamespace(
+        local_devices=lambda: devices,
+        default_backend=lambda: backend,
+        process_index=lambda: index,
+        process_count=lambda: count,
+    )
+
+
+def distributed(index: int, *, initialized: bool = True) -> Any:
+    """Return ``torch.distributed`` of the process *index*."""
+    return SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: initialized, get_rank=lambda group=None: index
+    )
+
+
+def test_a_program_without_libraries_is_alone_on_a_processor(alone: pytest.MonkeyPatch) -> None:
+    """Without a library the process is the master, and it has no device."""
+    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())
+    assert not {"jax", "torch"} & sys.modules.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("jax", jax(index=3, count=8)),
+        ("torch.distributed", distributed(3)),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3)),
+        ("torch_xla.core.xla_model", SimpleNamespace(get_ordinal=lambda: 3)),
+    ],
+)
+def test_the_library_knows_the_process(name: str, module: Any, alone: pytest.MonkeyPatch) -> None:
+    """The number of the process is asked of the library that is in use."""
+    alone.setitem(sys.modules, name, module)
+    assert 3 == process_index()
+
+
+def test_a_library_that_runs_alone_does_not_hide_another(alone: pytest.MonkeyPatch) -> None:
+    """JAX in one process says nothing about processes that PyTorch has started."""
+    alone.setitem(sys.modules, "jax", jax(index=0, count=1))
+    alone.setitem(sys.modules, "torch.distributed", distributed(5))
+    assert 5 == process_index()
+
+
+@pytest.mark.parametrize(("rank", "expected"), [("2", 2), ("0", 0), ("", 0), ("two", 0), ("-1", 0)])
+def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.MonkeyPatch) -> None:
+    """Before PyTorch is initialised, the launcher's variable tells the process; nonsense in it means none."""
+    alone.setitem(sys.modules, "torch.distributed", distributed(9, initialized=False))
+    alone.setenv("RANK", rank)
+    assert expected == process_index()
+
+
+def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:
+    """Of several devices the one that will be full first is told."""
+    stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
+    alone.setitem(sys.modules, "jax", jax(*stats))
+    assert (70, 100) == device_memory()
+
+
+def test_memory_of_cuda_is_asked_of_torch(alone: pytest.MonkeyPatch) -> None:
+    """PyTorch tells free and total memory of each device."""
+    alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100), (20, 100)))
+    assert (80, 100) == device_memory()
+
+
+def test_devices_that_are_not_in_use_are_left_alone(alone: pytest.MonkeyPatch) -> None:
+    """A process that has not touched its devices is not made to."""
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.is_initialized = lambda: False
+    alone.setitem(sys.modules, "torch", torch)
+    assert (None, Backend(kind="cpu")) == (device_memory(), this_backend())
+
+
+def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
+    """run_start says what computes, as the library calls it."""
+    alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100)))
+    assert Backend(kind="cuda", device="NVIDIA H100 80GB HBM3") == this_backend()
+    alone.setitem(sys.modules, "jax", jax({}))
+    assert Backend(kind="tpu", device="TPU v4") == this_backend()
+
+
+def test_jax_on_a_processor_has_no_device_memory() -> None:
+    """With the real JAX on a CPU there is no device memory to tell."""
+    pytest.importorskip("jax")
+    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())

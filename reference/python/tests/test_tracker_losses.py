@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import torch_like
+from toyspec.tracker import cross_entropy_loss, cross_entropy_with_entropy_loss
+
+PAD = -100
+
+
+def reference(logits: Any, labels: Any, pad_id: int | None, weight: float = 0.001) -> tuple[float, float, float]:
+    """Return (ce_loss, entropy, total_loss), computed one position at a time in binary64."""
+    losses, entropies = [], []
+    for sequence, targets in zip(logits.astype(np.float64), labels, strict=True):
+        for scores, target in zip(sequence[:-1], targets[1:], strict=True):
+            logs = [score - max(scores) - math.log(math.fsum(np.exp(scores - max(scores)))) for score in scores]
+            entropies.append(-math.fsum(math.exp(log) * log for log in logs if log > -math.inf))
+            if target != pad_id:
+                losses.append(-logs[int(target)])
+    ce_loss = math.fsum(losses) / max(len(losses), 1)
+    entropy = math.fsum(entropies) / max(len(entropies), 1)
+    return ce_loss, entropy, ce_loss + weight * entropy
+
+
+def example(seed: int = 0, shape: tuple[int, int, int] = (3, 9, 11)) -> tuple[Any, Any]:
+    """Return random logits and labels, a third of them padding."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, shape[2], shape[:2])
+    labels[rng.random(labels.shape) < 1 / 3] = PAD
+    return (rng.normal(size=shape) * 4).astype(np.float32), labels
+
+
+def with_numpy(array: Any) -> Any:
+    """Return the array as it is."""
+    return array
+
+
+def with_jax(array: Any) -> Any:
+    """Return a JAX array."""
+    return pytest.importorskip("jax.numpy").asarray(array)
+
+
+def with_the_standard_alone(array: Any) -> Any:
+    """Return an array that has nothing beyond the standard."""
+    return array_api_strict.asarray(array)
+
+
+def with_torch(array: Any) -> Any:
+    """Return a PyTorch tensor."""
+    return pytest.importorskip("torch").asarray(array)
+
+
+complete_libraries = pytest.mark.parametrize("of", [with_numpy, with_jax, with_torch])
+libraries = pytest.mark.parametrize("of", [with_numpy, with_jax, with_the_standard_alone, with_torch])
+
+
+@libraries
+@pytest.mark.parametrize("pad_id", [PAD, 3, None])
+def test_losses_agree_with_binary64(of: Callable[[Any], Any], pad_id: int | None) -> None:
+    """On every library the losses are those of a computation in binary64, to 1e-5."""
+    logits, labels = example()
+    if pad_id != PAD:
+        labels = np.abs(labels) % logits.shape[2]
+    parts = cross_entropy_with_entropy_loss(of(logits), of(labels), pad_id, entropy_weight=0.01)
+    expected = reference(logits, labels, pad_id, 0.01)
+    assert expected == pytest.approx([float(part) for part in parts], rel=1e-5)
+    assert expected[0] == pytest.approx(float(cross_entropy_loss(of(logits), of(labels), pad_id)), rel=1e-5)
+
+
+def test_torch_is_given_the_indices_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for PyTorch's namespace, labels of 32 bits give the same losses."""
+    torch = torch_like.namespace()
+    monkeypatch.setattr(array_api_compat, "array_namespace", lambda *arrays: torch)
+    logits, labels = example()
+    arrays = array_api_strict.asarray(logits), array_api_strict.asarray(labels.astype(np.int32))
+    parts = cross_entropy_with_entropy_loss(*arrays, PAD)
+    assert reference(logits, labels, PAD) == pytest.approx([float(part) for part in parts], rel=1e-5)
+
+
+@complete_libraries
+def test_parts_have_names(of: Callable[[Any], Any]) -> None:
+    """The three losses are told by name as well as by place, and each is one element."""
+    logits, labels = example()
+    parts = cross_entropy_with_entropy_loss(of(logits), of(labels), PAD)
+    ce_loss, entropy, total_loss = parts
+    assert (ce_loss.item(), entropy.item(), total_loss.item()) == (
+        parts.ce_loss.item(),
+        parts.entropy.item(),
+        parts.total_loss.item(),
+    )
+
+
+@libraries
+def test_padding_alone_loses_nothing(of: Callable[[Any], Any]) -> None:
+    """Where every label is padding the cross entropy is 0.0; the entropy is that of the predictions all the same."""
+    logits, labels = example()
+    parts = cross_entropy_with_entropy_loss(of(logits), of(np.full_like(labels, PAD)), PAD)
+    assert 0.0 == float(parts.ce_loss)
+    assert reference(logits, labels, PAD)[1] == pytest.approx(float(parts.entropy), rel=1e-5)
+
+
+@complete_libraries
+@pytest.mark.parametrize("shape", [(0, 9, 11), (3, 1, 11), (3, 0, 11)])
+def test_no_position_loses_nothing(of: Callable[[Any], Any], shape: tuple[int, int, int]) -> None:
+    """A batch without sequences, and sequences without a next token, give 0.0 three times."""
+    logits, labels = of(np.zeros(shape, np.float32)), of(np.zeros(shape[:2], np.int64))
+    parts = cross_entropy_with_entropy_loss(logits, labels, PAD)
+    assert [0.0, 0.0, 0.0] == [float(part) for part in parts]
+
+
+def test_a_broken_padded_position_does_not_count() -> None:
+    """NaN in the logits of a position whose label is padding leaves the cross entropy as it is."""
+    logits, labels = example()
+    expected = float(cross_entropy_loss(logits, labels, PAD))
+    logits[:, :-1][labels[:, 1:] == PAD] = np.nan
+    assert expected == float(cross_entropy_loss(logits, labels, PAD))
+
+
+@libraries
+def test_tokens_that_are_ruled_out_add_no_entropy(of: Callable[[Any], Any]) -> None:
+    """A logit of minus infinity is a probability of zero, and the losses stay finite."""
+    logits, labels = example()
+    logits[..., 0] = -np.inf
+    labels[labels == 0] = 1
+    parts = cross_entropy_with_entropy_loss(of(logits), of(labels), PAD)
+    assert reference(logits, labels, PAD) == pytest.approx([float(part) for part in parts], rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_half_precision_is_computed_in_single_and_double_stays(dtype: Any) -> None:
+    """Logits of float16 give a float32 loss, those of float64 one in float64."""
+    logits, labels = example()
+    loss = cross_entropy_loss(logits.astype(dtype), labels, PAD)
+    assert (np.float32 if dtype is np.float16 else np.float64) == loss.dtype
+    assert reference(logits.astype(dtype), labels, PAD)[0] == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_large_logits_do_not_overflow() -> None:
+    """The softmax is shifted by the largest logit, so that its exponentials stay finite."""
+    logits = np.array([[[1e4, 0.0], [0.0, 0.0]]], np.float32)
+    assert 1e4 == float(cross_entropy_loss(logits, np.array([[0, 1]]), PAD))
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels"), [((3,), ()), ((3, 4, 5), (3, 5)), ((3, 4, 5), (4,)), ((3, 4, 0), (3, 4))]
+)
+def test_shapes_that_do_not_fit_are_refused(logits: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    """Labels must have the shape of the logits without the vocabulary, which must not be empty."""
+    with pytest.raises(ValueError, match=r"logits must be \[..., T, V\]"):
+        cross_entropy_loss(np.zeros(logits), np.zeros(labels, int), PAD)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 5), st.integers(1, 6), st.floats(-1, 1))
+def test_losses_agree_on_any_shape(seed: int, batch: int, length: int, vocabulary: int, weight: float) -> None:
+    """Whatever the shape, the losses are those of a computation in binary64."""
+    logits, labels = example(seed, (batch, length, vocabulary))
+    parts = cross_entropy_with_entropy_loss(logits, labels, PAD, weight)
+    assert reference(logits, labels, PAD, weight) == pytest.approx([float(p) for p in parts], rel=1e-4, abs=1e-5)
+
+
+def test_gradient_is_softmax_minus_target() -> None:
+    """Under JAX the gradient of the cross entropy is that of its closed form, zero at padded positions."""
+    jax = pytest.importorskip("jax")
+    logits, labels = example()
+    gradient = np.asarray(jax.grad(cross_entropy_loss)(logits, labels, PAD))
+    shifted = np.exp(logits.astype(np.float64)) / np.exp(logits.astype(np.float64)).sum(axis=-1, keepdims=True)
+    counted = labels[:, 1:] != PAD
+    expected = np.zeros_like(shifted)
+    expected[:, :-1] = (shifted[:, :-1] - np.eye(11)[np.where(counted, labels[:, 1:], 0)]) * counted[..., None]
+    np.testing.assert_allclose(gradient, expected / counted.sum(), atol=1e-6)
+
+
+def test_gradient_is_finite_where_tokens_are_ruled_out() -> None:
+    """A logit of minus infinity has the gradient zero, in the entropy too."""
+    jax = pytest.importorskip("jax")
+    logits, labels = example()
+    logits[..., 0] = -np.inf
+    labels[labels == 0] = 1
+    gradient = np.asarray(jax.grad(lambda x: cross_entropy_with_entropy_loss(x, labels, PAD).total_loss)(logits))
+    assert np.isfinite(gradient).all()
+    assert not gradient[..., 0].any()

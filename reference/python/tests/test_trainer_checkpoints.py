@@ -1,0 +1,127 @@
+"""Checkpoints: what is in them, and that none is ever half written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+gguf = pytest.importorskip("gguf", reason="the extra `train` is not installed")
+np = pytest.importorskip("numpy")
+
+from toyspec.trainer import AdamW  # noqa: E402
+from toyspec.trainer.architectures import ARCHITECTURES  # noqa: E402
+from toyspec.trainer.checkpoints import (  # noqa: E402
+    CheckpointError,
+    CheckpointFacts,
+    Progress,
+    load_checkpoint,
+    save_checkpoint,
+    saved_steps,
+)
+from toyspec.trainer.language_model import LanguageModel  # noqa: E402
+from toyspec.trainer.settings import ARCHITECTURE_NAMES  # noqa: E402
+from toyspec.trainer.text import shipped_text  # noqa: E402
+
+TEXT = shipped_text()
+FACTS = CheckpointFacts("run", {"lr": 0.005, "steps": 3}, TEXT.vocabulary)
+PROGRESS = Progress(3, first_loss=3.5, loss=float("nan"))
+
+
+def trained(arch: str, steps: int = 3) -> LanguageModel:
+    """Return a model after some steps."""
+    architecture = ARCHITECTURES[arch](len(TEXT.vocabulary))
+    model, optimizer = LanguageModel(architecture, 7), AdamW(lr=5e-3)
+    for step in range(1, steps + 1):
+        model.train(TEXT.batch(architecture, 7, step), optimizer)
+    return model
+
+
+def test_settings_name_what_there_is() -> None:
+    """The names that the command line offers are those of the architectures."""
+    assert ARCHITECTURE_NAMES == tuple(ARCHITECTURES)
+    assert ARCHITECTURE_NAMES == tuple(ARCHITECTURES[name](3).name for name in ARCHITECTURE_NAMES)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURE_NAMES)
+def test_all_comes_back(tmp_path: Path, arch: str) -> None:
+    """Weights, moments, step and results are bit by bit what was saved."""
+    saved, loaded = trained(arch), trained(arch, 0)
+    save_checkpoint(str(tmp_path), saved, PROGRESS, FACTS)
+    assert repr(PROGRESS) == repr(load_checkpoint(str(tmp_path), 3, loaded, FACTS))
+    for one, other in zip(saved.parameters, loaded.parameters, strict=True):
+        assert (one.weight.tobytes(), one.m.tobytes(), one.v.tobytes()) == (
+            other.weight.tobytes(),
+            other.m.tobytes(),
+            other.v.tobytes(),
+        )
+        assert (3, np.float16, np.float32) == (other.step, other.weight.dtype, other.m.dtype)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURE_NAMES)
+def test_file_is_gguf_with_named_tensors(tmp_path: Path, arch: str) -> None:
+    """The file says its architecture, sizes and vocabulary in GGUF's own keys; weights are F16 under GGUF's names."""
+    model = trained(arch)
+    reader = gguf.GGUFReader(save_checkpoint(str(tmp_path), model, PROGRESS, FACTS))
+    said = {key: field.contents() for key, field in reader.fields.items()}
+    assert (arch, "run", 3) == (said["general.architecture"], said["toyspec.run_id"], said["toyspec.step"])
+    assert model.architecture.context == said[f"{arch}.context_length"]
+    assert TEXT.vocabulary == said["tokenizer.ggml.tokens"]
+    types = {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}
+    assert "F16" == types["token_embd.weight"]
+    assert "F32" == types["adamw.m.token_embd.weight"] == types["adamw.v.token_embd.weight"]
+    assert 3 * len(model.parameters) == len(types)
+
+
+def test_latest_is_a_relative_link_to_the_newest(tmp_path: Path) -> None:
+    """``latest`` moves on with each checkpoint; the older ones stay, and other files are no checkpoints."""
+    model = trained("mlp")
+    for step in (5, 40, 300):
+        save_checkpoint(str(tmp_path), model, PROGRESS._replace(step=step), FACTS)
+    for name in ("step_05.gguf", "step_7.gguf.bak", "step_.gguf"):
+        (tmp_path / name).touch()
+    assert "step_300.gguf" == os.readlink(tmp_path / "latest")
+    assert [300, 40, 5] == saved_steps(str(tmp_path))
+    assert [] == saved_steps(str(tmp_path / "nowhere"))
+
+
+def test_checkpoint_that_fails_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full nothing half written stays, and ``latest`` is the last whole checkpoint."""
+    model = trained("mlp")
+    save_checkpoint(str(tmp_path), model, PROGRESS, FACTS)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(gguf.GGUFWriter, "write_tensors_to_file", full)
+    with pytest.raises(OSError, match="no space"):
+        save_checkpoint(str(tmp_path), model, PROGRESS._replace(step=4), FACTS)
+    assert ["latest", "step_3.gguf"] == sorted(os.listdir(tmp_path))
+    assert "step_3.gguf" == os.readlink(tmp_path / "latest")
+
+
+def test_every_truncation_is_refused(tmp_path: Path) -> None:
+    """A file that was cut anywhere is an error that names it, and the model stays as it was."""
+    whole = Path(save_checkpoint(str(tmp_path), trained("mlp"), PROGRESS, FACTS)).read_bytes()
+    model = trained("mlp", 0)
+    before = [parameter.weight.tobytes() for parameter in model.parameters]
+    for size in [*range(0, 4000, 37), *range(4000, len(whole), 20_011)]:
+        (tmp_path / "step_3.gguf").write_bytes(whole[:size])
+        with pytest.raises(CheckpointError, match=r"step_3\.gguf is damaged"):
+            load_checkpoint(str(tmp_path), 3, model, FACTS)
+    assert before == [parameter.weight.tobytes() for parameter in model.parameters]
+
+
+def test_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    """Other settings, another architecture, and a file under another step's name are refused."""
+    path = Path(save_checkpoint(str(tmp_path), trained("mlp"), PROGRESS, FACTS))
+    with pytest.raises(CheckpointError, match="other settings"):
+        load_checkpoint(str(tmp_path), 3, trained("mlp", 0), FACTS._replace(config={"lr": 0.1, "steps": 3}))
+    with pytest.raises(CheckpointError, match=r"no tensor token_embd\.weight of the right shape"):
+        load_checkpoint(str(tmp_path), 3, trained("transformer", 0), FACTS)
+    path.rename(tmp_path / "step_9.gguf")
+    with pytest.raises(CheckpointError, match="other settings"):
+        load_checkpoint(str(tmp_path), 9, trained("mlp", 0), FACTS)

@@ -1,0 +1,141 @@
+"""The runs of the tracker that lie in the corpus.
+
+`python reference/python/tests/tracker_golden.py`, called at the root of the tree, renews them.
+
+Renew them only when the tracker is meant to write something else, and look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toyspec.testing import ManualClock
+from toyspec.tracker import MetricsTracker, TrainingLogger, cross_entropy_with_entropy_loss
+from toyspec.tracker.example import BATCH_SIZE, PAD_ID, SEQUENCE_LENGTH, new_batch, new_model, train
+
+RUNS = ("tracker-standard", "tracker-compact")
+"""Names of the runs, by the form of their console lines; each is a case below toy-v1/golden."""
+
+FILES = ("events.jsonl", "console.txt")
+
+_SURROUNDINGS: dict[str, Any] = {
+    "host": {"name": "tpu-vm", "os": "linux", "arch": "x86_64"},
+    "backend": {"kind": "tpu", "device": "TPU v4"},
+    "git": {"sha": "4bf48d37c1a5d3e2b09f8e6a7d1c2b3a4f5e6d70", "branch": "main"},
+    "model": {"arch": "bigram", "vocab": 32, "n_layers": 1},
+}
+_RULES = ("final-loss-mismatch", "final-step-mismatch", "region-not-nested", "run-id-mismatch", "time-goes-backwards")
+_CASES: dict[str, dict[str, Any]] = {
+    "tracker-standard": {
+        "why": "A whole run as a tracker writes it: every step, a region, evaluations and the state of the machine.",
+        "accepts": [*_RULES, "step-skipped"],
+    },
+    "tracker-compact": {
+        "why": "A run as a tracker writes it that records every fifth step, with gradients, and goes back once.",
+        "accepts": [*_RULES, "step-goes-backwards", "step-skipped"],
+    },
+}
+
+
+def golden_run(name: str, root: Path) -> None:
+    """Write the run *name* below *root*, and what the console showed of it."""
+    console = io.StringIO()
+    with contextlib.redirect_stdout(console):
+        {"tracker-standard": _standard, "tracker-compact": _compact}[name](root)
+    (root / name / "console.txt").write_text(console.getvalue(), encoding="utf-8", newline="\n")
+
+
+def _standard(root: Path) -> None:
+    clock, model, rng = ManualClock(), new_model(), np.random.default_rng(7)
+    tracker = MetricsTracker(model, SEQUENCE_LENGTH, world_size=8, theoretical_peak_flops=1e9, clock=clock.monotonic)
+    with TrainingLogger(
+        run_name="tracker-standard",
+        runs_root=root,
+        print_every=10,
+        tags=["tpu", "bigram"],
+        hyperparameters={"lr": 20.0, "seed": 7, "steps": 40},
+        clock=clock,
+        **_SURROUNDINGS,
+    ) as logger:
+        with logger.log_section("Training"):
+            for step in range(1, 41):
+                losses = train(model, new_batch(rng), 20.0)
+                clock.advance(1.5)
+                tracker.update(BATCH_SIZE)
+                logger.log_step(
+                    step=step,
+                    loss=losses["total_loss"],
+                    ce_loss=losses["ce_loss"],
+                    entropy=losses["entropy"],
+                    lr=20.0,
+                    mfu=tracker.mfu,
+                    tokens_per_sec=tracker.tokens_per_second,
+                )
+                if step % 20 == 0:
+                    _evaluate(logger, model, rng)
+        logger.log_system(memory_used_bytes=12 << 30, memory_limit_bytes=32 << 30, data_wait_us=1800, cpu_percent=12.5)
+
+
+def _compact(root: Path) -> None:
+    clock, model, rng = ManualClock(), new_model(), np.random.default_rng(8)
+    with TrainingLogger(
+        run_name="tracker-compact",
+        runs_root=root,
+        print_every=5,
+        log_every=10,
+        record_every=5,
+        compact_format=True,
+        enable_histograms=True,
+        clock=clock,
+        **_SURROUNDINGS,
+    ) as logger:
+        for step in (*range(26), *range(21, 31)):
+            before = model.copy()
+            losses = train(model, new_batch(rng), 5.0)
+            clock.advance(0.25)
+            metrics = {"lr": 3e-4, "mfu": 0.56, "tokens_per_sec": 364_000.0, "tokens": 8192}
+            logger.log_step(step=step, loss=losses["total_loss"], **metrics)
+            logger.log_gradients({"bigram.weight": before - model})
+        _evaluate(logger, model, rng)
+
+
+def _evaluate(logger: TrainingLogger, model: Any, rng: np.random.Generator) -> None:
+    tokens = new_batch(rng)
+    val_loss = cross_entropy_with_entropy_loss(model[tokens], tokens, PAD_ID).ce_loss
+    logger.log_validation(val_loss=val_loss, val_perplexity=np.exp(val_loss))
+
+
+def renew(corpus: Path) -> None:
+    """Write the runs and what is expected of them into *corpus*."""
+    from conformance.authoring.fill import filled, laid_out
+
+    for name in RUNS:
+        case = corpus / "toy-v1/golden" / name
+        with tempfile.TemporaryDirectory() as root:
+            golden_run(name, Path(root))
+            case.mkdir(parents=True, exist_ok=True)
+            for file in FILES:
+                (case / file).write_bytes((Path(root) / name / file).read_bytes())
+        accepts = [f"rules/{rule}" for rule in _CASES[name]["accepts"]]
+        content = {
+            "why": _CASES[name]["why"],
+            "profile": "toy/v1",
+            "state": "complete",
+            "scope": "bundle",
+            "form": "canonical",
+            "findings": [],
+            "proves": {"accepts": accepts, "rejects": []},
+        }
+        (case / "case.json").write_bytes(laid_out(filled(str(case), content)).encode())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, "")
+    renew(Path("conformance/cases"))

@@ -1,0 +1,87 @@
+"""The run of the trainer that lies in the corpus. `python reference/python/tests/trainer_golden.py` renews it.
+
+Renew it only when the trainer is meant to write something else, and look at the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from training_runs import train
+
+FILES = {"toy-v1/golden/trainer": ("events.jsonl", "flow.json"), "metrics-v1/golden/trainer": ("metrics.jsonl",)}
+"""Files of the run by the case that they are in; checkpoints are too large for the corpus."""
+
+_CASES: dict[str, dict[str, Any]] = {
+    "toy-v1/golden/trainer": {
+        "why": "A whole run as a trainer writes it: steps, evaluations, samples, comparisons and a quality gate.",
+        "profile": "toy/v1",
+        "state": "complete",
+        "scope": "bundle",
+        "form": "canonical",
+        "findings": [],
+        "proves": {
+            "accepts": [
+                "rules/compare-without-baseline",
+                "rules/final-loss-mismatch",
+                "rules/final-step-mismatch",
+                "rules/run-id-mismatch",
+                "rules/sidecar-unreadable",
+                "rules/step-skipped",
+                "rules/time-goes-backwards",
+            ],
+            "rejects": [],
+        },
+    },
+    "metrics-v1/golden/trainer": {
+        "why": "The metrics log of a whole run as a trainer writes it.",
+        "profile": "metrics/v1",
+        "state": "complete",
+        "form": "canonical",
+        "findings": [],
+        "proves": {
+            "accepts": ["metrics/entry/extra-written", "rules/step-goes-backwards", "rules/wall-time-goes-backwards"],
+            "rejects": [],
+        },
+    },
+}
+
+
+def golden_run(root: Path) -> Path:
+    """Train the run of the corpus below *root* and return its directory."""
+    common = ("--steps", "24", "--eval-every", "8", "--checkpoint-every", "0")
+    assert 0 == train(*common, "--sample-every", "0", "--lr", "0.001", "--out", root / "baseline")
+    results = ("--sample-every", "12", "--gate", "loss_ratio<0.9", "--compare-to", root / "baseline")
+    assert 0 == train(*common, *results, "--out", root / "trainer")
+    return root / "trainer"
+
+
+def renew(corpus: Path) -> None:
+    """Write the run and its expectations into *corpus*."""
+    from conformance.authoring.fill import filled, laid_out
+
+    with tempfile.TemporaryDirectory() as root:
+        run = golden_run(Path(root))
+        for case, names in FILES.items():
+            (corpus / case).mkdir(parents=True, exist_ok=True)
+            for name in names:
+                shutil.copyfile(run / name, corpus / case / name)
+            content = filled(str(corpus / case), _CASES[case])
+            (corpus / case / "case.json").write_bytes(laid_out(content).encode())
+
+
+def lines(path: Path) -> list[Any]:
+    """Return the values in a file of JSON Lines or of one JSON text."""
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(text)] if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+
+
+if __name__ == "__main__":
+    root = Path(__file__).resolve().parents[3]
+    sys.path.insert(0, str(root))
+    renew(root / "conformance/cases")

@@ -1,0 +1,220 @@
+"""Judges everything that is named: streams, bundles, runs roots, standard input and bytes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+
+from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams, reason
+from toyspec.checker.options import CheckOptions
+from toyspec.checker.sidecars import SidecarText, has_manifest, read_sidecars
+from toyspec.checker.stream_checker import StreamChecker
+from toyspec.findings import FileReport, PathError, Profile, Report
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.profiles import EVENTS_FILE
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes judged so far and the bytes known of."""
+
+_CHUNK_BYTES = 1 << 18
+# Enough to keep the workers busy, few enough to keep reports in memory small.
+_PENDING_PER_JOB = 16
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Totals over reports; findings that were counted, not listed, are included."""
+
+    files: int
+    errors: int
+    warnings: int
+    infos: int
+
+
+def check(
+    *paths: str | os.PathLike[str],
+    profile: Profile | None = None,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    jobs: int = 1,
+) -> Report:
+    """Return the verdict on *paths*: streams, bundles, or directories with bundles below them.
+
+    *profile* None detects each stream's own. *select* and *ignore* name rules; one that does not exist
+    raises UnknownRuleError. A path that cannot be read is listed in ``errors``; nothing else is raised.
+    """
+    options = CheckOptions(profile=profile, select=frozenset(select), ignore=frozenset(ignore))
+    report = Report(files=[], errors=[])
+    for verdict in iter_reports([os.fspath(path) for path in paths], options=options, jobs=jobs):
+        if isinstance(verdict, FileReport):
+            report.files.append(verdict)
+        else:
+            report.errors.append(verdict)
+    return report
+
+
+def check_bytes(
+    data: bytes, *, profile: Profile | None = None, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
+) -> FileReport:
+    """Return the verdict on a stream that is held in memory; *name* is the name of its file, if it has one."""
+    options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes)
+    checker = StreamChecker(name or STANDARD_INPUT, options=options, file_name=name or "")
+    checker.feed(data)
+    return checker.finish()
+
+
+def iter_reports(
+    paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
+) -> Iterator[FileReport | PathError]:
+    """Yield the verdict on each stream below *paths*, in the order in which they are found.
+
+    With *jobs* above 1, that many processes judge streams side by side; the order stays.
+    """
+    if jobs > 1:
+        yield from _side_by_side(paths, options, jobs, on_progress)
+        return
+    done = 0
+    known = _known_size(paths) if on_progress else 0
+    for path in paths:
+        for found in find_streams(path):
+            yield _judge(found, options, partial(_forward, on_progress, done, known) if on_progress else None)
+            done += found.size if isinstance(found, Stream) else 0
+
+
+def summarize(files: Iterable[FileReport]) -> Summary:
+    """Return the totals over *files*."""
+    count = 0
+    totals = {"error": 0, "warning": 0, "info": 0}
+    for report in files:
+        count += 1
+        severities = Collector(CheckOptions(profile=report.profile))
+        for finding in report.findings:
+            totals[finding.severity] += 1
+        for rule, number in report.suppressed.items():
+            totals[severities.severity(rule)] += number
+    return Summary(count, totals["error"], totals["warning"], totals["info"])
+
+
+def open_checker(path: str, options: CheckOptions) -> tuple[StreamChecker, list[SidecarText]]:
+    """Return a checker for the stream at *path*, and the files beside it that belong to its bundle."""
+    if path == STANDARD_INPUT:
+        return StreamChecker(path, options=options), []
+    name = os.path.basename(path)
+    if name != EVENTS_FILE:
+        return StreamChecker(path, options=options, file_name=name), []
+    directory = os.path.dirname(os.path.abspath(path))
+    sidecars = read_sidecars(directory, options.max_line_bytes)
+    checker = StreamChecker(
+        path,
+        options=options,
+        file_name=name,
+        has_manifest=has_manifest(sidecars),
+        directory=os.path.basename(directory),
+    )
+    return checker, sidecars
+
+
+def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
+    on_progress(before + size, known)
+
+
+def _judge(found: Found, options: CheckOptions, on_size: Callable[[int], None] | None = None) -> FileReport | PathError:
+    if isinstance(found, PathError):
+        return found
+    if isinstance(found, NoStream):
+        return _no_stream(found, options)
+    try:
+        if found.path == STANDARD_INPUT:
+            return _judge_file(sys.stdin.buffer, found.path, options, on_size)
+        with open(found.path, "rb", buffering=0) as file:
+            return _judge_file(file, found.path, options, on_size)
+    except OSError as error:
+        return PathError(found.path, reason(error))
+
+
+def _judge_file(file: BinaryIO, path: str, options: CheckOptions, on_size: Callable[[int], None] | None) -> FileReport:
+    checker, sidecars = open_checker(path, options)
+    size = 0
+    while chunk := file.read(_CHUNK_BYTES):
+        checker.feed(chunk)
+        size += len(chunk)
+        if on_size:
+            on_size(size)
+    return checker.finish(sidecars)
+
+
+def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
+    collector = Collector(options)
+    collector.add(rules.STREAM_MISSING, Place(1, 0), "no events.jsonl or metrics.jsonl here or below")
+    return FileReport(
+        path=found.path,
+        profile=None,
+        state=None,
+        valid=collector.valid,
+        events=0,
+        bytes=0,
+        findings=collector.findings,
+        suppressed={},
+    )
+
+
+def _known_size(paths: Iterable[str]) -> int:
+    found = (stream for path in paths for stream in find_streams(path))
+    return sum(stream.size for stream in found if isinstance(stream, Stream))
+
+
+def _side_by_side(
+    paths: Iterable[str], options: CheckOptions, jobs: int, on_progress: Progress | None
+) -> Iterator[FileReport | PathError]:
+    # Imported here: a run with one job, the usual case, starts without it.
+    from concurrent.futures import ProcessPoolExecutor
+
+    done = 0
+    known = _known_size(paths) if on_progress else 0
+    pending: deque[tuple[Future[FileReport | PathError], int]] = deque()
+    pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
+    try:
+        for found in (found for path in paths for found in find_streams(path)):
+            # Standard input belongs to this process alone.
+            task = (
+                _ready(_judge(found, options)) if found.path == STANDARD_INPUT else pool.submit(_judge, found, options)
+            )
+            pending.append((task, found.size if isinstance(found, Stream) else 0))
+            while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][0].done()):
+                done += pending[0][1]
+                yield pending.popleft()[0].result()
+                if on_progress:
+                    on_progress(done, known)
+        while pending:
+            done += pending[0][1]
+            yield pending.popleft()[0].result()
+            if on_progress:
+                on_progress(done, known)
+    finally:
+        # Whoever stops asking, by Ctrl-C for example, does not wait for streams that are not judged yet.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_on_interrupt() -> None:
+    """Let Ctrl-C end a worker at once, without a traceback from each of them."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _ready(report: FileReport | PathError) -> Future[FileReport | PathError]:
+    from concurrent.futures import Future
+
+    future: Future[FileReport | PathError] = Future()
+    future.set_result(report)
+    return future

@@ -1,0 +1,154 @@
+"""Collects the findings of one stream within bounds: full detail first, then counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.findings import Excerpt, Finding, Profile, Severity
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
+
+if TYPE_CHECKING:
+    from toyspec.checker.options import CheckOptions
+
+_EXCERPT_BYTES = 160
+_EXCERPT_BEFORE = 60
+
+
+class Place(msgspec.Struct, gc=False):
+    """Where a finding lies: a line, and a byte in it."""
+
+    line: int
+    """Line number, from 1."""
+    line_offset: int
+    """Byte offset of the line from the start of the stream, from 0."""
+    byte: int = 0
+    """Byte offset of the place from the start of the line, from 0."""
+    data: bytes = b""
+    """The line, where an excerpt of it helps; empty otherwise."""
+
+    def excerpt(self) -> Excerpt | None:
+        """Return the part of the line around the place, None where the line is not known."""
+        if not self.data:
+            return None
+        start = max(0, min(self.byte - _EXCERPT_BEFORE, len(self.data) - _EXCERPT_BYTES))
+        return Excerpt(self.data[start : start + _EXCERPT_BYTES], start, self.byte)
+
+
+class _Tally(msgspec.Struct):
+    finding: Finding
+    count: int
+    message: Callable[[int], str]
+
+
+class Collector:
+    """Keeps at most ``MAX_FINDINGS_PER_RULE`` findings for each rule and counts the rest."""
+
+    def __init__(self, options: CheckOptions) -> None:
+        self.findings: list[Finding] = []
+        self.suppressed: dict[str, int] = {}
+        self.profile: Profile | None = options.profile
+        self._options = options
+        self._listed: dict[str, int] = {}
+        self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
+        self._has_error = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether no finding, listed or suppressed, is an error."""
+        return not self._has_error
+
+    def wants(self, rule: str) -> bool:
+        """Return whether a finding of *rule* would be listed; one that is merely counted is counted here."""
+        if not self._options.reports(rule):
+            return False
+        if self._listed.get(rule, 0) < MAX_FINDINGS_PER_RULE:
+            return True
+        self.count(rule)
+        return False
+
+    def add(  # noqa: PLR0913  (each names one part of a finding)
+        self,
+        rule: str,
+        place: Place,
+        message: str,
+        *,
+        pointer: str = "",
+        at_end: bool = False,
+        sidecar: str | None = None,
+    ) -> bool:
+        """List a finding that :meth:`wants` has asked for; return False where it is counted instead."""
+        if not self._options.reports(rule):
+            return False
+        if self._listed.get(rule, 0) >= MAX_FINDINGS_PER_RULE:
+            self.count(rule)
+            return False
+        severity = self.severity(rule, at_end=at_end)
+        self._listed[rule] = self._listed.get(rule, 0) + 1
+        self._has_error = self._has_error or severity == "error"
+        self.findings.append(
+            Finding(
+                rule=rule,
+                severity=severity,
+                line=place.line,
+                offset=place.line_offset + place.byte,
+                pointer=pointer,
+                message=message,
+                help=HELP[rule],
+                sidecar=sidecar,
+                excerpt=place.excerpt(),
+            )
+        )
+        return True
+
+    def tally(
+        self, rule: str, key: str | bytes, place: Callable[[], Place], message: Callable[[int], str], pointer: str
+    ) -> None:
+        """Count a fault that is reported once for each *key*, at its first place, with its count."""
+        known = self._tallies.get((rule, key))
+        if known is not None:
+            known.count += 1
+        elif self.wants(rule):
+            # Only listed keys are remembered, so that a log full of invented keys costs no memory.
+            self.add(rule, place(), message(1), pointer=pointer)
+            self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
+
+    def tally_again(self, rule: str, key: str | bytes, times: int) -> None:
+        """Count a fault *times* more, whose *key* was tallied before."""
+        known = self._tallies.get((rule, key))
+        if known is not None:
+            known.count += times
+        elif times:
+            self.count(rule, times)
+
+    def settle(self) -> None:
+        """Put the final counts into the messages of tallied findings."""
+        grown = {id(tally.finding): tally for tally in self._tallies.values() if tally.count > 1}
+        for index, finding in enumerate(self.findings):
+            tally = grown.get(id(finding))
+            if tally is not None:
+                self.findings[index] = msgspec.structs.replace(finding, message=tally.message(tally.count))
+
+    def arrange(self, start: int) -> None:
+        """Put the findings from index *start* on, all of one line, into the order of their places and rules."""
+        self.findings[start:] = sorted(
+            self.findings[start:], key=lambda finding: (finding.offset, rules.ORDER[finding.rule])
+        )
+
+    def severity(self, rule: str, *, at_end: bool = False) -> Severity:
+        """Return the severity of *rule* in the profile of the stream."""
+        value = SEVERITY_AT_END[rule] if at_end and rule in SEVERITY_AT_END else SEVERITY[rule]
+        if isinstance(value, dict):
+            value = value[self.profile or "toy/v1"]
+        severity: Severity = value  # type: ignore[assignment]
+        return severity
+
+    def count(self, rule: str, number: int = 1) -> None:
+        """Count *number* faults of *rule* that are not listed."""
+        if self._options.reports(rule):
+            self.suppressed[rule] = self.suppressed.get(rule, 0) + number
+            self._has_error = self._has_error or self.severity(rule) == "error"

@@ -1,0 +1,59 @@
+"""The lines of a block with their places, which are worked out where they are asked for."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from toyspec.checker.collecting import Place
+from toyspec.generated import rules
+from toyspec.lines import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Lines:
+    """Whole lines that follow each other in a stream: the first is *number* at *offset*, the last ends at *end*."""
+
+    __slots__ = ("_ends", "_offset", "_size", "data", "number")
+
+    def __init__(self, data: Sequence[bytes], number: int, offset: int, end: int) -> None:
+        self.data = data
+        """The bytes of each line, without its LF."""
+        self.number = number
+        self._offset = offset
+        self._size = end
+        self._ends: list[int] | None = None
+
+    def place(self, index: int) -> Place:
+        """Return the place of the first byte of a line."""
+        return Place(self.number + index, self._start(index))
+
+    def line(self, index: int) -> Line:
+        """Return a line as the exact path takes it."""
+        data = self.data[index]
+        return Line(self.number + index, self._start(index), len(data), data, b"")
+
+    def _start(self, index: int) -> int:
+        if index == len(self.data) - 1:
+            return self._size - len(self.data[index]) - 1
+        if self._ends is None:
+            self._ends = list(accumulate((len(line) + 1 for line in self.data), initial=self._offset))
+        return self._ends[index]
+
+
+def and_parent(pointer: str) -> tuple[str, str]:
+    """Return *pointer* and that of the value around it."""
+    return pointer, pointer.rpartition("/")[0]
+
+
+def offset_at(pointer: str, places: dict[str, int]) -> int:
+    """Return the byte offset of the value at *pointer*, of the object around it where it is missing."""
+    own, parent = and_parent(pointer)
+    return places.get(own, places.get(parent, 0))
+
+
+def by_place(fault: Any, places: dict[str, int]) -> tuple[int, int]:
+    """Return what sorts faults of one line: their place, then the order of their rules."""
+    return offset_at(fault.pointer, places), rules.ORDER[fault.rule]

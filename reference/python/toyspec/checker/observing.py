@@ -1,0 +1,171 @@
+"""What rules between lines see of a stream: one record after the other, and facts that hold throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from toyspec.escaping import shortened
+
+Reader = Callable[[Any, str, Any], Any]
+"""Gives a field of a record, or the third argument: ``getattr`` for Structs, ``dict.get`` for objects."""
+
+
+class Hit(NamedTuple):
+    """A broken rule, at the record that is being observed."""
+
+    rule: str
+    pointer: str
+    message: str
+
+
+class Observation:
+    """One record as the rules see it."""
+
+    __slots__ = ("bad", "kind", "known", "line", "read", "record")
+
+    def __init__(self, record: Any, read: Reader, *, kind: str | None, known: bool, bad: frozenset[str]) -> None:
+        self.record = record
+        self.read = read
+        self.kind = kind
+        """The kind; None where the tag is missing or no string."""
+        self.known = known
+        """True for a kind that this revision knows."""
+        self.bad = bad
+        """Fields that have a finding of their own and take no part."""
+        self.line = 0
+        """Line number, from 1."""
+
+    def field(self, name: str) -> Any:
+        """Return the value of a field that takes part, UNSET where it is absent or wrong."""
+        return UNSET if name in self.bad else self.read(self.record, name, UNSET)
+
+    def has(self, name: str) -> bool:
+        """Return whether the record has the member, be it right or wrong."""
+        return self.read(self.record, name, UNSET) is not UNSET
+
+    def at(self, pointer: str) -> Any:
+        """Return the value at a pointer whose first field takes part, UNSET where there is none."""
+        first, *rest = pointer[1:].split("/")
+        value = self.field(first)
+        for key in rest:
+            value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
+        return value
+
+
+class Block:
+    """Records without fault that are taken in at once."""
+
+    __slots__ = ("_of", "kinds", "line", "records")
+
+    def __init__(self, records: Sequence[Any], kinds: Mapping[type, str], line: int) -> None:
+        """Take *records*, one a line from *line* on; *kinds* names the kind of each type among them."""
+        self.line = line
+        self.records = records
+        self.kinds = kinds
+        self._of: dict[str, Sequence[Any]] = {}
+
+    def of(self, kind: str) -> Sequence[Any]:
+        """Return the records of *kind*, in order."""
+        if kind not in self._of:
+            types = {cls for cls, name in self.kinds.items() if name == kind}
+            alike = len(types) == len(self.kinds)
+            self._of[kind] = self.records if alike else [record for record in self.records if type(record) in types]
+        return self._of[kind]
+
+
+class Facts:
+    """What the first record of a kind says for the whole stream, and whether a gap came before."""
+
+    def __init__(self, stream: dict[str, Any]) -> None:
+        phase = stream.get("phase")
+        self.phase_field: str | None = phase["field"] if phase else None
+        self.phase: Any = phase["default"] if phase else None
+        self.gap_seen = False
+        self._phase_from = phase["from"] if phase else None
+        self._get_phase = attrgetter(self.phase_field or "phase")
+        # Several rules ask this of the same block.
+        self._phases: tuple[Block | None, str, dict[str, Sequence[Any]]] = (None, "", {})
+        self._wanted: dict[str, list[str]] = {}
+        self._known: dict[tuple[str, str], Any] = {}
+        self._seen: set[str] = set()
+        for rule in stream["rules"]:
+            unless = rule.get("skipped", {}).get("unless")
+            if unless:
+                self._wanted.setdefault(unless["kind"], []).append(unless["pointer"])
+            needs = rule.get("needs", {})
+            if "kind" in needs:
+                self._wanted.setdefault(needs["kind"], []).append("/" + needs["field"])
+
+    def observe(self, seen: Observation) -> None:
+        """Take the facts of *seen* where it is the first of its kind."""
+        kind = seen.kind
+        if kind is None or kind in self._seen or not (kind in self._wanted or kind == self._phase_from):
+            return
+        self._seen.add(kind)
+        for pointer in self._wanted.get(kind, ()):
+            field = pointer[1:]
+            present = "/" not in field and seen.has(field)
+            self._known[kind, pointer] = True if present else seen.at(pointer)
+        if kind == self._phase_from and self.phase_field is not None:
+            phase = seen.field(self.phase_field)
+            self.phase = self.phase if phase is UNSET else phase
+
+    def phases(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
+        """Return the records of *kind* in *block* by their phases."""
+        if self._phases[0] is not block or self._phases[1] != kind:
+            self._phases = block, kind, self._by_phase(block.of(kind))
+        return self._phases[2]
+
+    def _by_phase(self, records: Sequence[Any]) -> dict[str, Sequence[Any]]:
+        named = set(map(self._get_phase, records))
+        if len(named) == 1:
+            return {self._phase_named(named.pop()): records}
+        found: dict[str, list[Any]] = {}
+        for record in records:
+            found.setdefault(self._phase_named(self._get_phase(record)), []).append(record)
+        return dict(found)
+
+    def _phase_named(self, phase: Any) -> str:
+        return str(self.phase if phase is UNSET else phase)
+
+    def seen(self, kind: str) -> bool:
+        """Return whether a record of a kind that a rule refers to was seen."""
+        return kind in self._seen
+
+    def value(self, kind: str, pointer: str) -> Any:
+        """Return what the first record of *kind* has at *pointer*, UNSET where it has nothing."""
+        return self._known.get((kind, pointer), UNSET)
+
+
+def identity(name: str) -> str | bytes:
+    """Return what tells a long name from others in little memory."""
+    if len(name) <= 64:
+        return name
+    # Imported here: it costs a tenth of a start, and long names are rare.
+    from hashlib import blake2b
+
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def phase_of(seen: Observation, facts: Facts) -> str:
+    """Return the phase of a record: its own, else that of run_start, else the default."""
+    phase = seen.field(facts.phase_field) if facts.phase_field else UNSET
+    return str(facts.phase if phase is UNSET else phase)
+
+
+def shown_number(value: Any) -> str:
+    """Return *value* for a message, the same for 1 and 1.0."""
+    if value is None:
+        return "null"
+    return shortened(
+        str(int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e16 else value)
+    )
+
+
+def shown_times(count: int) -> str:
+    """Return *count* for a message, nothing for 1."""
+    return "" if count == 1 else f" ({count} times)"

@@ -1,0 +1,42 @@
+"""What a check is asked to do."""
+
+from __future__ import annotations
+
+import msgspec
+
+from toyspec.findings import Profile
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.generated.rules import ORDER
+
+
+class UnknownRuleError(ValueError):
+    """A rule was named that does not exist; ``name`` is what was written."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no rule is named {name!r}")
+        self.name = name
+
+
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to check: which profile, which rules, which limit.
+
+    A rule that is named in *select* or *ignore* and does not exist raises UnknownRuleError.
+    """
+
+    profile: Profile | None = None
+    """The profile to judge by; None detects it from the first readable record."""
+    select: frozenset[str] = frozenset()
+    """Rules to report; empty means all."""
+    ignore: frozenset[str] = frozenset()
+    """Rules not to report; wins over *select*."""
+    max_line_bytes: int = MAX_LINE_BYTES
+    """Longest line that is judged, in bytes without its LF."""
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.select | self.ignore):
+            if name not in ORDER:
+                raise UnknownRuleError(name)
+
+    def reports(self, rule: str) -> bool:
+        """Return whether findings of *rule* are wanted."""
+        return rule not in self.ignore and (not self.select or rule in self.select)

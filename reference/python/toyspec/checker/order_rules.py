@@ -1,0 +1,240 @@
+"""Rules on the order of records: see spec/stream.md.
+
+A rule sees every record in order and yields what is wrong; for a block of regular records it may prove,
+without looking at each, that nothing is.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from toyspec.checker.observing import Block, Facts, Hit, Observation, phase_of, shown_number
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Rule:
+    """A rule between lines. The default sees nothing wrong."""
+
+    kinds: frozenset[str] | None = None
+    """The kinds that the rule observes; None stands for every record, unknown kinds too."""
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield what is wrong at *seen*, and remember what later records are held against."""
+        raise NotImplementedError
+
+    loud: frozenset[str] = frozenset()
+    """The kinds whose records the rule has to observe one by one."""
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether nothing is wrong in *block*, which has no record of a loud kind; take in nothing.
+
+        False means "not proven".
+        """
+        return True
+
+    def pass_over(self, block: Block) -> None:
+        """Remember of *block*, which :meth:`is_quiet` has proven, what later records are held against."""
+
+    def gap(self) -> None:
+        """Take note of an unreadable line."""
+
+    def finish(self) -> Iterator[Hit]:
+        """Yield what is wrong at the end of a stream that has records and no fragment."""
+        return iter(())
+
+
+class First(Rule):
+    """The first record is of the kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self._facts = facts
+        self._done = False
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit at the first record where it is of another kind."""
+        if self._done:
+            return
+        self._done = True
+        # A gap before it may have been the missing record; without a tag the cause is the tag.
+        if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
+            yield Hit(self._rule, "", f"the first record is a {shortened(str(seen.kind))}, not a {self._kind}")
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether the first record is behind."""
+        del block
+        return self._done
+
+
+class Once(Rule):
+    """No second record of the kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self.kinds = self.loud = frozenset({self._kind})
+        self._line = 0
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit at every record of the kind after the first."""
+        if self._line:
+            yield Hit(self._rule, "", f"a second {self._kind}; the first is at line {self._line}")
+        else:
+            self._line = seen.line
+
+
+class Last(Rule):
+    """No record follows one of the kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self.loud = frozenset({self._kind})
+        self._line = 0
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit at every record after the first of the kind."""
+        if self._line:
+            yield Hit(self._rule, "", f"a record after the {self._kind} at line {self._line}")
+        elif seen.kind == self._kind:
+            self._line = seen.line
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether the kind has not been seen."""
+        del block
+        return not self._line
+
+
+class Present(Rule):
+    """A stream with records that ends at a line feed has a record of the kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self.kinds = self.loud = frozenset({self._kind})
+        self._found = False
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Take note of the kind."""
+        del seen
+        self._found = True
+        return iter(())
+
+    def finish(self) -> Iterator[Hit]:
+        """Yield a hit where the kind was not seen."""
+        if not self._found:
+            yield Hit(self._rule, "", f"the stream ends without {self._kind}")
+
+
+class Monotone(Rule):
+    """A field does not decrease; with repeats refused it increases."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._field = rule["rule"], rule["field"]
+        self._get = attrgetter(self._field)
+        self._strict = rule["repeats"] == "refused"
+        self._cleared = rule["cleared_by_gap"]
+        self._last: Any = None
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit where the field is behind the one before."""
+        value = seen.field(self._field)
+        if value is UNSET or not seen.known:
+            return
+        last, self._last = self._last, value
+        if last is not None and (value < last or (self._strict and value == last)):
+            message = f"`{self._field}` is {shown_number(value)} after {shown_number(last)}"
+            yield Hit(self._rule, f"/{self._field}", message)
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether the field of the block is in order and goes on from the last."""
+        values = list(map(self._get, block.records))
+        if self._last is not None and (values[0] < self._last or (self._strict and values[0] == self._last)):
+            return False
+        # Sorting what is in order compares each value once.
+        ordered = sorted(values)
+        return bool(ordered == values and not (self._strict and len(set(values)) < len(values)))
+
+    def pass_over(self, block: Block) -> None:
+        """Remember the field of the last record."""
+        self._last = getattr(block.records[-1], self._field)
+
+    def gap(self) -> None:
+        """Forget the last value where the rule says so."""
+        if self._cleared:
+            self._last = None
+
+
+class SequencePerPhase(Rule):
+    """Within a phase the field counts up by one."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule, self._kind, self._field = rule["rule"], rule["kind"], rule["field"]
+        self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
+        self._restart, self._cleared = rule["restart"], rule["cleared_by_gap"]
+        self._facts, self._get = facts, attrgetter(self._field)
+        self.kinds = frozenset({self._kind, self._restart["kind"]})
+        self.loud = frozenset({self._restart["kind"]})
+        self._bases: dict[str, int] = {}
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit where the field is not one more than the one before in its phase."""
+        if seen.kind == self._restart["kind"]:
+            self._begin_again(seen)
+            return
+        value = seen.field(self._field)
+        if value is UNSET:
+            return
+        phase = phase_of(seen, self._facts)
+        base = self._bases.get(phase)
+        self._bases[phase] = value
+        if base is None or value == base + 1:
+            return
+        where = f"/{self._field}"
+        if value <= base:
+            yield Hit(self._rule, where, f"step {shortened(str(value))} after step {shortened(str(base))}")
+        elif not self._is_subsampled():
+            missing = value - base - 1
+            count = "1 step is" if missing == 1 else f"{shortened(str(missing))} steps are"
+            message = f"step {shortened(str(value))} after step {shortened(str(base))}: {count} missing"
+            yield Hit(self._skipped, where, message)
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether each phase in the block counts on from its base."""
+        return all(self._counts_on(phase, records) for phase, records in self._facts.phases(block, self._kind).items())
+
+    def pass_over(self, block: Block) -> None:
+        """Remember the last value of each phase as its base."""
+        for phase, records in self._facts.phases(block, self._kind).items():
+            self._bases[phase] = getattr(records[-1], self._field)
+
+    def gap(self) -> None:
+        """Forget the bases where the rule says so."""
+        if self._cleared:
+            self._bases.clear()
+
+    def _begin_again(self, seen: Observation) -> None:
+        self._bases.clear()
+        value = seen.field(self._restart["field"])
+        if value is not UNSET:
+            self._bases[self._restart["phase"]] = value
+
+    def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
+        values = list(map(self._get, records))
+        first = values[0]
+        base = self._bases.get(phase)
+        return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
+
+    def _is_subsampled(self) -> bool:
+        return self._facts.value(self._unless["kind"], self._unless["pointer"]) not in (UNSET, None)

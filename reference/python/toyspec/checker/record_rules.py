@@ -1,0 +1,218 @@
+"""Judges one record by its schema and names every fault in it: see spec/checking.md.
+
+This is the exact path. It is slow and complete; regular records never come here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.validators import extend
+
+from toyspec.checker.faults import RecordFault, UnknownKey
+from toyspec.date_times import is_date_time
+from toyspec.escaping import shortened
+from toyspec.generated import rules
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import MAX_SAFE_INTEGER
+from toyspec.resources import read_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jsonschema.exceptions import ValidationError
+
+    from toyspec.findings import Profile
+
+_KEYWORD_RULES = {
+    "required": rules.MISSING_KEY,
+    "type": rules.WRONG_TYPE,
+    "enum": rules.UNEXPECTED_VALUE,
+    "const": rules.UNEXPECTED_VALUE,
+    "pattern": rules.BAD_FORMAT,
+    "format": rules.BAD_FORMAT,
+    "minLength": rules.BAD_FORMAT,
+    "maxLength": rules.BAD_FORMAT,
+}
+# Where several keywords fail at one place, the first of these names the cause.
+_PRIORITY = (
+    rules.MISSING_KEY,
+    rules.WRONG_TYPE,
+    rules.UNSUPPORTED_SCHEMA,
+    rules.UNEXPECTED_VALUE,
+    rules.BAD_FORMAT,
+    rules.OUT_OF_RANGE,
+)
+_DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
+
+_TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
+    {
+        # The text decides: 1.0 is decoded as a float and is no integer.
+        "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+        "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    }
+)
+_Validator: Any = extend(  # type: ignore[no-untyped-call]  # the library does not say
+    Draft202012Validator, type_checker=_TYPE_CHECKER
+)
+_FORMATS = FormatChecker(formats=())
+_FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
+
+
+class RecordJudge:
+    """Judges records of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._fields = FIELDS[profile]
+        self._definitions = msgspec.json.decode(
+            read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
+        )["$defs"]
+        self._validators: dict[str, Any] = {}
+
+    def faults(self, kind: str, value: dict[str, Any]) -> list[RecordFault]:
+        """Return the faults of *value* as a record of *kind*; at most one for each pointer."""
+        found: dict[str, RecordFault] = {}
+        for error in self._validator(kind).iter_errors(value):
+            for fault in _faults_of(kind, error):
+                known = found.get(fault.pointer)
+                if known is None or _PRIORITY.index(fault.rule) < _PRIORITY.index(known.rule):
+                    found[fault.pointer] = fault
+        for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
+            if pointer not in found and abs(integer) > MAX_SAFE_INTEGER:
+                message = f"{shortened(str(integer))} at {shortened(pointer)} is beyond ±9007199254740991"
+                found[pointer] = RecordFault(rules.UNSAFE_INTEGER, pointer, message)
+        return list(found.values())
+
+    def unknown_keys(self, kind: str, value: dict[str, Any]) -> list[UnknownKey]:
+        """Return the keys of *value* and of the objects in it that the schema of *kind* does not declare."""
+        return list(_unknown(value, self._fields[kind], "", ""))
+
+    def _validator(self, kind: str) -> Any:
+        validator = self._validators.get(kind)
+        if validator is None:
+            schema = {**self._definitions[kind], "$defs": self._definitions}
+            validator = self._validators[kind] = _Validator(schema, format_checker=_FORMATS)
+        return validator
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """Return the one of *known* that *name* was probably meant to be, None where there is none."""
+    if len(name) > 64:
+        return None
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name, known, n=1, cutoff=0.7)
+    return matches[0] if matches else None
+
+
+def pointer_to(path: list[str | int]) -> str:
+    """Return the RFC 6901 JSON Pointer of *path*."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _faults_of(kind: str, error: ValidationError) -> Iterator[RecordFault]:
+    path = list(error.absolute_path)
+    pointer = pointer_to(path)
+    if error.validator == "required":
+        # The library reports a missing key by its message only.
+        required, instance = cast("list[str]", error.validator_value), cast("dict[str, Any]", error.instance)
+        for key in required:
+            if key not in instance:
+                where = f"`{shortened(pointer)}`" if pointer else kind
+                yield RecordFault(rules.MISSING_KEY, pointer_to([*path, key]), f"{where} has no `{key}`")
+        return
+    rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
+    if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
+        rule = rules.UNSUPPORTED_SCHEMA
+    yield RecordFault(rule, pointer, _message(pointer, error))
+
+
+def _message(pointer: str, error: ValidationError) -> str:
+    value, expected = error.instance, error.validator_value
+    phrase = _PHRASES.get(str(error.validator), lambda value, _: f"is {_shown(value)}, outside the range of binary32")
+    return f"`{shortened(pointer.removeprefix('/'))}` {phrase(value, expected)}"
+
+
+_PHRASES: dict[str, Callable[[Any, Any], str]] = {
+    "type": lambda value, expected: f"is {typed(value)}, not {_type_names(expected)}",
+    "const": lambda value, expected: f"is {_shown(value)}, not {_shown(expected)}",
+    "enum": lambda value, expected: f"is {_shown(value)}, not one of {', '.join(map(_shown, expected))}",
+    "format": lambda value, _: f"is {_shown(value)}, not a date-time with a zone that exists",
+    "pattern": lambda value, _: f"is {_shown(value)}, which does not have the required form",
+    "minItems": lambda value, expected: f"has {len(value)} items, not {expected}",
+    "maxItems": lambda value, expected: f"has {len(value)} items, not {expected}",
+    "minimum": lambda value, expected: f"is {_shown(value)}, less than {expected}",
+    "maximum": lambda value, expected: f"is {_shown(value)}, greater than {expected}",
+}
+
+
+def typed(value: Any) -> str:
+    """Return the JSON type of *value* with the value, as a noun."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "the boolean true" if value else "the boolean false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, str):
+        return f"the string {_shown(value)}"
+    return f"the number {_shown(value)}"
+
+
+def _type_names(expected: str | list[str]) -> str:
+    nouns = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
+    names = [expected] if isinstance(expected, str) else expected
+    return " or ".join(nouns.get(name, f"a {name}") for name in names)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        # Cut first: a long string must not be encoded whole for a message.
+        text = value[:200]
+        return shortened(msgspec.json.encode(text).decode() if text.isprintable() else f'"{text}"')
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
+    return shortened(msgspec.json.encode(value).decode())
+
+
+def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:
+    """Yield the integers of *value* whose exactness matters: in integer fields and in open maps."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        if declared in ("integer", "open"):  # a tuple, since a constructor is not hashable
+            yield pointer, value
+    elif isinstance(value, (dict, list)) and declared == "open":
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in pairs:
+            yield from _integers(item, "open", pointer + pointer_to([key]))
+    elif isinstance(declared, tuple):
+        yield from _integers_inside(value, declared, pointer)
+
+
+def _integers_inside(value: Any, declared: tuple[str, Any], pointer: str) -> Iterator[tuple[str, int]]:
+    constructor, part = declared
+    if constructor == "object" and isinstance(value, dict):
+        for key, item in value.items():
+            if key in part:
+                yield from _integers(item, part[key], pointer + pointer_to([key]))
+    elif constructor == "map" and isinstance(value, dict):
+        for key, item in value.items():
+            # Values of an open map are written as they come: an integer literal there must be exact.
+            yield from _integers(item, "open" if isinstance(item, int) else part, pointer + pointer_to([key]))
+    elif constructor == "array" and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _integers(item, part, f"{pointer}/{index}")
+
+
+def _unknown(value: dict[str, Any], declared: dict[str, Any], path: str, pointer: str) -> Iterator[UnknownKey]:
+    for key, item in value.items():
+        if key not in declared:
+            known = [name for name in declared if name not in value]
+            yield UnknownKey(path + key, pointer + pointer_to([key]), nearest(key, known))
+        elif isinstance(item, dict) and isinstance(declared[key], tuple) and declared[key][0] == "object":
+            yield from _unknown(item, declared[key][1], f"{path}{key}.", pointer + pointer_to([key]))

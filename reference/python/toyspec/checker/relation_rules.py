@@ -1,0 +1,211 @@
+"""Rules on what one record says of others: see spec/stream.md."""
+
+from __future__ import annotations
+
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from toyspec.checker.observing import Block, Facts, Hit, Observation, identity, phase_of, shown_number
+from toyspec.checker.order_rules import Rule
+from toyspec.escaping import shortened
+from toyspec.generated.limits import MAX_OPEN_REGIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class SameAsLast(Rule):
+    """A field equals that of the last record of another kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self._field: str = rule["field"]
+        self._of, self._facts = rule["of"], facts
+        self.kinds = frozenset({self._kind, self._of["kind"]})
+        self.loud = frozenset({self._kind})
+        self._last: Any = UNSET
+        self._done = False
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit where the field differs, at the first record of the kind."""
+        if seen.kind == self._of["kind"]:
+            if phase_of(seen, self._facts) == self._of["phase"]:
+                self._last = seen.field(self._of["field"])
+            return
+        value = seen.field(self._field)
+        silent = self._done or self._facts.gap_seen or value is UNSET or self._last is UNSET
+        self._done = True
+        if not silent and value != self._last:
+            last = f"the last {self._of['phase']} {self._of['kind']} has {shown_number(self._last)}"
+            yield Hit(self._rule, f"/{self._field}", f"`{self._field}` is {shown_number(value)}, {last}")
+
+    def pass_over(self, block: Block) -> None:
+        """Remember the field of the last record of the other kind."""
+        records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
+        if records:
+            self._last = getattr(records[-1], self._of["field"], UNSET)
+
+
+class Nested(Rule):
+    """Records of two kinds nest like a stack."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._enter, self._exit = rule["rule"], rule["enter"], rule["exit"]
+        self._field, self._closed_by, self._cleared = rule["field"], rule["closed_by"], rule["cleared_by_gap"]
+        self.kinds = frozenset({self._enter, self._exit, self._closed_by})
+        self.loud = frozenset({self._closed_by})
+        self._open: list[tuple[str | bytes, str, int]] = []
+        self._off = False
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit where a region is left out of order, not open, or still open at the end."""
+        if self._off:
+            return
+        if seen.kind == self._closed_by:
+            for _, name, line in reversed(self._open):
+                yield Hit(self._rule, "", f"region {name}, entered at line {line}, is still open")
+            self._open.clear()
+            self._off = True
+            return
+        region = seen.field(self._field)
+        if region is UNSET:
+            return
+        if seen.kind == self._enter:
+            yield from self._push(region, seen.line)
+        else:
+            yield from self._pop(region)
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether every exit in the block is from the region entered last."""
+        if self._off or not (self._enter in block.kinds.values() or self._exit in block.kinds.values()):
+            return True
+        names = [name for name, _, _ in self._open]
+        for enters, region, _ in self._changes(block):
+            if enters:
+                names.append(identity(region))
+            elif not names or names.pop() != identity(region):
+                return False
+            if len(names) > MAX_OPEN_REGIONS:
+                return False
+        return True
+
+    def pass_over(self, block: Block) -> None:
+        """Enter and leave the regions of the block."""
+        if self._off:
+            return
+        for enters, region, line in self._changes(block):
+            if enters:
+                self._open.append((identity(region), shortened(region), line))
+            else:
+                self._open.pop()
+
+    def gap(self) -> None:
+        """Forget the open regions where the rule says so."""
+        if self._cleared:
+            self._open.clear()
+
+    def _changes(self, block: Block) -> Iterator[tuple[bool, str, int]]:
+        """Yield for each record of a region in *block* whether it enters, its region and its line."""
+        entering = {cls: kind == self._enter for cls, kind in block.kinds.items() if kind in (self._enter, self._exit)}
+        if entering:
+            for index, record in enumerate(block.records):
+                if type(record) in entering:
+                    yield entering[type(record)], getattr(record, self._field), block.line + index
+
+    def _push(self, region: str, line: int) -> Iterator[Hit]:
+        if len(self._open) == MAX_OPEN_REGIONS:
+            self._off = True
+            self._open.clear()
+            yield Hit(
+                self._rule, f"/{self._field}", f"more than {MAX_OPEN_REGIONS} regions are open; no more are tracked"
+            )
+        else:
+            self._open.append((identity(region), shortened(region), line))
+
+    def _pop(self, region: str) -> Iterator[Hit]:
+        name = identity(region)
+        if self._open and self._open[-1][0] == name:
+            self._open.pop()
+            return
+        where = f"/{self._field}"
+        for index in range(len(self._open) - 1, -1, -1):
+            if self._open[index][0] == name:
+                inner = self._open[-1][1]
+                del self._open[index]
+                yield Hit(self._rule, where, f"region {shortened(region)} is left while {inner} is open inside it")
+                return
+        yield Hit(self._rule, where, f"region {shortened(region)} is left but is not open")
+
+
+class Requires(Rule):
+    """A record of the kind needs a field, in itself or in the first record of another kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule: str = rule["rule"]
+        self._kind: str = rule["kind"]
+        self._when = rule.get("when")
+        self._needs, self._facts = rule["needs"], facts
+        self.kinds = self.loud = frozenset({self._kind})
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit where the field is missing."""
+        if self._when and seen.field(self._when["field"]) != self._when["equals"]:
+            return
+        field, other = self._needs["field"], self._needs.get("kind")
+        if other is None:
+            if not seen.has(field):
+                yield Hit(self._rule, f"/{field}", f"{self._kind} has {self._condition()} and no `{field}`")
+        elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
+            yield Hit(self._rule, "", f"a {self._kind} event, but {other} has no `{field}`")
+
+    def _condition(self) -> str:
+        return f"{self._when['field']} {self._when['equals']}" if self._when else "no condition"
+
+
+class NullNumber(Rule):
+    """A null among numbers, reported once."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._fields = rule["rule"], rule["fields"]
+        self.kinds = frozenset({rule["kind"]}) if "kind" in rule else None
+        self._done = False
+
+    def observe(self, seen: Observation) -> Iterator[Hit]:
+        """Yield a hit at the first null."""
+        if self._done or not seen.known:
+            return
+        # An object keeps the order of its line; a Struct is only made of a line in the order of the schema.
+        order = seen.record if isinstance(seen.record, dict) else self._fields
+        for name in order:
+            pointer = self._null_in(seen.field(name), name) if name in self._fields else None
+            if pointer is not None:
+                self._done = True
+                yield Hit(self._rule, pointer, f"{shortened(pointer)} is null")
+                return
+
+    def is_quiet(self, block: Block) -> bool:
+        """Return whether a null was reported, or there is none in the block."""
+        return self._done or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
+
+    def _null_in(self, value: Any, name: str) -> str | None:
+        if value is None:
+            return f"/{name}"
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if item is None:
+                    return f"/{name}/" + str(key).replace("~", "~0").replace("/", "~1")
+        return None
+
+
+def _has_null(column: list[Any]) -> bool:
+    types = set(map(type, column))
+    if dict in types:
+        maps = column if len(types) == 1 else [value for value in column if type(value) is dict]
+        types |= set(map(type, chain.from_iterable(map(dict.values, maps))))
+    return type(None) in types

@@ -1,0 +1,120 @@
+"""Judges the files beside a stream, run.json and flow.json: see spec/bundle.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.faults import RecordFault
+from toyspec.escaping import shortened
+from toyspec.generated import rules
+from toyspec.vetting import spans, vet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.findings import Profile
+
+MANIFEST = "run.json"
+SIDECARS = (MANIFEST, "flow.json")
+
+
+class SidecarText(msgspec.Struct, frozen=True):
+    """A file beside a stream: its bytes, or why they could not be read."""
+
+    name: str
+    data: bytes
+    trouble: str | None = None
+
+
+def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
+    """Return the sidecars in *directory* that exist; none is held beyond *max_bytes*."""
+    found: list[SidecarText] = []
+    for name in SIDECARS:
+        path = os.path.join(directory, name)
+        if os.path.lexists(path):
+            found.append(_read(path, name, max_bytes))
+    return found
+
+
+def has_manifest(sidecars: list[SidecarText]) -> bool:
+    """Return whether a kaun manifest is among *sidecars*."""
+    manifest = next((sidecar for sidecar in sidecars if sidecar.name == MANIFEST), None)
+    if manifest is None or manifest.trouble:
+        return False
+    value = vet(manifest.data, first=True).value
+    return value is not None and "schema_version" in value
+
+
+def judge_sidecars(
+    sidecars: Sequence[SidecarText], profile: Profile | None, directory: str | None, collector: Collector
+) -> None:
+    """Report the sidecars that cannot be read, and what is wrong with a kaun manifest."""
+    for sidecar in sidecars:
+        value = _judge_text(sidecar, collector)
+        if value is not None and sidecar.name == MANIFEST and profile == "kaun/v1":
+            _judge_manifest(sidecar, value, directory, collector)
+
+
+def _read(path: str, name: str, max_bytes: int) -> SidecarText:
+    if not os.path.isfile(path):
+        return SidecarText(name, b"", "it is no regular file")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        return SidecarText(name, b"", error.strerror or type(error).__name__)
+    if len(data) > max_bytes:
+        return SidecarText(name, b"", f"it is longer than {max_bytes} bytes")
+    return SidecarText(name, data)
+
+
+def _judge_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | None:
+    if sidecar.trouble is not None:
+        _report(collector, sidecar, _unreadable(sidecar, sidecar.trouble), 0)
+        return None
+    vetted = vet(sidecar.data, first=True)
+    if vetted.status == "readable":
+        return vetted.value
+    fault = vetted.faults[0] if vetted.faults else None
+    offset, reason = (fault.offset, fault.message) if fault else (0, "it is empty")
+    _report(collector, sidecar, _unreadable(sidecar, reason), offset)
+    return None
+
+
+def _unreadable(sidecar: SidecarText, reason: str) -> RecordFault:
+    return RecordFault(rules.SIDECAR_UNREADABLE, "", f"{sidecar.name} cannot be read: {reason}")
+
+
+def _judge_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
+    from toyspec.checker.record_rules import RecordJudge
+
+    places = spans(sidecar.data)
+    judge = RecordJudge("kaun/v1")
+    faults = judge.faults("run", value)
+    faults.extend(
+        RecordFault(key.rule, key.pointer, f"the manifest has no key `{shortened(key.path)}`")
+        for key in judge.unknown_keys("run", value)
+    )
+
+    def offset_of(fault: RecordFault) -> int:
+        return places.get(fault.pointer, places.get(fault.pointer.rpartition("/")[0], 0))
+
+    for fault in sorted(faults, key=lambda fault: (offset_of(fault), rules.ORDER[fault.rule])):
+        _report(collector, sidecar, fault, offset_of(fault))
+    run_id = value.get("run_id")
+    wrong = any(fault.pointer == "/run_id" for fault in faults)
+    if directory is not None and not wrong and run_id != directory:
+        message = f"`run_id` is {shortened(str(run_id))}, the directory is {shortened(directory)}"
+        _report(collector, sidecar, RecordFault(rules.RUN_ID_MISMATCH, "/run_id", message), places["/run_id"])
+
+
+def _report(collector: Collector, sidecar: SidecarText, fault: RecordFault, offset: int) -> None:
+    line_start = sidecar.data.rfind(b"\n", 0, offset) + 1
+    line_end = sidecar.data.find(b"\n", offset)
+    line = sidecar.data[line_start : line_end if line_end >= 0 else None]
+    place = Place(sidecar.data.count(b"\n", 0, offset) + 1, line_start, offset - line_start, line)
+    collector.add(fault.rule, place, fault.message, pointer=fault.pointer, sidecar=sidecar.name)

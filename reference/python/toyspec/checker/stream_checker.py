@@ -1,0 +1,398 @@
+"""Judges one stream, fed in pieces of any size: see spec/checking.md.
+
+Blocks that the fast path proves regular are taken in at once; every other line is judged alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.fast_path import FastPath
+from toyspec.checker.line_places import Lines, and_parent, by_place, offset_at
+from toyspec.checker.observing import Block, Hit, Observation, identity, shown_times
+from toyspec.checker.options import CheckOptions
+from toyspec.checker.sidecars import SidecarText, judge_sidecars
+from toyspec.checker.stream_rules import StreamRules
+from toyspec.escaping import shortened
+from toyspec.findings import FileReport, Finding, Profile, State
+from toyspec.generated import rules
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.streams import STREAMS
+from toyspec.lines import Fragment, Line, LineSplitter
+from toyspec.profiles import closing_kind, detect_profile
+from toyspec.vetting import Vetted, decode, spans, vet_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NOTHING_BAD: frozenset[str] = frozenset()
+# What a block teaches of shapes serves the next one only, so the first are small.
+_FIRST_BLOCK_BYTES = 1 << 12
+_BLOCK_BYTES = 1 << 18
+# Runs with something wrong are halved as far as this, then looked at record by record.
+_SMALL_RUN = 16
+
+
+class StreamChecker:
+    """Judges a stream as it is fed.
+
+    *path* is shown in the report. *file_name* and *has_manifest* help to detect the profile where the
+    first record does not tell. *directory* is the name that the run's id is held against; None for a
+    stream that does not lie in a bundle.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        options: CheckOptions | None = None,
+        file_name: str = "",
+        has_manifest: bool = False,
+        directory: str | None = None,
+    ) -> None:
+        self._path = path
+        self._options = options or CheckOptions()
+        self._hints = (file_name, has_manifest)
+        self._bundle = directory
+        self._directory = directory
+        self._mismatch: tuple[Place, str] | None = None
+        self._collector = Collector(self._options)
+        self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
+        self._block_bytes = _FIRST_BLOCK_BYTES
+        self._taken = 0
+        self._records = 0
+        self._gaps = 0
+        self._has_carriage_return = False
+        self._last = Place(1, 0)
+        self._last_kind: str | None = None
+        self._fast: FastPath | None = None
+        # The unknown keys that the report has, by the type of their records.
+        self._told: set[tuple[type, str]] = set()
+        self._rules: StreamRules | None = None
+        self._judge: Any = None
+        self._tag: str | None = None
+        if self._options.profile is not None:
+            self._follow_profile(self._options.profile)
+
+    def feed(self, data: bytes) -> None:
+        """Judge the lines that *data* commits."""
+        start = 0
+        while start < len(data):
+            size, self._block_bytes = self._block_bytes, min(2 * self._block_bytes, _BLOCK_BYTES)
+            self._feed_block(data[start : start + size])
+            start += size
+
+    def take(self) -> list[Finding]:
+        """Return the findings that were listed since the last call; counts in their messages may still grow."""
+        new = self._collector.findings[self._taken :]
+        self._taken = len(self._collector.findings)
+        return new
+
+    @property
+    def ended(self) -> bool:
+        """True when the last record says that the run is over."""
+        return self._last_kind is not None and self._last_kind == self._complete_kind()
+
+    def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:
+        """Return the verdict on everything fed and on the files beside it; call it once, last."""
+        self._collector.settle()
+        self._collector.findings.sort(key=lambda finding: finding.line)
+        # What only the end shows comes last, wherever its place is.
+        fragment = self._splitter.fragment()
+        if fragment is not None:
+            self._judge_fragment(fragment)
+        elif not self._records and not self._gaps:
+            place = Place(1, 0)
+            self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
+        elif self._records and self._rules is not None:
+            for hit in self._rules.finish():
+                self._collector.add(hit.rule, self._last, hit.message)
+        if self._mismatch is not None:
+            self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
+        profile = self._collector.profile or detect_profile(None, *self._hints)
+        judge_sidecars(sidecars, profile, self._bundle, self._collector)
+        return FileReport(
+            path=self._path,
+            profile=profile,
+            state=self._state(fragment),
+            valid=self._collector.valid,
+            events=self._records,
+            bytes=self._splitter.size,
+            findings=self._collector.findings,
+            suppressed=self._collector.suppressed,
+        )
+
+    def _state(self, fragment: Fragment | None) -> State:
+        if self._gaps:
+            return "damaged"
+        complete = self._complete_kind()
+        unfinished = complete is not None and self._last_kind != complete
+        return "torn" if fragment is not None or not self._records or unfinished else "complete"
+
+    def _complete_kind(self) -> str | None:
+        """Return the kind that ends a complete stream, None where every stream that ends at a line feed is complete."""
+        return closing_kind(self._collector.profile) if self._collector.profile is not None else None
+
+    def _follow_profile(self, profile: Profile) -> None:
+        self._collector.profile = profile
+        self._tag = STREAMS[profile]["tag"]
+        self._rules = StreamRules(profile)
+        self._fast = FastPath(profile)
+        if self._gaps:
+            self._rules.gap()
+
+    # Taking in bytes.
+
+    def _feed_block(self, data: bytes) -> None:
+        """Hand the lines to the fast path once the profile is known, before that to the exact one."""
+        if self._fast is None:
+            head = data.find(b"\n") + 1 or len(data)
+            self._judge_lines(data[:head])
+            if head < len(data):
+                self._feed_block(data[head:])
+            return
+        # The first carriage return has to be found; later ones are white space.
+        unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
+        number, offset = self._splitter.position
+        lines = None if unsure else self._splitter.cut(data)
+        if lines is None:
+            self._judge_lines(data)
+        elif lines:
+            colons = lines[0].count(b":") + data.count(b":", data.find(b"\n"), data.rfind(b"\n"))
+            self._take_in(Lines(lines, number, offset, self._splitter.committed), colons)
+
+    def _judge_lines(self, data: bytes) -> None:
+        for line in self._splitter.feed(data):
+            self._judge_line(line)
+
+    def _take_in(self, lines: Lines, colons: int) -> None:
+        """Take in what is proven regular at once, and judge every other line."""
+        assert self._fast is not None
+        records, odd = self._fast.take(lines.data, colons)
+        odd = self._with_untold(records, odd)
+        start = 0
+        for index in odd:
+            if start < index:
+                self._take_run(lines, records, start, index)
+            self._judge_line(lines.line(index))
+            start = index + 1
+        if start < len(records):
+            self._take_run(lines, records, start, len(records))
+
+    def _with_untold(self, records: list[Any], odd: list[int]) -> list[int]:
+        """Return *odd* with the first record of each unknown key, which the exact path has to tell of."""
+        assert self._fast is not None
+        for cls in set(map(type, records)):
+            for name, key in self._fast.unknown_keys(cls).items():
+                if (cls, key) in self._told:
+                    continue
+                has = [type(item) is cls and getattr(item, name) is not UNSET for item in records]
+                if True in has:
+                    self._told.add((cls, key))
+                    odd = sorted({*odd, has.index(True)})
+        return odd
+
+    def _take_run(self, lines: Lines, records: list[Any], start: int, end: int) -> None:
+        """Take in the records from *start* to *end*, at once where nothing is wrong between them."""
+        assert self._rules is not None
+        assert self._fast is not None
+        run = records if end - start == len(records) else records[start:end]
+        kinds = {cls: self._fast.kind(cls) for cls in set(map(type, run))}
+        loud = {cls for cls, kind in kinds.items() if kind in self._rules.loud}
+        if not loud and self._rules.pass_over(Block(run, kinds, lines.number + start)):
+            self._count_unknown_keys(run, kinds)
+            self._records += len(run)
+            self._last_kind = kinds[type(run[-1])]
+            self._last = lines.place(end - 1)
+        elif loud and len(run) > 1:
+            self._take_around(
+                lines, records, start, [start + i for i, item in enumerate(run) if type(item) in loud], end
+            )
+        elif len(run) > _SMALL_RUN:
+            middle = start + _SMALL_RUN * ((len(run) // 2 + _SMALL_RUN - 1) // _SMALL_RUN)
+            self._take_run(lines, records, start, middle)
+            self._take_run(lines, records, middle, end)
+        else:
+            self._observe_each(lines, records, start, end)
+
+    def _take_around(self, lines: Lines, records: list[Any], start: int, loud: list[int], end: int) -> None:
+        """Take in the records from *start* to *end*, those at the indexes *loud* alone."""
+        for index in [*loud, end]:
+            if start < index:
+                self._take_run(lines, records, start, index)
+            if index < end:
+                self._observe_each(lines, records, index, index + 1)
+            start = index + 1
+
+    def _observe_each(self, lines: Lines, records: list[Any], start: int, end: int) -> None:
+        assert self._fast is not None
+        for index in range(start, end):
+            record = records[index]
+            if self._tag is None:
+                # What is wrong may depend on the order of the keys, which the record forgets.
+                self._judge_line(lines.line(index))
+                continue
+            kind = self._fast.kind(type(record))
+            self._records += 1
+            self._last_kind = kind
+            self._count_unknown_keys([record], {type(record): kind})
+            place = lines.place(index)
+            place.data = lines.data[index]
+            self._observe(Observation(record, getattr, kind=kind, known=True, bad=_NOTHING_BAD), place)
+
+    def _count_unknown_keys(self, records: list[Any], kinds: dict[type, str]) -> None:
+        """Count keys that are told of already."""
+        assert self._fast is not None
+        for cls, kind in kinds.items():
+            for name, key in self._fast.unknown_keys(cls).items():
+                times = sum(type(item) is cls and getattr(item, name) is not UNSET for item in records)
+                self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{kind} {key}"), times)
+
+    # Judging one line.
+
+    def _judge_line(self, line: Line) -> None:
+        if self._fast is None and line.data is not None:
+            first = decode(line.data)
+            if first is not None:
+                self._follow_profile(detect_profile(first, *self._hints))
+        if self._fast is not None and line.data is not None:
+            record = self._fast.line(line.data)
+            if record is not None:
+                self._records += 1
+                self._last_kind = self._fast.kind(type(record))
+                seen = Observation(record, getattr, kind=self._last_kind, known=True, bad=_NOTHING_BAD)
+                self._observe(seen, Place(line.number, line.offset, 0, line.data))
+                return
+        vetted = vet_line(line, max_line_bytes=self._options.max_line_bytes)
+        start = len(self._collector.findings)
+        self._report_vetting(line, vetted)
+        if vetted.readable and vetted.value is not None:
+            self._judge_record(line, vetted.value, start)
+
+    def _report_vetting(self, line: Line, vetted: Vetted) -> None:
+        data = line.data or b""
+        for fault in vetted.faults:
+            place = Place(line.number, line.offset, fault.offset, data or line.head)
+            self._collector.add(fault.rule, place, fault.message, pointer=fault.pointer)
+        for rule, count in vetted.unlisted.items():
+            self._collector.count(rule, count)
+        if vetted.has_carriage_return and not self._has_carriage_return:
+            self._has_carriage_return = True
+            place = Place(line.number, line.offset, data.find(b"\r"))
+            self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
+        if vetted.status == "unreadable":
+            self._gaps += 1
+            if self._rules is not None:
+                self._rules.gap()
+
+    def _judge_record(self, line: Line, value: dict[str, Any], start: int) -> None:
+        """Judge a record, put the findings of its line, from index *start* on, in order, and observe it."""
+        place = Place(line.number, line.offset, 0, line.data or b"")
+        kind = "entry" if self._tag is None else value.get(self._tag)
+        kind = kind if isinstance(kind, str) else None
+        self._records += 1
+        self._last_kind = kind
+        known = kind is not None and kind in self._known_kinds()
+        bad = self._judge_fields(kind, value, place) if known and kind is not None else _NOTHING_BAD
+        if not known:
+            self._report_tag(kind, value, place)
+        self._collector.arrange(start)
+        self._observe(Observation(value, dict.get, kind=kind, known=known, bad=bad), place)
+
+    def _known_kinds(self) -> dict[str, Any]:
+        assert self._collector.profile is not None
+        kinds = FIELDS[self._collector.profile]
+        return {kind: fields for kind, fields in kinds.items() if self._tag is None or self._tag in fields}
+
+    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Place) -> None:
+        from toyspec.checker.record_rules import nearest, typed
+
+        tag = self._tag
+        if kind is not None:
+            near = nearest(kind, list(self._known_kinds()))
+            meant = f"; did you mean {near}?" if near else ""
+            self._collector.tally(
+                rules.UNKNOWN_KIND,
+                identity(kind),
+                lambda: self._locate(place, f"/{tag}"),
+                lambda count: f"kind {shortened(kind)} is not known{shown_times(count)}{meant}",
+                f"/{tag}",
+            )
+        elif tag in value:
+            message = f"`{tag}` is {typed(value[tag])}, not a string"
+            self._collector.add(rules.WRONG_TYPE, self._locate(place, f"/{tag}"), message, pointer=f"/{tag}")
+        else:
+            self._collector.add(rules.MISSING_KEY, place, f"the record has no `{tag}`", pointer=f"/{tag}")
+
+    def _judge_fields(self, kind: str, value: dict[str, Any], place: Place) -> frozenset[str]:
+        """Report the faults of a record of a known kind; return the fields that take no part in later rules."""
+        if self._judge is None:
+            from toyspec.checker.record_rules import RecordJudge
+
+            assert self._collector.profile is not None
+            self._judge = RecordJudge(self._collector.profile)
+        faults = self._judge.faults(kind, value)
+        unknown = self._judge.unknown_keys(kind, value)
+        if not faults and not unknown:
+            return _NOTHING_BAD
+        if not faults and self._fast is not None and (self._has_carriage_return or b"\r" not in place.data):
+            self._fast.learn(kind, place.data)
+        places = spans(place.data, [pointer for fault in [*faults, *unknown] for pointer in and_parent(fault.pointer)])
+        for fault in sorted([*faults, *unknown], key=lambda fault: by_place(fault, places)):
+            where = Place(place.line, place.line_offset, offset_at(fault.pointer, places), place.data)
+            if fault.rule == rules.UNKNOWN_KEY:
+                self._tally_key(kind, fault, where)
+            else:
+                self._collector.add(fault.rule, where, fault.message, pointer=fault.pointer)
+        grave = (fault for fault in faults if fault.rule != rules.UNSAFE_INTEGER)
+        return frozenset(fault.pointer[1:].partition("/")[0] for fault in grave)
+
+    def _tally_key(self, kind: str, key: Any, place: Place) -> None:
+        meant = f"; did you mean {key.suggestion}?" if key.suggestion else ""
+        self._collector.tally(
+            rules.UNKNOWN_KEY,
+            identity(f"{kind} {key.path}"),
+            lambda: place,
+            lambda count: f"{kind} has no key `{shortened(key.path)}`{shown_times(count)}{meant}",
+            key.pointer,
+        )
+
+    # Rules between lines.
+
+    def _observe(self, seen: Observation, place: Place) -> None:
+        assert self._rules is not None
+        seen.line = place.line
+        for hit in self._rules.observe(seen):
+            self._report_hit(hit, place)
+        self._last = Place(place.line, place.line_offset)
+        if self._directory is not None and seen.kind == "run_start":
+            self._hold_against_directory(seen, place)
+
+    def _report_hit(self, hit: Hit, place: Place) -> None:
+        if self._collector.wants(hit.rule):
+            where = self._locate(place, hit.pointer) if hit.pointer else Place(place.line, place.line_offset)
+            self._collector.add(hit.rule, where, hit.message, pointer=hit.pointer)
+
+    def _hold_against_directory(self, seen: Observation, place: Place) -> None:
+        directory, self._directory = self._directory, None
+        run_id = seen.field("run_id")
+        if isinstance(run_id, str) and run_id != directory:
+            message = f"`run_id` is {shortened(run_id)}, the directory is {shortened(str(directory))}"
+            # Findings about the bundle come after those about the stream.
+            self._mismatch = self._locate(place, "/run_id"), message
+
+    def _locate(self, place: Place, pointer: str) -> Place:
+        """Return the place of the value at *pointer*, of the object around it where it is missing."""
+        byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
+        return Place(place.line, place.line_offset, byte, place.data)
+
+    def _judge_fragment(self, fragment: Fragment) -> None:
+        place = Place(fragment.number, fragment.offset)
+        count = f"{fragment.length} byte{'s' if fragment.length != 1 else ''}"
+        if fragment.all_nul:
+            self._collector.add(rules.NUL_BYTES, place, f"{count} of NUL after the last committed record", at_end=True)
+        else:
+            self._collector.add(rules.UNTERMINATED_LINE, place, f"{count} after the last committed record")

@@ -1,0 +1,153 @@
+"""``toyspec check``: judge streams and name every fault."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
+from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from, rule_names, seconds
+from toyspec.generated.limits import MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_DESCRIPTION = """\
+Judge streams by the specification: bytes, JSON, each record, the order of
+records, and the bundle around them.
+
+PATH is a run directory, a stream, a directory with runs below it, or - for
+standard input."""
+
+_EPILOG = """\
+formats:
+{formats}
+
+jsonl:
+  Each object has a "type". "finding" has path, rule, severity, line, offset,
+  pointer, message and help; "file" has path, profile, state, valid, events,
+  bytes and suppressed; "error" has path and message; "summary", the last one,
+  has files, errors, warnings and infos.
+
+exit status:
+  0  no finding at or above --fail-on
+  1  a finding at or above --fail-on, or a stream that is not complete although
+     --require-complete asks for it
+  2  wrong usage, or a path that could not be read; the others are judged
+
+Each rule is listed up to 100 times for a file; what is beyond is counted.
+
+examples:
+  toyspec check runs/
+  toyspec check --require-complete --format github runs/llama-001
+  toyspec check --follow runs/llama-002
+  zcat events.jsonl.gz | toyspec check -"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec check [OPTION…] PATH…"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG.format(formats="\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items()))
+    paths = parser.add_argument("paths", metavar="PATH", nargs="*", help="what to judge")
+    paths.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
+    _add_judgement(parser)
+    _add_work(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
+    parser.add_argument("-q", "--quiet", action="store_true", help="one line a finding: no excerpt, help or summary")
+    add_color(parser)
+
+
+def _add_judgement(parser: Parser) -> None:
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "info"),
+        default="error",
+        help="least severity of a finding that makes the exit status 1; default: error",
+    )
+    parser.add_argument("--require-complete", action="store_true", help="exit with 1 unless every stream is complete")
+    for name, use in (("select", "report only"), ("ignore", "do not report")):
+        parser.add_argument(
+            f"--{name}",
+            metavar="RULE[,RULE…]",
+            type=rule_names,
+            action="extend",
+            default=[],
+            help=f"{use} these rules; may be repeated",
+        )
+    parser.add_argument(
+        "--profile",
+        choices=("toy/v1", "metrics/v1", "kaun/v1"),
+        help="format of the streams; default: found out from the first record",
+    )
+    parser.add_argument(
+        "--max-line-bytes",
+        metavar="N",
+        type=number_from(1),
+        default=MAX_LINE_BYTES,
+        help=f"longest line that is judged; default: {MAX_LINE_BYTES}",
+    )
+
+
+def _add_work(parser: Parser) -> None:
+    parser.add_argument(
+        "-j", "--jobs", metavar="N", type=number_from(0), default=1, help="streams judged side by side; 0: one a core"
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on judging one live stream until run_end, Ctrl-C or the timeout"
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="with --follow: end when nothing was written for so long; default: never",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Print what is wrong and return an exit code."""
+    _vet(options)
+    from toyspec.checker import CheckOptions
+    from toyspec.cli.judging import Verdict, judge
+
+    wanted = CheckOptions(
+        profile=options.profile,
+        select=frozenset(options.select),
+        ignore=frozenset(options.ignore),
+        max_line_bytes=options.max_line_bytes,
+    )
+    style = FormatOptions(
+        color=options.color,
+        infos="shown" if options.verbose else "hidden",
+        detail="brief" if options.quiet else "full",
+    )
+    output = open_format(options.format, sys.stdout, style)
+    verdict = Verdict(output)
+    interrupted = False
+    if options.follow:
+        from toyspec.cli.following import follow
+
+        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
+    else:
+        judge(options.paths, wanted, verdict, jobs=options.jobs)
+    output.end(verdict.summary())
+    if interrupted:
+        return exit_codes.INTERRUPTED
+    return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
+
+
+def _vet(options: Namespace) -> None:
+    if not options.paths:
+        raise UsageError("name at least one path: a run, a stream, a directory of runs, or - for standard input")
+    if options.idle_timeout is not None and not options.follow:
+        raise UsageError("--idle-timeout goes with --follow")
+    if not options.follow:
+        return
+    if len(options.paths) > 1:
+        raise UsageError("--follow takes one path")
+    if options.paths == ["-"] and options.idle_timeout is not None:
+        raise UsageError("--idle-timeout does not go with standard input, which ends by itself")
+    if options.format not in STREAMING:
+        raise UsageError(f"--follow goes with --format {', '.join(STREAMING[:-1])} or {STREAMING[-1]}")

@@ -1,0 +1,183 @@
+"""``toyspec compare``: settings and curves of runs side by side."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from toyspec.cli import exit_codes
+from toyspec.cli.columns import cut, cut_start
+from toyspec.cli.csv_text import Cell, csv_row
+from toyspec.cli.figures import duration, figure
+from toyspec.cli.members import flat
+from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from
+from toyspec.cli.paths import shown
+from toyspec.cli.run_summary import RunSummary, summarize_run
+from toyspec.cli.series import Series, common_steps
+from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.terminal import Terminal
+from toyspec.errors import StreamError
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+# What tells runs apart anyway, or is the same in every run_start.
+_NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
+_NAME_CHARS = 40
+_VALUE_COLUMNS = 28
+_DEFAULT_POINTS = 10
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One fact about every run."""
+
+    part: str
+    """The heading that it stands under."""
+    name: str | int
+    """A name, or the number of a step."""
+    cells: list[Any]
+    """What each run says; UNSET where it says nothing."""
+    unit: Literal["plain", "seconds"] = "plain"
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec compare [OPTION…] RUN RUN…"
+    parser.description = (
+        "Show runs side by side: the settings in which they differ, their results, and\n"
+        "a measure at steps that all of them have.\n\n"
+        "With --csv, every setting, result and step is a row with the columns part,\n"
+        "name and one for each run; took is in seconds. Text that a spreadsheet would\n"
+        "take for a formula begins with an apostrophe."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec compare runs/llama-001 runs/llama-002\n"
+        "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
+    )
+    runs = parser.add_argument("runs", metavar="RUN", nargs="*", help="run directories or streams")
+    runs.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("--all", action="store_true", help="show settings that are equal too")
+    parser.add_argument(
+        "--measure",
+        metavar="NAME",
+        default="loss",
+        help="a field of the steps, a member of their extra, or a tag; default: loss",
+    )
+    parser.add_argument(
+        "--points",
+        metavar="N",
+        type=number_from(2),
+        default=_DEFAULT_POINTS,
+        help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
+    )
+    parser.add_argument("--csv", action="store_true", help="print all of it as CSV, with every common step")
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the comparison and return an exit code."""
+    if len(options.runs) < 2:
+        raise UsageError("name at least two runs")
+    try:
+        runs = [summarize_run(path, measure=options.measure) for path in options.runs]
+    except StreamError as error:
+        sys.stderr.write(f"toyspec compare: {error}\n")
+        return exit_codes.USAGE
+    series = [each.measured for each in runs]
+    steps = common_steps(series)
+    if options.csv:
+        _print_csv(runs, [*_settings(runs), *_results(runs), *_points(options.measure, steps, series)])
+        return exit_codes.OK
+    # A run that says nothing at all about itself does not make every setting of the others a difference.
+    silent = [not each.start for each in runs]
+    settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
+    points = list(_points(options.measure, _spread(steps, options.points), series))
+    terminal = Terminal(color=options.color)
+    _print_table(runs, [*_results(runs), *settings, *points], terminal)
+    if not points:
+        terminal.line(f"\nthere is no step at which every run has {shortened(options.measure, _NAME_CHARS)}")
+    return exit_codes.OK
+
+
+def _settings(runs: list[RunSummary]) -> Iterator[Row]:
+    """Yield what the runs say about themselves at their start, in the order in which they say it."""
+    members = [dict(flat(each.start)) for each in runs]
+    names = dict.fromkeys(name for each in members for name in each)
+    for name in names:
+        if name not in _NO_SETTINGS:
+            yield Row("settings", name, [each.get(name, msgspec.UNSET) for each in members])
+
+
+def _results(runs: list[RunSummary]) -> Iterator[Row]:
+    unset = msgspec.UNSET
+    yield Row("results", "state", [each.report.state for each in runs])
+    if any(each.end for each in runs):
+        yield Row("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
+    yield Row("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
+    yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
+    least = [each.loss.least if each.loss else None for each in runs]
+    yield Row("results", "least loss", [unset if each is None else each[1] for each in least])
+    yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
+
+
+def _points(measure: str, steps: list[int], series: list[Series]) -> Iterator[Row]:
+    for step in steps:
+        yield Row(measure, step, [each.value(step) for each in series])
+
+
+def _differs(row: Row, silent: list[bool]) -> bool:
+    # Types are compared too: 1, 1.0 and true are three different settings.
+    return len({repr(cell) for cell, is_silent in zip(row.cells, silent, strict=True) if not is_silent}) > 1
+
+
+def _spread(steps: list[int], number: int) -> list[int]:
+    """Return at most *number* of *steps*, evenly spread, the first and the last among them."""
+    if len(steps) <= number:
+        return steps
+    return [steps[index * (len(steps) - 1) // (number - 1)] for index in range(number)]
+
+
+def _names(runs: list[RunSummary]) -> list[str]:
+    """Return what to call the runs: their names, or their paths where two have the same name."""
+    names = [each.name for each in runs]
+    return names if len(set(names)) == len(names) else [each.directory for each in runs]
+
+
+def _print_table(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
+    table = [["", *(cut_start(shown(name), _VALUE_COLUMNS) for name in _names(runs))], *map(_shown_row, rows)]
+    sides: list[Side] = ["left"]
+    head, *lines = lined_up(table, sides + ["right"] * len(runs))
+    terminal.line(terminal.styled(joined(head), "strong"))
+    part = rows[0].part
+    for row, line in zip(rows, lines, strict=True):
+        if row.part != part:
+            part = row.part
+            terminal.line(f"\n{terminal.styled(shortened(part, _NAME_CHARS), 'dim')}")
+        terminal.line(joined(line))
+
+
+def _shown_row(row: Row) -> list[str]:
+    name = f"step {row.name}" if isinstance(row.name, int) else shortened(row.name, _NAME_CHARS)
+    show = duration if row.unit == "seconds" else figure
+    return [name, *("" if cell is msgspec.UNSET else cut(show(cell), _VALUE_COLUMNS) for cell in row.cells)]
+
+
+def _print_csv(runs: list[RunSummary], rows: list[Row]) -> None:
+    sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
+    for row in rows:
+        sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
+
+
+def _csv_cell(cell: Any) -> Cell:
+    if cell is msgspec.UNSET:
+        return None
+    if cell is None:
+        return "null"
+    if isinstance(cell, list | dict):
+        return msgspec.json.encode(cell).decode()
+    return cell if isinstance(cell, str | int | float) else str(cell)

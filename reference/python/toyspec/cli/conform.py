@@ -1,0 +1,38 @@
+"""``toyspec conform``: the conformance runner that ships beside the package; see conformance/PROTOCOL.md."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from toyspec.resources import resource_path
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.cli.parsers import Parser
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    command = _runner()
+    parser.usage = "toyspec conform [ACTION] --adapter CMD [options]"
+    parser.description = command.DESCRIPTION
+    parser.epilog = command.EPILOG
+    command.configure(parser)
+
+
+def run(options: Namespace) -> int:
+    """Ask an implementation what the corpus has, and return an exit code."""
+    code: int = _runner().execute(options)
+    return code
+
+
+def _runner() -> Any:
+    """Return the module with the command; the runner imports nothing of this package, so it lies beside it."""
+    beside = os.path.dirname(resource_path("conformance"))
+    if beside not in sys.path:
+        sys.path.append(beside)
+    return import_module("conformance.command")

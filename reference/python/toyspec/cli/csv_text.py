@@ -1,0 +1,39 @@
+"""Rows as CSV that a spreadsheet reads as data, never as a formula."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Cell = str | float | bool | None
+
+# What makes a spreadsheet take the text of a cell for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_row(cells: Sequence[Cell]) -> str:
+    """Return *cells* as one line after RFC 4180, without its end.
+
+    Numbers are written as numbers, None as an empty cell. Strings are inert, and one that a spreadsheet would
+    take for a formula begins with an apostrophe.
+    """
+    return ",".join(map(_written, cells))
+
+
+def _written(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, int | float):
+        return repr(cell)
+    text = printable(cell)
+    if text.startswith(_FORMULA) or cell.startswith(_FORMULA):
+        text = f"'{text}"
+    if any(sign in text for sign in ',"\n\r'):
+        text = '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,83 @@
+"""A series of numbers in bounded memory, and its shape as a line of text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = "_.-=+*#@"
+_NOT_FINITE = {"unicode": "\N{MULTIPLICATION SIGN}", "ascii": "x"}
+
+
+class Curve:
+    """Keeps the first, last, least and greatest value of a series, and means of equal parts of it."""
+
+    def __init__(self, parts: int = 32) -> None:
+        """Keep between *parts* and twice as many means; *parts* is even."""
+        self.first: tuple[int, float | None] | None = None
+        self.last: tuple[int, float | None] | None = None
+        self.least: tuple[int, float] | None = None
+        self.greatest: tuple[int, float] | None = None
+        self.count = 0
+        """Number of values, those that were not finite included."""
+        self.not_finite = 0
+        """Number of values that were null, because they were not finite."""
+        self._limit = 2 * parts
+        self._share = 1
+        self._means: list[float | None] = []
+        self._open: list[float] = []
+        self._taken = 0
+
+    def add(self, step: int, value: float | None) -> None:
+        """Take in the value at *step*, None where it was not finite."""
+        self.count += 1
+        self.first = self.first or (step, value)
+        self.last = (step, value)
+        if value is None:
+            self.not_finite += 1
+        else:
+            self._open.append(value)
+            if self.least is None or value < self.least[1]:
+                self.least = (step, value)
+            if self.greatest is None or value > self.greatest[1]:
+                self.greatest = (step, value)
+        self._taken += 1
+        if self._taken == self._share:
+            self._close()
+
+    def means(self) -> list[float | None]:
+        """Return the mean of each part in order, None where nothing was finite."""
+        return [*self._means, _mean(self._open)] if self._taken else list(self._means)
+
+    def _close(self) -> None:
+        self._means.append(_mean(self._open))
+        self._open, self._taken = [], 0
+        if len(self._means) == self._limit:
+            pairs = zip(self._means[::2], self._means[1::2], strict=True)
+            self._means = [_mean([value for value in pair if value is not None]) for pair in pairs]
+            self._share *= 2
+
+
+def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) -> str:
+    """Return one character for each value, higher for larger ones; a cross where there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    steps = _BLOCKS if signs == "unicode" else _ASCII
+    low, high = min(known), max(known)
+    # Halves keep the span of the largest numbers finite.
+    span = high / 2 - low / 2
+
+    def sign(value: float | None) -> str:
+        if value is None:
+            return _NOT_FINITE[signs]
+        level = (value / 2 - low / 2) / span if span > 0 else 0.0
+        return steps[min(int(level * len(steps)), len(steps) - 1)]
+
+    return "".join(map(sign, values))
+
+
+def _mean(values: list[float]) -> float | None:
+    if not values:
+        return None
+    return sum(value / len(values) for value in values)

@@ -1,0 +1,193 @@
+"""``toyspec emit``: write an event from a shell script."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import UNSET
+
+from toyspec.append_file import StreamRefusedError
+from toyspec.canonical import InvalidEventError, RecordRefusedError
+from toyspec.cli import exit_codes
+from toyspec.cli.event_words import event_of, unknown_members
+from toyspec.cli.parsers import DIRECTORIES, Parser, UsageError, seconds
+from toyspec.cli.terminal import without_ci_commands
+from toyspec.clocks import utc_text
+from toyspec.date_times import is_date_time
+from toyspec.errors import StreamError
+from toyspec.escaping import printable
+from toyspec.profiles import EVENTS_FILE
+from toyspec.run_ids import check_run_id
+from toyspec.run_stream import RunStream, Settings
+from toyspec.surroundings import this_host
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.run_progress import RunProgress
+
+_DESCRIPTION = """\
+Write one event to the stream of a run, from a shell script. Each call goes on
+where the stream stands; separate processes may take turns.
+
+Each NAME=VALUE is a member. A value is JSON, or else a string; a name with dots
+reaches into an object. What is not given is filled in: t (time since
+started_at), the number of a step, and
+
+  run_start   schema, run_id (the name of DIR), started_at, host
+  run_resume  from_step (the last step), resumed_at
+  run_end     reason (completed), ended_at, final_step, final_loss
+
+An event that would make the stream invalid is refused and not written. A
+number that is not finite (nan, inf) is written as null."""
+
+_EPILOG = """\
+exit status:
+  0  the event is in the stream
+  1  it was refused: it is invalid, or may not come next
+  2  wrong usage, or the stream cannot be written: locked, damaged, complete
+
+examples:
+  toyspec emit runs/a run_start model.arch=llama config.lr=3e-4
+  toyspec emit runs/a step loss=2.31 lr=3e-4 extra.mfu=0.41
+  toyspec emit runs/a note text="learning rate lowered"
+  toyspec emit runs/a run_end"""
+
+_LOCK_SECONDS = 5.0
+_POLL_SECONDS = 0.02
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec emit [OPTION…] DIR KIND [NAME=VALUE…]"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    directory = parser.add_argument("directory", metavar="DIR", help="the run directory; run_start makes it")
+    directory.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
+    parser.add_argument("members", metavar="NAME=VALUE", nargs="*", help="members of the event")
+    parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")
+    parser.add_argument(
+        "--replace", action="store_true", help="run_start: move a stream that is there to events.jsonl.prev"
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=seconds,
+        default=_LOCK_SECONDS,
+        help=f"how long to wait while another process writes; default: {_LOCK_SECONDS:g}",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Write the event and return an exit code."""
+    text = sys.stdin.read() if options.json == "-" else options.json
+    event = event_of(options.kind, options.members, text)
+    for remark in unknown_members(event):
+        _say(f"written as it is: {remark}")
+    path = os.path.join(options.directory, EVENTS_FILE)
+    _vet(options, path)
+    started = None if "t" in event or options.kind == "run_start" else _started(path)
+    try:
+        stream = _opened(path, "replace" if options.replace else "resume", options.wait)
+        try:
+            stream.progress.go_on()
+            stream.write(_filled(event, stream.progress, _Moment(time.time(), started), options.directory))
+        finally:
+            stream.close()
+    except (InvalidEventError, RecordRefusedError) as error:
+        _say(f"{path}: {error}; nothing was written")
+        return exit_codes.FINDINGS
+    except OSError as error:
+        is_over = isinstance(error, StreamRefusedError) and error.reason == "complete"
+        hint = "; `toyspec emit --replace DIR run_start` begins a new one" if is_over else ""
+        _say(f"{path}: {error.strerror or error}; nothing was written{hint}")
+        return exit_codes.USAGE
+    return exit_codes.OK
+
+
+def _vet(options: Namespace, path: str) -> None:
+    if options.replace and options.kind != "run_start":
+        raise UsageError("--replace goes with run_start, which begins a stream anew")
+    if options.kind != "run_start" and not os.path.exists(path):
+        raise UsageError(f"{path}: there is no stream; begin it with `toyspec emit {options.directory} run_start`")
+
+
+def _opened(path: str, exist: Literal["replace", "resume"], wait: float) -> RunStream:
+    """Return the stream at *path*, open for writing; wait while another process has it."""
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return RunStream(path, settings=Settings(exist=exist, on_error="raise"))
+        except StreamRefusedError as error:
+            if error.reason != "locked" or time.monotonic() >= end:
+                raise
+        time.sleep(_POLL_SECONDS)
+
+
+def _filled(event: dict[str, Any], progress: RunProgress, moment: _Moment, directory: str) -> dict[str, Any]:
+    """Return *event* with what is known of the run where it says nothing."""
+    kind = event["kind"]
+    known: dict[str, Any] = {"t": max(moment.elapsed(), progress.time)}
+    if kind == "run_start":
+        known |= _beginning(moment.now, directory, event)
+    elif kind == "step":
+        phase = event.get("phase")
+        known["step"] = progress.next_step(phase if isinstance(phase, str) else progress.phase)
+    elif kind == "run_resume":
+        known |= {"from_step": progress.last_train_step, "resumed_at": utc_text(moment.now)}
+    elif kind == "run_end":
+        known |= {"ended_at": utc_text(moment.now), "reason": "completed"}
+        known |= {"final_step": progress.last_train_step, "final_loss": progress.last_train_loss}
+    return {name: value for name, value in (known | event).items() if value is not UNSET}
+
+
+def _beginning(now: float, directory: str, event: dict[str, Any]) -> dict[str, Any]:
+    known: dict[str, Any] = {"schema": "toy/v1", "host": this_host()}
+    # Milliseconds, because later processes measure t from here.
+    known["started_at"] = f"{utc_text(now)[:-1]}.{int(now % 1 * 1000):03d}Z"
+    if "run_id" not in event:
+        try:
+            known["run_id"] = check_run_id(os.path.basename(os.path.abspath(directory)))
+        except ValueError as error:
+            raise InvalidEventError(f"{error}; give another one as run_id=NAME") from error
+    return known
+
+
+class _Moment:
+    """Now, and how far that is from the start of the run."""
+
+    def __init__(self, now: float, started: float | None) -> None:
+        self.now = now
+        self._started = started
+
+    def elapsed(self) -> float:
+        """Return seconds since the start of the run; 0 where that is not known, or still to come."""
+        return 0.0 if self._started is None else max(0.0, round(self.now - self._started, 3))
+
+
+def _started(path: str) -> float | None:
+    """Return the time at which the run in the stream at *path* started, in seconds since the Unix epoch."""
+    from datetime import datetime
+
+    from toyspec.reader import read
+
+    try:
+        with read(path, mode="prefix", profile="toy/v1") as reading:
+            first = next(reading, None)
+    except StreamError:
+        return None
+    started_at = first.get("started_at") if first is not None and first.kind == "run_start" else None
+    if not isinstance(started_at, str) or not is_date_time(started_at):
+        return None
+    try:
+        return datetime.fromisoformat(started_at).timestamp()
+    except (ValueError, OverflowError):  # a leap second, or the year 0
+        return None
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"toyspec emit: {without_ci_commands(printable(text))}\n")

@@ -1,0 +1,81 @@
+"""One readable line for each record of a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.cli.columns import cut
+from toyspec.cli.figures import figure, number
+from toyspec.cli.members import flat
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.cli.terminal import Terminal
+    from toyspec.records import Record
+
+# The members that name what an event is about.
+_SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
+# What the beginning of a line says already, or what is the same in every record.
+_SAID = frozenset(_SUBJECTS) | frozenset(
+    ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize", "tag", "value"]
+)
+# What `toyspec show` is for.
+_LEFT_OUT = ("host.", "backend.", "git.")
+_NAME_CHARS = 40
+_TIME_COLUMNS = 12
+
+
+def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
+    """Return *record* as one line: time, what it is about, then its members; cut to *limit* columns."""
+    time = _time(record).rjust(_TIME_COLUMNS)
+    text = "  ".join([time, *_head(record), *_members(record)])
+    if limit:
+        text = cut(text, limit)
+    return terminal.styled(text[: len(time)], "dim") + text[len(time) :]
+
+
+def _head(record: Record) -> Iterator[str]:
+    """Yield what the event is about: its kind and subject and, where they stand for it, its step or tag."""
+    value = record.value
+    step = f"step {figure(value['step'])}" if "step" in value else ""
+    if record.profile == "kaun/v1" and record.kind == "scalar":
+        yield step
+        yield f"{figure(value.get('tag'))} {figure(value.get('value'))}"
+        return
+    if record.profile == "metrics/v1" or record.kind == "step":
+        yield step or "step"
+    else:
+        yield figure(record.kind)
+        yield from (figure(value[key]) for key in _SUBJECTS if key in value)
+        if step:
+            yield step
+    if record.kind == "step" and value.get("phase") not in (None, "train"):
+        yield figure(value["phase"])
+
+
+def _members(record: Record) -> Iterator[str]:
+    for name, member in flat(record.value):
+        if name not in _SAID and not name.startswith(_LEFT_OUT):
+            yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
+
+
+def _time(record: Record) -> str:
+    """Return the time since the start of the run; a kaun record has only the time of day."""
+    value: dict[str, Any] = record.value
+    if record.profile == "metrics/v1":
+        milliseconds = number(value.get("wall_time_ms"))
+        return "" if milliseconds is None else f"{milliseconds / 1000:.1f} s"
+    if record.profile == "kaun/v1":
+        return _clock(number(value.get("wall_time")))
+    seconds = number(value.get("t"))
+    return "" if seconds is None else f"{seconds:.1f} s"
+
+
+def _clock(seconds: float | None) -> str:
+    from time import gmtime, strftime
+
+    if seconds is None or not 0 <= seconds < 1e11:
+        return ""
+    return strftime("%H:%M:%SZ", gmtime(seconds))

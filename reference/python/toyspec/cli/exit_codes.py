@@ -1,0 +1,11 @@
+"""What the exit status of ``toyspec`` says."""
+
+OK = 0
+FINDINGS = 1
+"""What was asked about does not hold: findings, or a stream that is not complete."""
+USAGE = 2
+"""The command line is wrong, or a path cannot be read or written."""
+INTERRUPTED = 130
+"""Ended by Ctrl-C: 128 + SIGINT."""
+BROKEN_PIPE = 141
+"""The reader of the output went away: 128 + SIGPIPE."""

@@ -1,0 +1,74 @@
+"""``toyspec explain``: the page of a rule, or the list of all rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.parsers import Parser, UsageError, add_color, did_you_mean
+from toyspec.cli.terminal import Style, Terminal, columns
+from toyspec.generated.rules import LAYER, SEVERITY, SUMMARY
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_MAX_COLUMNS = 100
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec explain [RULE]"
+    parser.description = (
+        "Explain a rule: what it checks, why, and what to do about a finding.\nWithout RULE, list all rules."
+    )
+    parser.epilog = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
+    parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the page or the list and return an exit code."""
+    terminal = Terminal(color=options.color)
+    if options.rule is None:
+        _list(terminal)
+        return exit_codes.OK
+    if options.rule not in SUMMARY:
+        raise UsageError(f"there is no rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
+    from toyspec.cli.markdown import plain
+
+    width = min(columns(), _MAX_COLUMNS)
+    for line in plain(page(options.rule), width, heading=lambda title: terminal.styled(title, "strong")).splitlines():
+        terminal.line(line)
+    return exit_codes.OK
+
+
+def page(rule: str) -> str:
+    """Return the specification's page of *rule*, in Markdown."""
+    from toyspec.resources import read_resource
+
+    return read_resource("spec", "rules", f"{rule}.md").decode()
+
+
+def shown_severity(rule: str) -> tuple[str, Style]:
+    """Return the severity of *rule* as text, its gravest one where profiles differ, and the style for it."""
+    severity = SEVERITY[rule]
+    if isinstance(severity, str):
+        return severity, _style(severity)
+    gravest = min(severity.values(), key=("error", "warning", "info").index)
+    return gravest, _style(gravest)
+
+
+def _style(severity: str) -> Style:
+    return "error" if severity == "error" else "warning" if severity == "warning" else "info"
+
+
+def _list(terminal: Terminal) -> None:
+    width = max(map(len, SUMMARY))
+    layer = ""
+    for rule, summary in SUMMARY.items():
+        if LAYER[rule] != layer:
+            terminal.line(("\n" if layer else "") + terminal.styled(LAYER[rule], "strong"))
+            layer = LAYER[rule]
+        severity, style = shown_severity(rule)
+        terminal.line(f"  {rule:<{width}}  {terminal.styled(f'{severity:<7}', style)}  {summary}")
+    terminal.line("\n`toyspec explain RULE` prints the page of a rule.")

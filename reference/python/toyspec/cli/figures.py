@@ -1,0 +1,56 @@
+"""Numbers and values of a log as short text for a person."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from toyspec.escaping import shortened
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
+_MINUTE = 60.0
+_HOUR = 3600.0
+_DAY = 86400.0
+_MAX_DURATION = 10_000 * _DAY
+_VALUE_CHARS = 40
+
+
+def figure(value: Any) -> str:
+    """Return a scalar for a person: a number with at most six digits, a string escaped and cut, null as ``null``."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{len(value)} items]" if len(value) != 1 else "[1 item]"
+    if isinstance(value, dict):
+        return "{…}" if value else "{}"
+    return shortened(str(value), _VALUE_CHARS)
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in one or two units, for example ``3.5 s`` or ``2 h 05 min``."""
+    if not 0 <= seconds < _MAX_DURATION:
+        return f"{seconds:.3g} s"
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)} min {int(seconds % _MINUTE):02d} s"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)} h {int(seconds % _HOUR // _MINUTE):02d} min"
+    return f"{int(seconds // _DAY)} d {int(seconds % _DAY // _HOUR):02d} h"
+
+
+def when(text: str) -> str:
+    """Return an RFC 3339 time to the minute, without its zone where that is UTC; other text escaped and cut."""
+    match = _TIME.match(text)
+    if not match:
+        return figure(text)
+    return f"{match[1]} {match[2]}{'' if match[3] in ('Z', '+00:00') else f' {match[3]}'}"
+
+
+def number(value: Any) -> float | int | None:
+    """Return *value* when it is a JSON number, else None."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

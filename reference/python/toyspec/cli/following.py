@@ -1,0 +1,144 @@
+"""Judges one live stream as it grows: new findings at once, the verdict at its end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.checker import open_checker
+from toyspec.cli.paths import fact_of
+from toyspec.errors import StreamError
+from toyspec.escaping import printable
+from toyspec.findings import PathError
+from toyspec.live_file import LiveFile
+from toyspec.stream_files import locate_stream
+
+if TYPE_CHECKING:
+    from toyspec.checker import CheckOptions
+    from toyspec.cli.judging import Verdict
+    from toyspec.findings import Finding
+
+Change = Literal["truncated", "replaced", "uncommitted-changed"]
+
+_CHUNK_BYTES = 1 << 18
+_POLL_SECONDS = 0.2
+STANDARD_INPUT = "-"
+
+
+def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: float | None = None) -> bool:
+    """Judge the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
+
+    Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
+    """
+    try:
+        located = path if path == STANDARD_INPUT else locate_stream(path)[0]
+        judged = _Judged(located, options, verdict)
+        if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode):
+            interrupted = _drain(located, judged)
+        else:
+            interrupted = _watch(located, judged, idle_timeout)
+    except StreamError as error:
+        verdict.error(PathError(path, fact_of(error)))
+        return False
+    except OSError as error:
+        verdict.error(PathError(path, error.strerror or str(error)))
+        return False
+    judged.finish()
+    return interrupted
+
+
+def _drain(path: str, judged: _Judged) -> bool:
+    """Judge what comes from a pipe or a device until its end."""
+    with open(sys.stdin.fileno() if path == STANDARD_INPUT else path, "rb", buffering=0, closefd=path != "-") as file:
+        try:
+            while data := file.read(_CHUNK_BYTES):
+                judged.feed(data)
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
+def _watch(path: str, judged: _Judged, idle_timeout: float | None) -> bool:
+    """Judge what a file has and what is added to it."""
+    file = LiveFile(path)
+    last = time.monotonic()
+    try:
+        while True:
+            file, change = _same_or_next(file)
+            if change:
+                judged.restart(change)
+            if data := file.peek(_CHUNK_BYTES):
+                file.take(data)
+                judged.feed(data)
+                last = time.monotonic()
+            elif judged.ended or (idle_timeout and time.monotonic() - last >= idle_timeout):
+                return False
+            else:
+                time.sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        file.close()
+
+
+def _same_or_next(file: LiveFile) -> tuple[LiveFile, Change | None]:
+    """Return the file to read on in, and what happened if it is not simply the one that was read so far."""
+    try:
+        is_there = file.is_at_path(os.stat(file.path))
+    except FileNotFoundError:
+        return file, None  # one that was moved away may still be written
+    if not is_there:
+        if file.peek(1):
+            return file, None  # the old one first, to its end
+        file.close()
+        return LiveFile(file.path), "replaced"
+    content = file.content()
+    if content != "same":
+        file.restart()
+    return file, None if content == "same" else content
+
+
+class _Judged:
+    """A stream under judgement, and which of its findings were shown."""
+
+    def __init__(self, path: str, options: CheckOptions, verdict: Verdict) -> None:
+        self._path = path
+        self._options = options
+        self._verdict = verdict
+        self._checker, _ = open_checker(path, options)
+        self._shown: set[tuple[str, int, int, str]] = set()
+
+    @property
+    def ended(self) -> bool:
+        """True when the last record says that the run is over."""
+        return self._checker.ended
+
+    def feed(self, data: bytes) -> None:
+        """Judge what *data* commits and show what is found."""
+        self._checker.feed(data)
+        self._show(self._checker.take())
+
+    def restart(self, change: Change) -> None:
+        """Begin anew with the first byte; what is shown stays so where only uncommitted bytes are others now."""
+        self._checker, _ = open_checker(self._path, self._options)
+        if change != "uncommitted-changed":
+            sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; judging it anew from its start\n")
+            self._shown.clear()
+
+    def finish(self) -> None:
+        """Show the findings that only the end brings, and the verdict."""
+        _, sidecars = open_checker(self._path, self._options)  # what lies beside the stream by now
+        report = self._checker.finish(sidecars)
+        self._show(report.findings)
+        self._verdict.file(report)
+
+    def _show(self, findings: list[Finding]) -> None:
+        for finding in findings:
+            place = (finding.rule, finding.line, finding.offset, finding.sidecar or "")
+            if place not in self._shown:
+                self._shown.add(place)
+                self._verdict.output.finding(self._path, finding)
+        sys.stdout.flush()

@@ -1,0 +1,70 @@
+"""Workflow commands of GitHub Actions: each finding becomes an annotation of its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from toyspec.cli import paths
+from toyspec.cli.formats.tally import Tally, counted
+from toyspec.cli.terminal import Terminal
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from toyspec.checker import Summary
+    from toyspec.cli.formats import FormatOptions
+    from toyspec.findings import FileReport, Finding, PathError, Severity
+
+Command = Literal["error", "warning", "notice"]
+
+_COMMANDS: dict[Severity, Command] = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+class GitHubFormat:
+    """Shows findings as annotations and the summary as a line."""
+
+    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
+        self._stream = stream
+        self._options = options
+        self._tally = Tally()
+
+    def finding(self, path: str, finding: Finding) -> None:
+        """Write one annotation."""
+        if self._options.shows(finding.severity):
+            message = f"{printable(finding.message)}\nhelp: {printable(finding.help)}"
+            properties = {"file": paths.shown(paths.place(path, finding)), "line": str(finding.line)}
+            self._command(_COMMANDS[finding.severity], message, properties | {"title": finding.rule})
+
+    def file(self, report: FileReport) -> None:
+        """Write a notice about what was counted and not listed."""
+        self._tally.file(report)
+        for rule, number in report.suppressed.items():
+            message = f"{counted(number, 'more finding')}, counted but not listed"
+            self._command("notice", message, {"file": paths.shown(report.path), "title": rule})
+
+    def error(self, error: PathError) -> None:
+        """Write a path that could not be read as an error."""
+        self._tally.error()
+        message = f"{paths.shown(error.path)}: {printable(error.message)}"
+        self._command("error", message, {"title": "path could not be read"})
+
+    def end(self, summary: Summary) -> None:
+        """Write the summary as a plain line of the log."""
+        sentence = self._tally.sentence(summary, infos=self._options.infos)
+        Terminal(self._stream, color="never").line(sentence)
+
+    def _command(self, command: Command, message: str, properties: dict[str, str]) -> None:
+        listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+        self._stream.write(f"::{command} {listed}::{_data(message)}\n")
+
+
+def open_format(stream: TextIO, options: FormatOptions) -> GitHubFormat:
+    """Return the format, writing to *stream*."""
+    return GitHubFormat(stream, options)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,45 @@
+"""The report as one JSON object, described by ``schemas/report/v1/report.json``; written file by file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import error_object, file_object
+from toyspec.version import __version__
+
+if TYPE_CHECKING:
+    from toyspec.checker import Summary
+    from toyspec.cli.formats import FormatOptions
+    from toyspec.findings import FileReport, Finding, PathError
+
+
+class JsonFormat:
+    """Writes a report so that memory does not grow with the number of files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._errors: list[dict[str, Any]] = []
+        self._separator = "\n"
+        stream.write(f'{{"toyspec":{inert_json(__version__)},"files":[')
+
+    def finding(self, path: str, finding: Finding) -> None:
+        """Do nothing: findings are written with their file."""
+
+    def file(self, report: FileReport) -> None:
+        """Write one file's report on a line of its own."""
+        self._stream.write(f"{self._separator}{inert_json(file_object(report))}")
+        self._separator = ",\n"
+
+    def error(self, error: PathError) -> None:
+        """Keep a path that could not be read for the end."""
+        self._errors.append(error_object(error))
+
+    def end(self, summary: Summary) -> None:
+        """Complete the object."""
+        self._stream.write(f'],\n"errors":{inert_json(self._errors)},\n"summary":{inert_json(summary)}}}\n')
+
+
+def open_format(stream: TextIO, options: FormatOptions) -> JsonFormat:  # noqa: ARG001 - formats have one signature
+    """Return the format, writing to *stream*."""
+    return JsonFormat(stream)

@@ -1,0 +1,47 @@
+"""JSON Lines: an object for each finding as it is found, then one for its file, and one summary at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
+
+from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import error_object, finding_object, verdict_object
+from toyspec.cli.paths import encodable
+
+if TYPE_CHECKING:
+    from toyspec.checker import Summary
+    from toyspec.cli.formats import FormatOptions
+    from toyspec.findings import FileReport, Finding, PathError
+
+
+class JsonLinesFormat:
+    """Writes objects that name their ``type``: finding, file, error or summary."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def finding(self, path: str, finding: Finding) -> None:
+        """Write one finding with the path of its stream."""
+        self._write("finding", {"path": encodable(path)} | finding_object(finding))
+
+    def file(self, report: FileReport) -> None:
+        """Write the verdict on one stream, without its findings."""
+        self._write("file", verdict_object(report))
+
+    def error(self, error: PathError) -> None:
+        """Write a path that could not be read."""
+        self._write("error", error_object(error))
+
+    def end(self, summary: Summary) -> None:
+        """Write the summary."""
+        self._write("summary", msgspec.structs.asdict(summary))
+
+    def _write(self, kind: str, content: dict[str, Any]) -> None:
+        self._stream.write(f"{inert_json({'type': kind} | content)}\n")
+
+
+def open_format(stream: TextIO, options: FormatOptions) -> JsonLinesFormat:  # noqa: ARG001 - formats have one signature
+    """Return the format, writing to *stream*."""
+    return JsonLinesFormat(stream)

@@ -1,0 +1,51 @@
+"""Findings and verdicts as plain objects, with the keys of the report schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.cli.paths import encodable
+
+if TYPE_CHECKING:
+    from toyspec.findings import FileReport, Finding, PathError
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """Return *finding* as an object; the excerpt is for people alone."""
+    made: dict[str, Any] = {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "line": finding.line,
+        "offset": finding.offset,
+        "pointer": encodable(finding.pointer),
+        "message": encodable(finding.message),
+        "help": finding.help,
+    }
+    if finding.sidecar is not None:
+        made["sidecar"] = finding.sidecar
+    return made
+
+
+def verdict_object(report: FileReport) -> dict[str, Any]:
+    """Return *report* without its findings."""
+    return {
+        "path": encodable(report.path),
+        "profile": report.profile,
+        "state": report.state,
+        "valid": report.valid,
+        "events": report.events,
+        "bytes": report.bytes,
+        "suppressed": report.suppressed,
+    }
+
+
+def file_object(report: FileReport) -> dict[str, Any]:
+    """Return *report* as an object of the report schema."""
+    made = verdict_object(report)
+    suppressed = made.pop("suppressed")
+    return made | {"findings": [finding_object(finding) for finding in report.findings], "suppressed": suppressed}
+
+
+def error_object(error: PathError) -> dict[str, Any]:
+    """Return *error* as an object of the report schema."""
+    return {"path": encodable(error.path), "message": encodable(error.message)}

@@ -1,0 +1,130 @@
+"""The form for people: a finding a line, its place in the line, what to do, and one line at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from toyspec.cli import paths
+from toyspec.cli.columns import cut, cut_start, width, wrapped
+from toyspec.cli.formats.tally import Tally, counted
+from toyspec.cli.terminal import Terminal, columns
+from toyspec.escaping import printable, printable_bytes
+from toyspec.generated.rules import STREAM_MISSING
+
+if TYPE_CHECKING:
+    from toyspec.checker import Summary
+    from toyspec.cli.formats import FormatOptions
+    from toyspec.findings import Excerpt, FileReport, Finding, PathError
+
+# Output that is no terminal is cut the same way everywhere.
+_PIPED_COLUMNS = 120
+_LEAST_COLUMNS = 40
+_INDENT = "    "
+# The checker cuts excerpts to this length; one that is as long may go on in the line.
+_EXCERPT_BYTES = 160
+
+
+class TextFormat:
+    """Shows findings as text."""
+
+    def __init__(self, terminal: Terminal, options: FormatOptions) -> None:
+        self._terminal = terminal
+        self._options = options
+        self._columns = max(columns() if terminal.interactive else _PIPED_COLUMNS, _LEAST_COLUMNS)
+        self._tally = Tally()
+        self._helped: set[str] = set()
+        self._shown_rules: set[str] = set()
+
+    def finding(self, path: str, finding: Finding) -> None:
+        """Show one finding; what helps against its rule is said once."""
+        if not self._options.shows(finding.severity):
+            return
+        self._shown_rules.add(finding.rule)
+        place = paths.shown(paths.place(path, finding))
+        self._headline(place if finding.rule == STREAM_MISSING else f"{place}:{finding.line}", finding)
+        if self._options.detail == "brief":
+            return
+        if finding.excerpt is not None:
+            self._excerpt(finding.line, finding.excerpt)
+        if finding.rule not in self._helped:
+            self._helped.add(finding.rule)
+            self._help(finding)
+
+    def file(self, report: FileReport) -> None:
+        """Say what was counted and not listed."""
+        self._tally.file(report)
+        for rule, number in report.suppressed.items():
+            if rule in self._shown_rules:
+                more = counted(number, "more finding")
+                self._terminal.line(f"{paths.shown(report.path)}: {rule}  {more}, counted but not listed")
+        self._shown_rules.clear()
+
+    def error(self, error: PathError) -> None:
+        """Show a path that could not be read."""
+        self._tally.error()
+        fault = self._terminal.styled(printable(error.message), "error")
+        self._terminal.line(f"{paths.shown(error.path)}: {fault}")
+
+    def end(self, summary: Summary) -> None:
+        """Write the summary."""
+        if self._options.detail != "brief":
+            self._terminal.line(self._tally.sentence(summary, infos=self._options.infos))
+
+    def _headline(self, where: str, finding: Finding) -> None:
+        plain = f"{where}: {finding.rule}"
+        styled = f"{self._terminal.styled(where, 'strong')}: {self._terminal.styled(finding.rule, finding.severity)}"
+        first, *others = self._lines(f"{plain}  {printable(finding.message)}", _INDENT)
+        self._terminal.line(styled + first.removeprefix(plain) if first.startswith(plain) else first)
+        for line in others:
+            self._terminal.line(line)
+
+    def _lines(self, text: str, indent: str) -> list[str]:
+        """Break *text* for a terminal, where a line that is too long would be cut within a word."""
+        return wrapped(text, self._columns, indent) if self._terminal.interactive else [text]
+
+    def _excerpt(self, line: int, excerpt: Excerpt) -> None:
+        gutter = f"{_INDENT}{line} | "
+        before, after = _visible(excerpt, self._columns - len(gutter))
+        bar = self._terminal.styled("|", "dim")
+        self._terminal.line(f"{_INDENT}{self._terminal.styled(str(line), 'dim')} {bar} {before}{after}")
+        caret = self._terminal.styled(f"^ byte {excerpt.mark}", "error")
+        self._terminal.line(f"{_INDENT}{' ' * len(str(line))} {bar} {' ' * width(before)}{caret}")
+
+    def _help(self, finding: Finding) -> None:
+        text = f"{_INDENT}help: {printable(finding.help)}; `toyspec explain {finding.rule}`"
+        for line in self._lines(text, _INDENT + " " * len("help: ")):
+            self._terminal.line(line)
+
+
+def open_format(stream: TextIO, options: FormatOptions) -> TextFormat:
+    """Return the format, writing to *stream*."""
+    return TextFormat(Terminal(stream, color=options.color), options)
+
+
+def _visible(excerpt: Excerpt, room: int) -> tuple[str, str]:
+    """Return what to show before and from the mark, together at most *room* columns."""
+    at = excerpt.mark - excerpt.start
+    head, tail = excerpt.data[:at], excerpt.data[at:]
+    before = ("…" if excerpt.start else "") + printable_bytes(_whole_start(head) if excerpt.start else head)
+    cut_here = len(excerpt.data) >= _EXCERPT_BYTES
+    after = printable_bytes(_whole_end(tail) if cut_here else tail) + ("…" if cut_here else "")
+    # Half of the room stays for what follows the place, as far as something does.
+    before = cut_start(before, room - min(width(after), room // 2))
+    return before, cut(after, room - width(before))
+
+
+def _whole_start(data: bytes) -> bytes:
+    """Return *data* without the rest of a character that was cut at its start."""
+    return data.lstrip(bytes(range(0x80, 0xC0))) if data[:1] > b"\x7f" else data
+
+
+def _whole_end(data: bytes) -> bytes:
+    """Return *data* without the part of a character that was cut at its end."""
+    for length in range(1, min(4, len(data) + 1)):
+        lead = data[-length]
+        if lead >= 0xC0:
+            wanted = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            return data[:-length] if wanted > length else data
+        if lead < 0x80:
+            break
+    return data

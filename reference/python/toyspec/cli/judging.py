@@ -1,0 +1,73 @@
+"""Drives the checker over paths, passes what it finds on to a format, and decides the exit code."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.checker import Summary, iter_reports, summarize
+from toyspec.cli import exit_codes
+from toyspec.cli.progress import Progress
+from toyspec.findings import PathError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.checker import CheckOptions
+    from toyspec.cli.formats import Format
+    from toyspec.findings import FileReport, Severity
+
+
+class Verdict:
+    """Passes reports on to a format and adds up what the exit code depends on."""
+
+    def __init__(self, output: Format) -> None:
+        self.output = output
+        self._files = self._errors = self._warnings = self._infos = 0
+        self._incomplete = False
+        self._unreadable = False
+
+    def file(self, report: FileReport) -> None:
+        """Take in the verdict on one stream, whose findings are shown already."""
+        of_file = summarize([report])
+        self._files += 1
+        self._errors += of_file.errors
+        self._warnings += of_file.warnings
+        self._infos += of_file.infos
+        self._incomplete = self._incomplete or report.state != "complete"
+        self.output.file(report)
+
+    def error(self, error: PathError) -> None:
+        """Take in a path that could not be read."""
+        self._unreadable = True
+        self.output.error(error)
+
+    def summary(self) -> Summary:
+        """Return the totals over everything taken in."""
+        return Summary(self._files, self._errors, self._warnings, self._infos)
+
+    def exit_code(self, *, fail_on: Severity, require_complete: bool) -> int:
+        """Return the exit code; a path that could not be read weighs more than any finding."""
+        if self._unreadable:
+            return exit_codes.USAGE
+        counts = {"error": self._errors, "warning": self._warnings, "info": self._infos}
+        grave = ("error", "warning", "info").index(fail_on) + 1
+        failed = any(list(counts.values())[:grave]) or (require_complete and self._incomplete)
+        return exit_codes.FINDINGS if failed else exit_codes.OK
+
+
+def judge(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, jobs: int) -> None:
+    """Judge everything below *paths*; *jobs* 0 means one for each core."""
+    if jobs == 0:
+        jobs = os.cpu_count() or 1
+    progress = Progress("checking")
+    reports = iter_reports(paths, options=options, jobs=jobs, on_progress=progress.update if progress.active else None)
+    for report in reports:
+        progress.erase()
+        if isinstance(report, PathError):
+            verdict.error(report)
+            continue
+        for finding in report.findings:
+            verdict.output.finding(report.path, finding)
+        verdict.file(report)
+    progress.erase()

@@ -1,0 +1,160 @@
+"""``toyspec ls``: the runs below a directory, the best first."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from toyspec.cli import exit_codes
+from toyspec.cli.columns import cut_start, width
+from toyspec.cli.figures import duration, figure, when
+from toyspec.cli.parsers import DIRECTORIES, Parser, add_color
+from toyspec.cli.paths import encodable, fact_of, shown
+from toyspec.cli.progress import Progress
+from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.terminal import Style, Terminal, columns
+from toyspec.errors import StreamError
+from toyspec.escaping import printable
+from toyspec.findings import PathError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+
+    from toyspec.cli.run_summary import RunSummary
+    from toyspec.findings import State
+
+_STATES: dict[State, Style] = {"complete": "good", "torn": "warning", "damaged": "error"}
+_TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
+_SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
+_LEAST_NAME_COLUMNS = 12
+# Without a terminal there is no width to keep to.
+_PIPED_COLUMNS = 1000
+
+
+def _by_loss(run: RunSummary) -> tuple[bool, float]:
+    return (run.final_loss is None, run.final_loss or 0.0)
+
+
+_ORDERS: dict[str, Callable[[RunSummary], Any]] = {
+    "loss": _by_loss,
+    "name": lambda run: run.path,
+    "state": lambda run: tuple(_STATES).index(run.report.state),
+    "steps": lambda run: -(run.last_step or 0),
+    "took": lambda run: -(run.seconds or 0.0),
+    "started": lambda run: run.started_at or "",
+}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec ls [OPTION…] [ROOT…]"
+    parser.description = (
+        "List the runs below each ROOT, the one with the least final loss first and\n"
+        "those without one last. Torn and damaged runs are listed too, by what can be\n"
+        "read of them. The final loss is that of run_end, else that of the last step."
+    )
+    parser.epilog = "examples:\n  toyspec ls runs/\n  toyspec ls --sort started --json runs/ | jq '.[0]'"
+    roots = parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
+    roots.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("--sort", choices=tuple(_ORDERS), default="loss", help="what to sort by; default: loss")
+    parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
+    parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the list and return an exit code."""
+    runs, faults = _summaries(options.roots)
+    runs.sort(key=lambda each: each.path)
+    runs.sort(key=_ORDERS[options.sort], reverse=options.reverse)
+    if options.json:
+        _print_json(runs)
+    elif runs:
+        _print_table(runs, options.roots, Terminal(color=options.color))
+    elif not faults:
+        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}\n")
+    for fault in faults:
+        sys.stderr.write(f"toyspec ls: {shown(fault.path)}: {printable(fault.message)}\n")
+    return exit_codes.USAGE if faults else exit_codes.OK
+
+
+def _summaries(roots: list[str]) -> tuple[list[RunSummary], list[PathError]]:
+    from toyspec.checker.discovery import Stream, find_streams
+    from toyspec.cli.run_summary import summarize_run
+
+    found = [each for root in roots for each in find_streams(root)]
+    faults = [each for each in found if isinstance(each, PathError)]
+    streams = {os.path.realpath(each.path): each for each in found if isinstance(each, Stream)}
+    progress = Progress("reading")
+    total, done = sum(stream.size for stream in streams.values()), 0
+    runs = []
+    for stream in streams.values():
+        progress.update(done, total)
+        try:
+            runs.append(summarize_run(stream.path))
+        except StreamError as error:
+            faults.append(PathError(stream.path, fact_of(error)))
+        done += stream.size
+    progress.erase()
+    return runs, faults
+
+
+def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -> None:
+    rows = [list(_TITLES), *(_row(run, roots) for run in runs)]
+    room = (columns() if terminal.interactive else _PIPED_COLUMNS) - sum(
+        max(width(row[index]) for row in rows) + 2 for index in range(1, len(_TITLES))
+    )
+    for row in rows:
+        row[0] = cut_start(row[0], max(room, _LEAST_NAME_COLUMNS))
+    titles, *lines = lined_up(rows, _SIDES)
+    terminal.line(terminal.styled(joined(titles), "dim"))
+    for cells, run in zip(lines, runs, strict=True):
+        cells[1] = terminal.styled(cells[1], _STATES[run.report.state])
+        terminal.line(joined(cells))
+
+
+def _row(run: RunSummary, roots: list[str]) -> list[str]:
+    reason = run.end.get("reason") if run.end else None
+    return [
+        shown(_relative(run, roots)),
+        run.report.state,
+        figure(reason) if isinstance(reason, str) else "",
+        "" if run.last_step is None else figure(run.last_step),
+        figure(run.final_loss) if run.says_final_loss else "",
+        "" if run.seconds is None else duration(run.seconds),
+        "" if run.started_at is None else when(run.started_at),
+    ]
+
+
+def _relative(run: RunSummary, roots: list[str]) -> str:
+    """Return what tells the run from others below the only root: the path of its directory from there."""
+    directory = run.directory
+    if len(roots) > 1 or not os.path.isdir(roots[0]):
+        return directory
+    relative = os.path.relpath(directory, roots[0])
+    return run.name if relative == "." else relative
+
+
+def _print_json(runs: list[RunSummary]) -> None:
+    from toyspec.cli.formats.inert_json import inert_json
+
+    sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run))}" for run in runs) + "\n]\n")
+
+
+def _object(run: RunSummary) -> dict[str, Any]:
+    return {
+        "path": encodable(run.path),
+        "run_id": run.start.get("run_id"),
+        "profile": run.report.profile,
+        "state": run.report.state,
+        "records": run.report.records,
+        "bytes": run.report.size,
+        "reason": run.end.get("reason") if run.end else None,
+        "first_step": run.first_step,
+        "last_step": run.last_step,
+        "final_loss": run.final_loss,
+        "seconds": run.seconds,
+        "started_at": run.started_at,
+    }

@@ -1,0 +1,97 @@
+"""The entry point: finds the command, runs it and turns what went wrong into a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.commands import COMMANDS, command_parser, load, top_parser
+from toyspec.cli.parsers import UsageError, did_you_mean
+from toyspec.cli.terminal import without_ci_commands
+from toyspec.escaping import printable, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run() -> int:
+    """Run the command line of this process and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, not an exception.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = main()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What cannot be written was reported; the interpreter would try, and report it, once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run *arguments*, those of the process by default, and return the exit code; nothing is raised."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name = given[0] if given and given[0] in COMMANDS else None
+    try:
+        code = _command(name, given[1:]) if name else _top(given)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _complain(name, str(error), f"see `{_called(name)} --help`")
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:
+        return exit_codes.BROKEN_PIPE
+    except OSError as error:
+        return _complain(name, _cause(error))
+    return code
+
+
+def _command(name: str, arguments: list[str]) -> int:
+    parser = command_parser(name)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit:  # --help was asked for and printed
+        return exit_codes.OK
+    return load(name).run(options)
+
+
+def _top(arguments: list[str]) -> int:
+    if not arguments:
+        sys.stderr.write(top_parser().format_help())
+        return exit_codes.USAGE
+    word = arguments[0]
+    if not word.startswith("-"):
+        raise UsageError(_unknown_command(word))
+    try:
+        options = top_parser().parse_args(arguments)
+    except SystemExit:
+        return exit_codes.OK
+    if options.version:
+        from toyspec.version import __version__
+
+        sys.stdout.write(f"toyspec {__version__}\n")
+    return exit_codes.OK
+
+
+def _unknown_command(word: str) -> str:
+    if os.path.exists(word):
+        return f"'{shortened(word)}' is a path, not a command; did you mean `toyspec check {shortened(word)}`?"
+    return f"there is no command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
+
+
+def _called(name: str | None) -> str:
+    return f"toyspec {name}" if name else "toyspec"
+
+
+def _complain(name: str | None, message: str, advice: str | None = None) -> int:
+    lines = [f"{_called(name)}: {printable(message)}"] + ([advice] if advice else [])
+    sys.stderr.write("".join(f"{without_ci_commands(line)}\n" for line in lines))
+    return exit_codes.USAGE
+
+
+def _cause(error: OSError) -> str:
+    place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{place}{error.strerror or error}"

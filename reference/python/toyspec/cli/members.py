@@ -1,0 +1,17 @@
+"""The members of an object as flat names and scalars: ``config.lr``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every member that is no object by its name, those of inner objects behind the name and a dot."""
+    for key, member in value.items():
+        if isinstance(member, dict) and member:
+            yield from flat(member, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", member

@@ -1,0 +1,113 @@
+"""Argument parsing: one kind of parser and the arguments that commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from toyspec.cli.terminal import columns
+from toyspec.generated.rules import SUMMARY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# What completes a file name, by shell, in the form that shtab takes from an action.
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+DIRECTORIES = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
+
+_MAX_HELP_COLUMNS = 100
+
+
+class UsageError(Exception):
+    """The command line cannot be carried out; the message says what to do instead."""
+
+
+def help_formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter that keeps line breaks; it knows the width without importing shutil."""
+    width = min(columns(), _MAX_HELP_COLUMNS) - 2
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=width)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises UsageError instead of exiting, and takes no abbreviated options."""
+
+    def __init__(
+        self,
+        prog: str | None = None,
+        *,
+        usage: str | None = None,
+        description: str | None = None,
+        epilog: str | None = None,
+    ) -> None:
+        super().__init__(
+            prog,
+            usage,
+            description,
+            epilog,
+            formatter_class=help_formatter,
+            allow_abbrev=False,
+        )
+        self._positionals.title = "arguments"
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the options; raise UsageError for arguments that the command does not have."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            near = did_you_mean(word, known) if word.startswith("-") else ""
+            raise UsageError(f"unexpected argument {unknown[0]!r}{near}")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(message)
+
+
+def add_color(parser: Parser) -> None:
+    """Add ``--color``."""
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours: on a terminal unless NO_COLOR is set (auto, the default), always or never",
+    )
+
+
+def rule_names(text: str) -> list[str]:
+    """Return the rules in *text*, separated by commas; raise ArgumentTypeError for one that does not exist."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in SUMMARY:
+            raise argparse.ArgumentTypeError(f"there is no rule {name!r}{did_you_mean(name, SUMMARY)}")
+    return names
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """Return a type of argument: an integer that is not below *least*."""
+
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least}")
+        return int(text)
+
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return the number of seconds in *text*, above 0; raise ArgumentTypeError for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the nearest of *known*, or an empty string."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

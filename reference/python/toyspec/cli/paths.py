@@ -1,0 +1,32 @@
+"""Paths as text: a name may hold any byte, also those that no encoding allows."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from toyspec.errors import StreamError
+    from toyspec.findings import Finding
+
+
+def shown(path: str) -> str:
+    """Return *path* for a person, inert, without the ``./`` of a search from the current directory."""
+    return printable(path.removeprefix("./") or path)
+
+
+def encodable(path: str) -> str:
+    r"""Return *path* as text that UTF-8 can hold; a byte that is not part of UTF-8 is written as ``\udcff``."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def fact_of(error: StreamError) -> str:
+    """Return what *error* says, without the path that its message begins with."""
+    return str(error).removeprefix(f"{printable(error.path)}: ")
+
+
+def place(path: str, finding: Finding) -> str:
+    """Return the path of the file that *finding* is in: the stream at *path*, or a file beside it."""
+    return path if finding.sidecar is None else os.path.join(os.path.dirname(path), finding.sidecar)

@@ -1,0 +1,57 @@
+"""How far long work has come, on standard error of a terminal; erased before anything else is shown."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+_FIRST_SECONDS = 0.5
+_EVERY_SECONDS = 0.1
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_ERASE = "\r\x1b[K"
+
+
+class Progress:
+    """Shows bytes done of bytes known; silent where standard error is no terminal or the work is short."""
+
+    def __init__(self, work: str, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Show *work*, a word such as ``checking``, on *stream*, standard error by default."""
+        self._work = work
+        self._stream = stream if stream is not None else sys.stderr
+        self._clock = clock
+        self._started = clock()
+        self._next = self._started + _FIRST_SECONDS
+        self._visible = False
+        self.active = self._stream.isatty()
+
+    def update(self, done: int, total: int) -> None:
+        """Show the state of the work, a few times a second at most."""
+        now = self._clock()
+        if not self.active or now < self._next:
+            return
+        self._next = now + _EVERY_SECONDS
+        share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
+        speed = size(int(done / (now - self._started)))
+        self._stream.write(f"{_ERASE}{self._work}  {share}  {speed}/s")
+        self._stream.flush()
+        self._visible = True
+
+    def erase(self) -> None:
+        """Remove what is shown, so that other output starts on a clean line."""
+        if self._visible:
+            self._stream.write(_ERASE)
+            self._stream.flush()
+            self._visible = False
+
+
+def size(number: int) -> str:
+    """Return *number* bytes in the largest unit that leaves at least one, for example ``1.5 MB``."""
+    value, unit = float(number), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 100 else f"{value:.0f} {_UNITS[unit]}"

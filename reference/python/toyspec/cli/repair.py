@@ -1,0 +1,142 @@
+"""``toyspec repair``: set the fragment of a torn stream aside."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.append_file import StreamRefusedError
+from toyspec.checker.discovery import NoStream, Stream, find_streams
+from toyspec.cli import exit_codes
+from toyspec.cli.formats.tally import counted
+from toyspec.cli.parsers import FILES, Parser, UsageError
+from toyspec.cli.paths import fact_of, shown
+from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.errors import StreamError
+from toyspec.escaping import printable, printable_bytes, shortened
+from toyspec.findings import PathError
+from toyspec.repairing import Repair
+from toyspec.repairing import repair as repair_stream
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.checker.discovery import Found
+
+Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
+
+_DESCRIPTION = """\
+Cut what a killed writer left behind the last committed line of a stream, after
+moving it into a file beside the stream (events.jsonl.torn-OFFSET). Nothing that
+was committed is touched, and nothing is lost. A stream that a writer has open
+is refused, and so is a damaged one: no cut can mend it.
+
+PATH is a run directory, a stream, or a directory with runs below it. Asks
+before each cut unless --yes is given."""
+
+_EPILOG = """\
+exit status:
+  0  no stream has a fragment now; with --dry-run, none was refused
+  1  a stream was left as it is: declined, in use by a writer, or damaged
+  2  wrong usage, or a path that could not be read or written
+
+examples:
+  toyspec repair --dry-run runs/
+  toyspec repair --yes runs/llama-003"""
+
+_HEAD_BYTES = 60
+_OUTCOMES: dict[Outcome, str] = {
+    "repaired": "repaired",
+    "torn": "with a fragment",
+    "sound": "without a fragment",
+    "refused": "left as it is",
+    "failed": "not read or written",
+}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec repair [OPTION…] PATH…"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    paths = parser.add_argument("paths", metavar="PATH", nargs="*", help="what to repair")
+    paths.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("-n", "--dry-run", action="store_true", help="say what would be done, change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def run(options: Namespace) -> int:
+    """Repair what is named and return an exit code."""
+    if not options.paths:
+        raise UsageError("name at least one path: a run, a stream or a directory of runs")
+    if "-" in options.paths:
+        raise UsageError("standard input cannot be repaired")
+    if not options.dry_run and not options.yes and not sys.stdin.isatty():
+        raise UsageError("repair asks on a terminal; without one, add --yes or --dry-run")
+    terminal = Terminal(color="never")
+    asks: Literal["look", "ask", "cut"] = "look" if options.dry_run else "cut" if options.yes else "ask"
+    outcomes = [_outcome(found, asks, terminal) for path in options.paths for found in find_streams(path)]
+    counts = {outcome: outcomes.count(outcome) for outcome in _OUTCOMES if outcome in outcomes}
+    named = [f"{number} {_OUTCOMES[outcome]}" for outcome, number in counts.items()]
+    if len(outcomes) == 1:
+        named = [named[0].removeprefix("1 ")]
+    terminal.line(f"{counted(len(outcomes), 'stream')}: {', '.join(named)}")
+    if "failed" in counts:
+        return exit_codes.USAGE
+    left = "refused" in counts or ("torn" in counts and not options.dry_run)
+    return exit_codes.FINDINGS if left else exit_codes.OK
+
+
+def _outcome(found: Found, asks: Literal["look", "ask", "cut"], terminal: Terminal) -> Outcome:
+    """Do for one stream what is asked for, and say what was done."""
+    if isinstance(found, PathError):
+        return _failed(found.path, found.message)
+    if isinstance(found, NoStream):
+        return _failed(found.path, "no events.jsonl or metrics.jsonl here or below")
+    try:
+        return _repaired(found, asks, terminal)
+    except StreamRefusedError as error:
+        _failed(found.path, error.strerror or str(error))
+        return "refused"
+    except StreamError as error:
+        return _failed(found.path, fact_of(error))
+    except OSError as error:
+        return _failed(found.path, error.strerror or str(error))
+
+
+def _repaired(stream: Stream, asks: Literal["look", "ask", "cut"], terminal: Terminal) -> Outcome:
+    plan = repair_stream(stream.path, dry_run=True)
+    if plan.change == "none":
+        return "sound"
+    terminal.line(f"{shown(stream.path)}: {counted(plan.fragment_bytes, 'byte')} after {_records(plan)}: {_head(plan)}")
+    if asks == "look" or (asks == "ask" and not _agreed()):
+        return "torn"
+    done = repair_stream(stream.path)
+    if done.aside is not None:
+        terminal.line(f"    moved to {shown(done.aside)}")
+    return "repaired"
+
+
+def _records(plan: Repair) -> str:
+    return f"the last of {counted(plan.records, 'record')}" if plan.records else "no record"
+
+
+def _head(plan: Repair) -> str:
+    """Return the beginning of the fragment, inert."""
+    with open(plan.path, "rb") as file:
+        file.seek(plan.committed_bytes)
+        head = file.read(_HEAD_BYTES + 1)
+    more = "…" if len(head) > _HEAD_BYTES else ""
+    return shortened(printable_bytes(head[:_HEAD_BYTES])) + more
+
+
+def _agreed() -> bool:
+    sys.stdout.write("    move it into a file beside the stream? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _failed(path: str, fact: str) -> Outcome:
+    sys.stdout.flush()
+    sys.stderr.write(f"toyspec repair: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
+    return "failed"

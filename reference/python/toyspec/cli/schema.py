@@ -1,0 +1,85 @@
+"""``toyspec schema``: the JSON Schema of a kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.parsers import Parser, UsageError, did_you_mean
+from toyspec.cli.terminal import Terminal
+from toyspec.resources import read_resource, resource_path
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
+# Documents of schemas/ that describe no kind of a profile.
+_OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", "definitions.json")}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec schema [KIND | --bundled PROFILE]"
+    parser.description = (
+        "Print the JSON Schema (2020-12) of a kind, as it is written: every reference\n"
+        "is a URN. Without KIND, list what there is."
+    )
+    parser.epilog = "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json"
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
+    parser.add_argument(
+        "--bundled",
+        metavar="PROFILE",
+        choices=PROFILES,
+        help="print toy/v1, metrics/v1 or kaun/v1 as one document without outside references",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Print the schema or the list and return an exit code."""
+    if options.bundled and options.kind:
+        raise UsageError("--bundled prints a whole profile; leave out KIND")
+    if options.bundled:
+        _write(("bundled", f"{options.bundled.replace('/', '-')}.json"))
+    elif options.kind:
+        _write(_located(options.kind))
+    else:
+        _list(Terminal())
+    return exit_codes.OK
+
+
+def kinds(profile: str) -> list[str]:
+    """Return the names of the kinds of *profile*, sorted."""
+    names = os.listdir(resource_path("schemas", *profile.split("/")))
+    return sorted(name[:-5] for name in names if name.endswith(".json") and name != "stream.json")
+
+
+def _located(kind: str) -> tuple[str, ...]:
+    if kind in _OTHER:
+        return _OTHER[kind]
+    places = {name: (profile, name) for profile in reversed(PROFILES) for name in kinds(profile)}
+    places |= {f"{profile}/{name}": (profile, name) for profile, name in places.values()}
+    if kind not in places:
+        raise UsageError(f"there is no kind {kind!r}{did_you_mean(kind, [*places, *_OTHER])}")
+    profile, name = places[kind]
+    return (*profile.split("/"), f"{name}.json")
+
+
+def _write(parts: tuple[str, ...]) -> None:
+    # The exact bytes of the file: what is piped into another program is what the digest lock is made from.
+    content = read_resource("schemas", *parts)
+    sys.stdout.flush()
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(content.decode())
+
+
+def _list(terminal: Terminal) -> None:
+    for profile in PROFILES:
+        terminal.line(terminal.styled(profile, "strong"))
+        terminal.line(f"  {', '.join(kinds(profile))}")
+    terminal.line(terminal.styled("others", "strong"))
+    terminal.line(f"  {', '.join(_OTHER)}")
+    terminal.line("\n`toyspec schema KIND` prints one, `toyspec schema --bundled PROFILE` a whole profile.")

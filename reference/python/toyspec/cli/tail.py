@@ -1,0 +1,168 @@
+"""``toyspec tail``: follow a run while it is written."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.event_lines import event_line
+from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from, seconds
+from toyspec.cli.terminal import Terminal, columns, without_ci_commands
+from toyspec.escaping import printable
+from toyspec.records import Record
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.tailer import TailEvent
+
+_DEFAULT_LINES = 10
+_MAX_HELD_NOTES = 100
+_MEANING = {
+    "rotated": "another file took its place; its events follow",
+    "replaced": "the stream was replaced; the events of the new one follow",
+    "truncated": "the stream was cut; what is written from now on follows",
+    "gone": "the stream was deleted; waiting for another one",
+}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec tail [OPTION…] RUN"
+    parser.description = (
+        "Follow a run while it is written: one readable line for each event, as soon\n"
+        "as it is committed. Ends when the run ends. Unreadable lines, and a stream that\n"
+        "is truncated or replaced, are told on standard error; following goes on."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec tail runs/llama-001\n"
+        "  toyspec tail --once -n 1 runs/llama-001\n"
+        "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
+    )
+    run = parser.add_argument("run", metavar="RUN", help="a run directory or a stream; it need not exist yet")
+    run.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument(
+        "-n",
+        "--lines",
+        metavar="N",
+        type=number_from(0),
+        default=_DEFAULT_LINES,
+        help=f"begin with the last N events that are there; default: {_DEFAULT_LINES}",
+    )
+    parser.add_argument("--all", action="store_true", help="begin with the first event")
+    parser.add_argument("--once", action="store_true", help="end with what is there, do not wait for more")
+    parser.add_argument(
+        "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
+    )
+    parser.add_argument(
+        "--idle-timeout", metavar="SECONDS", type=seconds, help="end when nothing came for so long; default: never"
+    )
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print events as they come and return an exit code."""
+    from toyspec.errors import StreamError
+    from toyspec.tailer import follow
+
+    _vet(options)
+    shown = _Shown(options)
+    if not _is_there(options.run):
+        if options.once:
+            raise UsageError(f"{options.run}: there is no stream")
+        _say(f"waiting for {printable(options.run)}")
+    idle = 0.0 if options.once else options.idle_timeout
+    try:
+        with follow(options.run, idle_seconds=idle, sleep=shown.caught_up) as follower:
+            for item in follower:
+                shown.take(item)
+        shown.catch_up()
+    except StreamError as error:
+        _say(str(error))
+        return exit_codes.USAGE
+    return exit_codes.OK
+
+
+def _vet(options: Namespace) -> None:
+    if options.run == "-":
+        raise UsageError("tail follows a file, not standard input; `toyspec check --follow -` judges what comes")
+    if options.once and options.idle_timeout is not None:
+        raise UsageError("--once does not wait, so --idle-timeout has no use")
+
+
+class _Shown:
+    """What is printed: the last records that were there, then each one as it comes."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._terminal = Terminal(color=options.color)
+        self._form = "raw" if options.raw else "line"
+        self._limit = columns() if self._terminal.interactive else None
+        # Until everything that was there has come, only the last records are kept, and notes in between.
+        self._lines = options.lines
+        self._held: deque[Record | TailEvent] | None = None if options.all else deque()
+        self._records = 0
+
+    def take(self, item: Record | TailEvent) -> None:
+        """Keep or print what came."""
+        if self._held is not None:
+            self._keep(item, self._held)
+            return
+        self._print(item)
+        sys.stdout.flush()
+
+    def _keep(self, item: Record | TailEvent, held: deque[Record | TailEvent]) -> None:
+        held.append(item)
+        self._records += isinstance(item, Record)
+        while self._records > self._lines or len(held) > self._lines + _MAX_HELD_NOTES:
+            self._records -= isinstance(held.popleft(), Record)
+
+    def caught_up(self, seconds: float) -> None:
+        """Print what is kept, and wait: called when everything that was there has come."""
+        self.catch_up()
+        time.sleep(seconds)
+
+    def catch_up(self) -> None:
+        """Print what is kept; from now on, what comes is printed at once."""
+        held, self._held = self._held, None
+        for item in held or ():
+            self._print(item)
+        sys.stdout.flush()
+
+    def _print(self, item: Record | TailEvent) -> None:
+        if not isinstance(item, Record):
+            _note(item)
+        elif self._form == "line":
+            self._terminal.line(event_line(item, self._terminal, self._limit))
+        elif self._terminal.interactive or not hasattr(sys.stdout, "buffer"):
+            sys.stdout.write(f"{inert(item.raw.decode())}\n")
+        else:
+            sys.stdout.buffer.write(item.raw + b"\n")
+
+
+def _note(event: TailEvent) -> None:
+    sys.stdout.flush()
+    if event.kind == "gap":
+        _say(f"{printable(event.path)}:{event.line}: {event.reason}  {event.message}; the line was skipped")
+    elif event.kind != "ended":
+        _say(f"{printable(event.path)}: {_MEANING[event.kind]}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"toyspec tail: {without_ci_commands(text)}\n")
+    sys.stderr.flush()
+
+
+def _is_there(path: str) -> bool:
+    from toyspec.errors import StreamMissingError
+    from toyspec.stream_files import locate_stream
+
+    try:
+        return os.path.exists(locate_stream(path)[0])
+    except StreamMissingError:
+        return False

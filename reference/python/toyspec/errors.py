@@ -1,0 +1,77 @@
+"""What the library raises. A fault in a log is a value; an exception means that the caller's question has no answer.
+
+::
+
+    ToyspecError
+    └── StreamError                 a stream cannot be read as asked
+        ├── StreamMissingError      there is no stream at the path
+        ├── StreamUnreadableError   it is there, but cannot be opened or read
+        ├── StreamReplacedError     it was replaced between two readings of one object
+        ├── RunStartMissingError    it has no run_start, which the caller needs
+        ├── DamagedStreamError      a committed line is unreadable: data is lost, waiting does not help
+        └── TornStreamError         its end is missing: the run crashed, or is still being written
+
+Damaged and torn never share a type below StreamError: the one is a loss, the other may be a matter of time.
+Misuse of an API raises ValueError or TypeError.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from toyspec.reader import ReadReport
+
+
+class ToyspecError(Exception):
+    """Every exception of this library that is not misuse of an API."""
+
+
+class StreamError(ToyspecError):
+    """A stream cannot be read as asked; the message begins with the path, and the line where there is one."""
+
+    def __init__(
+        self,
+        path: str,
+        fact: str,
+        *,
+        line: int | None = None,
+        offset: int | None = None,
+        report: ReadReport | None = None,
+    ) -> None:
+        place = printable(path) if line is None else f"{printable(path)}:{line}"
+        super().__init__(f"{place}: {fact}")
+        self.path = path
+        """The path as it was named; ``<bytes>`` for bytes and ``-`` for an object without a name."""
+        self.line = line
+        """Line number, counted from 1; None when the fault is not in a line."""
+        self.offset = offset
+        """Byte offset of the fault from the start of the stream, counted from 0; None when it is not in a line."""
+        self.report = report
+        """The account of what was read; None when nothing was."""
+
+
+class StreamMissingError(StreamError):
+    """There is no stream at the path."""
+
+
+class StreamUnreadableError(StreamError):
+    """The stream is there, but cannot be opened or read: no permission, no regular file, an input error."""
+
+
+class StreamReplacedError(StreamError):
+    """The stream at the path is not the one that was read before."""
+
+
+class RunStartMissingError(StreamError):
+    """The stream has no run_start, so nothing says which run it is."""
+
+
+class DamagedStreamError(StreamError):
+    """A committed line is unreadable."""
+
+
+class TornStreamError(StreamError):
+    """The stream is not complete: bytes follow its last line feed, its end event is missing, or it is empty."""

@@ -1,0 +1,82 @@
+"""What the methods of a writer take: numbers of any library, parts as a mapping or by their main member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict
+
+from msgspec import UNSET, Struct, UnsetType
+
+Measure = SupportsFloat | None | UnsetType
+"""A measured number; None and what is not finite are written as null, UNSET is left out."""
+
+Measures = Mapping[str, SupportsFloat | None] | UnsetType
+"""Measured numbers by name."""
+
+Count = SupportsIndex | UnsetType
+"""An integer that is not negative; UNSET is left out."""
+
+Phase = Literal["train", "eval", "decode", "serve"] | UnsetType
+Reason = Literal["completed", "interrupted", "aborted", "errored"]
+Verdict = Literal["ahead", "behind", "par", "abort"]
+
+_LONGEST_ERROR_CHARS = 4096
+
+
+class TensorStatistics(TypedDict, total=False):
+    """What ``grad`` may say about a gradient."""
+
+    phase: Phase
+    head: SupportsIndex | None
+    shape: Sequence[SupportsIndex]
+    l2: Measure
+    min: Measure
+    max: Measure
+    mean: Measure
+    abs_mean: Measure
+    sparsity: Measure
+    nan_count: Count
+    per_head_l2: Sequence[SupportsFloat | None]
+    histogram: Sequence[SupportsIndex]
+    gram: Sequence[Sequence[SupportsFloat | None]]
+
+
+class TapStatistics(TensorStatistics, total=False):
+    """What ``tap`` may say about an activation."""
+
+    layer: SupportsIndex | None
+    dtype: str
+
+
+def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) -> Any:
+    """Return a part of an event as it is written: a string is its member *main*."""
+    if given is None:
+        return UNSET
+    return {main: given} if isinstance(given, str) else given
+
+
+def ending_of(error: BaseException | None) -> dict[str, Any]:
+    """Return the members of the run_end of a run that *error* ended, None where it came to its end."""
+    if error is None:
+        return {"reason": "completed"}
+    if isinstance(error, SystemExit):
+        return _exit_ending(error.code)
+    reason = "interrupted" if isinstance(error, KeyboardInterrupt) else "errored"
+    return {"reason": reason, "error": _text_of(error)}
+
+
+def _exit_ending(code: object) -> dict[str, Any]:
+    if code is None or code == 0:
+        return {"reason": "completed", "exit_code": 0}
+    if isinstance(code, int):
+        return {"reason": "aborted", "error": f"exit status {code}", "exit_code": code & 0xFF}
+    return {"reason": "aborted", "error": str(code)[:_LONGEST_ERROR_CHARS], "exit_code": 1}
+
+
+def _text_of(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        fact = str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot say what it is still ends the run
+        fact = ""
+    return f"{name}: {fact}"[:_LONGEST_ERROR_CHARS] if fact else name

@@ -1,0 +1,52 @@
+"""The types of records: events of toy/v1, entries of metrics/v1, scalars and manifests of kaun/v1."""
+
+from toyspec.generated.kaun_v1 import RunManifest, Scalar
+from toyspec.generated.metrics_v1 import MetricsEntry
+from toyspec.generated.toy_v1 import (
+    Backend,
+    Compare,
+    Drift,
+    Eval,
+    Git,
+    Grad,
+    Host,
+    Model,
+    Note,
+    OpTiming,
+    QualityGate,
+    RegionEnter,
+    RegionExit,
+    RunEnd,
+    RunResume,
+    RunStart,
+    Sample,
+    Step,
+    System,
+    Tap,
+)
+
+__all__ = [
+    "Backend",
+    "Compare",
+    "Drift",
+    "Eval",
+    "Git",
+    "Grad",
+    "Host",
+    "MetricsEntry",
+    "Model",
+    "Note",
+    "OpTiming",
+    "QualityGate",
+    "RegionEnter",
+    "RegionExit",
+    "RunEnd",
+    "RunManifest",
+    "RunResume",
+    "RunStart",
+    "Sample",
+    "Scalar",
+    "Step",
+    "System",
+    "Tap",
+]

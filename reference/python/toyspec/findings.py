@@ -1,0 +1,87 @@
+"""What a check found, as data: nothing here prints, exits or raises."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["error", "warning", "info"]
+"""How grave a finding is: an error makes a stream invalid, a warning and an info do not."""
+
+State = Literal["complete", "torn", "damaged"]
+"""The state of a stream, decided by its bytes alone."""
+
+Profile = Literal["toy/v1", "metrics/v1", "kaun/v1"]
+"""The format that a stream follows."""
+
+Layer = Literal["bytes", "json", "record", "stream", "bundle"]
+"""The depth at which a rule judges."""
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """A part of a log line around the place of a finding."""
+
+    data: bytes
+    """At most 160 bytes of the line, exactly as they are in the file."""
+    start: int
+    """Offset of *data* from the start of the line, in bytes from 0."""
+    mark: int
+    """Offset of the finding's place from the start of the line, in bytes from 0."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, at its cause."""
+
+    rule: str
+    """Name of the rule, for example ``step-goes-backwards``."""
+    severity: Severity
+    line: int
+    """Line number, counted from 1."""
+    offset: int
+    """Byte offset of the place from the start of the stream, counted from 0."""
+    pointer: str
+    """RFC 6901 JSON Pointer to the value; "" is the whole line; a missing key points at the missing member."""
+    message: str
+    """The fact, with the value found; log text in it is escaped and cut."""
+    help: str
+    """What to do about it."""
+    sidecar: str | None = None
+    """Name of the file beside the stream that the place is in, None for the stream itself."""
+    excerpt: Excerpt | None = None
+    """The place in the line, where it helps."""
+
+
+class FileReport(msgspec.Struct, kw_only=True):
+    """The verdict on one stream."""
+
+    path: str
+    """The path as it was named or found; ``-`` is standard input."""
+    profile: Profile | None
+    """None only where there is no stream."""
+    state: State | None
+    """None only where there is no stream."""
+    valid: bool
+    """True when no finding has severity error."""
+    events: int
+    """Number of readable records."""
+    bytes: int
+    """Size of the stream in bytes."""
+    findings: list[Finding]
+    """In line order; at most ``limits.MAX_FINDINGS_PER_RULE`` for each rule."""
+    suppressed: dict[str, int]
+    """Number of further findings for each rule that are counted, not listed."""
+
+
+class PathError(msgspec.Struct, frozen=True):
+    """A path that could not be read."""
+
+    path: str
+    message: str
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The verdict on everything that was named."""
+
+    files: list[FileReport]
+    errors: list[PathError]

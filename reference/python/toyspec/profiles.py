@@ -1,0 +1,79 @@
+"""Tells which profile a stream follows: see spec/model.md."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.generated.streams import STREAMS
+from toyspec.vetting import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.findings import Profile
+
+METRICS_FILE: str = STREAMS["metrics/v1"]["file"]
+"""Name of a metrics/v1 stream in a bundle."""
+EVENTS_FILE: str = STREAMS["toy/v1"]["file"]
+"""Name of a toy/v1 or kaun/v1 stream in a bundle."""
+MANIFEST_FILE = "run.json"
+"""Name of the file beside a stream that describes the run."""
+
+# No key of a record is None: a profile without kinds finds none.
+_TAGS: dict[Profile, Any] = {profile: STREAMS[profile]["tag"] for profile in ("toy/v1", "metrics/v1", "kaun/v1")}
+
+
+def detect_profile(first: Mapping[str, Any] | None, file_name: str = "", has_manifest: bool = False) -> Profile:
+    """Return the profile of a stream by its *first* readable record, None where it has none.
+
+    Where that does not tell, the stream's *file_name* does, then whether a kaun manifest lies beside it.
+    """
+    if first is not None:
+        if "kind" in first:
+            return "toy/v1"
+        if "type" in first:
+            return "kaun/v1"
+        if "step" in first and "wall_time_ms" in first:
+            return "metrics/v1"
+    if file_name == METRICS_FILE:
+        return "metrics/v1"
+    return "kaun/v1" if has_manifest else "toy/v1"
+
+
+def detect_profile_at(path: str, first: Mapping[str, Any] | None) -> Profile:
+    """Return the profile of the stream at *path* by its *first* readable record, None where it has none.
+
+    The manifest beside it is looked at only where it decides. Never raises: what cannot be read tells nothing.
+    """
+    name = os.path.basename(path)
+    plain, manifested = detect_profile(first, name), detect_profile(first, name, True)
+    if plain == manifested:
+        return plain
+    return manifested if _has_manifest(os.path.join(os.path.dirname(path), MANIFEST_FILE)) else plain
+
+
+def record_kind(value: Mapping[str, Any], profile: Profile) -> str | None:
+    """Return the kind that *value* declares; None when it declares none, no string, or the profile has no kinds."""
+    kind = value.get(_TAGS[profile])
+    return kind if isinstance(kind, str) else None
+
+
+def closing_kind(profile: Profile) -> str | None:
+    """Return the kind that comes last in a complete stream; None when any record may."""
+    last: str | None = STREAMS[profile].get("complete", {}).get("last")
+    return last
+
+
+def _has_manifest(path: str) -> bool:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except (OSError, ValueError):
+        return False
+    manifest = decode(data) if len(data) <= MAX_LINE_BYTES else None
+    return manifest is not None and "schema_version" in manifest

@@ -1,0 +1,297 @@
+"""Reads a whole stream: records in order, and an account of every byte that gave none."""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, Literal, Self, get_args
+
+import msgspec
+
+from toyspec.attempts import Attempts
+from toyspec.errors import DamagedStreamError, TornStreamError
+from toyspec.findings import Profile, State
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.lines import Fragment
+from toyspec.profiles import closing_kind, detect_profile, detect_profile_at
+from toyspec.records import Gap, Record, RecordFeed
+from toyspec.stream_files import Source, locate_stream, open_source, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+Mode = Literal["strict", "tail", "prefix", "salvage"]
+"""What a reading does with a stream that is not complete.
+
+- ``strict``: anything but a complete stream raises.
+- ``tail``: a torn end is reported; damage raises.
+- ``prefix``: reading stops at the first damage, without raising.
+- ``salvage``: unreadable lines are skipped.
+"""
+
+AttemptView = Literal["all", "latest"]
+"""Whether a reading gives every record, or leaves out the steps that a later ``run_resume`` superseded."""
+
+MAX_LISTED_GAPS = MAX_FINDINGS_PER_RULE
+"""Number of gaps that a report lists; it counts the others."""
+
+_CHUNK_BYTES = 1 << 16
+
+
+class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The account of one reading. Always: committed_bytes + fragment_bytes + gap_bytes = size."""
+
+    state: State
+    profile: Profile
+    records: int
+    """Number of records that were read, superseded ones included."""
+    committed_bytes: int
+    """Bytes in readable and blank lines, their LFs included."""
+    fragment: Fragment | None
+    """The bytes after the last LF; None when there are none, or when reading stopped before them."""
+    uncommitted: Record | None
+    """The fragment as a record, when nothing but its LF is missing; it was never committed, so it is no record."""
+    gaps: list[Gap]
+    """The first ``MAX_LISTED_GAPS`` unreadable lines, in order; then what was left unread, with reason ``stopped``."""
+    unlisted_gaps: int
+    """Number of further gaps, which are counted only."""
+    gap_bytes: int
+    """Bytes in all gaps, listed or not."""
+    size: int
+    """Size of the stream in bytes; of one that is no file, as far as it was received."""
+
+    @property
+    def fragment_bytes(self) -> int:
+        """Number of bytes after the last LF."""
+        return 0 if self.fragment is None else self.fragment.length
+
+
+class Reading:
+    """The records of one stream, once and in order; the stream is read as they are asked for.
+
+    Iterating raises what the mode says: DamagedStreamError at an unreadable line, TornStreamError at the
+    end; and StreamUnreadableError when the input fails. Memory does not grow with the stream.
+    A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
+    """
+
+    def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: partial[RecordFeed]) -> None:
+        # The walk does not know its reading: without a cycle, a reading that is dropped closes its file at once.
+        self._walk = _Walk(source, mode, feed)
+        self._records = self._walk.records(attempts)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    @property
+    def report(self) -> ReadReport:
+        """The account of the whole reading; reads what is left of the stream first, and raises as iterating does.
+
+        After such an exception the account is there, and is also its ``report``. Raises ValueError when the
+        reading was closed before its end.
+        """
+        for _ in self._records:
+            pass
+        if self._walk.report is None:
+            raise ValueError(f"the reading of {self._walk.source.name} was closed before its end")
+        return self._walk.report
+
+    def close(self) -> None:
+        """Stop reading and let go of the file."""
+        self._records.close()
+        self._walk.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Walk:
+    """Goes over a source once or twice and leaves the report behind."""
+
+    def __init__(self, source: Source, mode: Mode, feed: partial[RecordFeed]) -> None:
+        self.source = source
+        self.report: ReadReport | None = None
+        self._mode = mode
+        self._new_feed = feed
+
+    def records(self, attempts: AttemptView) -> Generator[Record]:
+        try:
+            yield from self._all() if attempts == "all" else self._latest()
+        finally:
+            self.source.close()
+
+    def _all(self) -> Generator[Record]:
+        """Yield every record, leave the report behind and raise as the mode says."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            for item in account.feed.feed(chunk):
+                if isinstance(item, Record):
+                    account.records += 1
+                    account.last = item
+                    yield item
+                elif self._mode == "salvage":
+                    account.note(item)
+                else:
+                    self._stop(account, item)
+                    return
+        self.report = account.at_end()
+        if self._mode == "strict" and self.report.state != "complete":
+            raise _torn(self.source.name, self.report, account.last)
+
+    def _latest(self) -> Generator[Record]:
+        """Yield the records of the latest attempt at each step: one pass learns, a second one gives."""
+        attempts = Attempts()
+        last = 0
+        for record in self._all():
+            attempts.learn(record)
+            last = record.line
+        self.source.rewind()
+        yield from attempts.latest(self._again(last))
+
+    def _again(self, last: int) -> Generator[Record]:
+        """Yield the records of the source from where it stands, as far as line *last*."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            for item in account.feed.feed(chunk):
+                if item.line > last:
+                    return
+                if isinstance(item, Record):
+                    yield item
+
+    def _read(self, account: _Account) -> bytes:
+        try:
+            return self.source.read(_CHUNK_BYTES)
+        except OSError as error:
+            raise unreadable(self.source.name, error, offset=account.feed.size) from error
+
+    def _stop(self, account: _Account, gap: Gap) -> None:
+        account.note(gap)
+        size = self.source.measure()
+        received = account.feed.size
+        # What cannot be measured is counted; a reading that is about to raise does not wait for the rest.
+        while size is None and self._mode == "prefix" and (chunk := self._read(account)):
+            received += len(chunk)
+        self.report = account.at_gap(gap, max(size or 0, received))
+        if self._mode != "prefix":
+            fact = f"{gap.reason}: {gap.message}"
+            raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
+
+
+class _Account:
+    """Counts during one pass over a stream."""
+
+    def __init__(self, feed: RecordFeed) -> None:
+        self.feed = feed
+        self.records = 0
+        self.last: Record | None = None
+        self._gaps: list[Gap] = []
+        self._unlisted = 0
+        self._gap_bytes = 0
+
+    def note(self, gap: Gap) -> None:
+        self._gap_bytes += gap.length
+        if len(self._gaps) < MAX_LISTED_GAPS:
+            self._gaps.append(gap)
+        else:
+            self._unlisted += 1
+
+    def at_end(self) -> ReadReport:
+        """Return the account of a stream that was read to its end."""
+        return ReadReport(
+            state=self.feed.state,
+            profile=self.feed.profile,
+            records=self.records,
+            committed_bytes=self.feed.committed - self._gap_bytes,
+            fragment=self.feed.fragment(),
+            uncommitted=self.feed.uncommitted(),
+            gaps=self._gaps,
+            unlisted_gaps=self._unlisted,
+            gap_bytes=self._gap_bytes,
+            size=self.feed.size,
+        )
+
+    def at_gap(self, gap: Gap, size: int) -> ReadReport:
+        """Return the account of a stream of *size* bytes that was read as far as *gap*, its first."""
+        end = gap.offset + gap.length
+        gaps = [gap]
+        if size > end:
+            gaps.append(
+                Gap(gap.line + 1, end, size - end, "stopped", f"{size - end} bytes after the damage were not read")
+            )
+        return ReadReport(
+            state="damaged",
+            # The feed may have seen records beyond the gap, which were not read.
+            profile=self.feed.detect(None) if self.last is None else self.last.profile,
+            records=self.records,
+            committed_bytes=gap.offset,
+            fragment=None,
+            uncommitted=None,
+            gaps=gaps,
+            unlisted_gaps=0,
+            gap_bytes=size - gap.offset,
+            size=size,
+        )
+
+
+def read(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    mode: Mode = "tail",
+    profile: Profile | None = None,
+    attempts: AttemptView = "all",
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Reading:
+    """Return a reading of the stream that *source* is.
+
+    *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
+    which is read from where it stands and stays open. *profile* is detected where it is not named.
+    *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
+    it is not for pipes. *max_line_bytes* is the longest line that is read, LF excluded.
+
+    Raises StreamMissingError or StreamUnreadableError when there is nothing to read, ValueError and
+    TypeError for arguments that make no sense. See Reading for what iterating raises.
+    """
+    _choice("mode", mode, get_args(Mode))
+    _choice("attempts", attempts, get_args(AttemptView))
+    if profile is not None:
+        _choice("profile", profile, get_args(Profile))
+    detect: Callable[..., Profile] = detect_profile
+    if isinstance(source, bytes | bytearray | memoryview):
+        opened = Source(io.BytesIO(source), name="<bytes>")
+    elif isinstance(source, str | os.PathLike):
+        stream, special = locate_stream(os.fspath(source))
+        opened = open_source(stream, special=special)
+        detect = partial(detect_profile_at, stream)
+    elif hasattr(source, "read"):
+        opened = Source(source)
+    else:
+        raise TypeError(f"source is a {type(source).__name__}, it must be a path, bytes or a binary file object")
+    if attempts == "latest" and not opened.rewind():
+        opened.close()
+        raise ValueError(f"attempts='latest' reads twice, which {opened.name} does not allow")
+    feed = partial(RecordFeed, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
+    return Reading(opened, mode=mode, attempts=attempts, feed=feed)
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}, it must be one of {', '.join(allowed)}")
+
+
+def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
+    fragment = report.fragment
+    if fragment is not None:
+        rule = rules.NUL_BYTES if fragment.all_nul else rules.UNTERMINATED_LINE
+        fact = f"{rule}: {fragment.length} bytes after the last committed record"
+        return TornStreamError(name, fact, line=fragment.number, offset=fragment.offset, report=report)
+    if last is None:
+        return TornStreamError(name, f"{rules.STREAM_EMPTY}: no record", line=1, offset=0, report=report)
+    fact = f"{rules.RUN_END_MISSING}: the last record is no {closing_kind(report.profile)}"
+    return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)

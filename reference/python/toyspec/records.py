@@ -1,0 +1,273 @@
+"""Makes records of the bytes of a stream: the one core behind reading whole files and following live ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.lines import Fragment, Line, LineSplitter
+from toyspec.profiles import closing_kind, detect_profile, record_kind
+from toyspec.vetting import decode, vet, vet_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toyspec.findings import Profile, State
+
+_SHOWN_BYTES = 60
+_types: dict[Profile, dict[str | None, type[msgspec.Struct]]] = {}
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Bytes of a stream that gave no record."""
+
+    line: int
+    """Number of its first line, counted from 1."""
+    offset: int
+    """Byte offset of its first byte, counted from 0 at the start of the stream."""
+    length: int
+    """Number of bytes, the LF of an unreadable line included."""
+    reason: str
+    """Name of the rule that the line breaks, or ``stopped`` for what was left unread."""
+    message: str
+    """The fact, with the value found; log text in it is escaped and cut."""
+
+
+class Record:
+    """One committed JSON object, with the bytes that it came from.
+
+    ``record[key]`` and ``record.get(key)`` look into ``value``.
+    """
+
+    __slots__ = ("_event", "_value", "kind", "line", "offset", "profile", "raw")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - readers make one of each line, and names in the call cost a tenth of it
+        self, raw: bytes, line: int, offset: int, value: dict[str, Any], profile: Profile, kind: str | None
+    ) -> None:
+        self.raw = raw
+        """The line exactly as it is in the stream, without its LF; unknown kinds and keys survive in it."""
+        self.line = line
+        """Line number, counted from 1."""
+        self.offset = offset
+        """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
+        self.profile: Profile = profile
+        """The format of the stream."""
+        self.kind = kind
+        """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
+        self._value: dict[str, Any] | None = value
+        self._event: msgspec.Struct | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The decoded object; of a repeated key, the last value."""
+        if self._value is None:
+            self._value = vet(self.raw, first=False).value
+            assert self._value is not None, "a record is made of a readable line"
+        return self._value
+
+    @property
+    def event(self) -> Any:
+        """The object as the type of its kind, for example ``Step``; None when the kind is unknown or a field is wrong.
+
+        The forms of dates and what holds between lines are for the checker, not judged here.
+        """
+        if self._event is msgspec.UNSET:
+            self._event = _typed(self.value, self.kind, self.profile)
+        return self._event
+
+    def drop_value(self) -> None:
+        """Forget the decoded object, to keep many records in memory; ``value`` decodes it again when asked."""
+        self._value = None
+        self._event = msgspec.UNSET
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of *key*, or *default* when the record does not have it."""
+        return self.value.get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.value[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.raw, self.line, self.offset, self.profile) == (other.raw, other.line, other.offset, other.profile)
+
+    def __hash__(self) -> int:
+        return hash((self.raw, self.line, self.offset))
+
+    def __repr__(self) -> str:
+        shown = self.raw if len(self.raw) <= _SHOWN_BYTES else self.raw[:_SHOWN_BYTES] + b"..."
+        return f"<Record line={self.line} offset={self.offset} {shown!r}>"
+
+
+class RecordFeed:
+    """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
+
+    The profile is that of the first record unless *profile* names it; *detect* tells it, by default from the
+    record alone. *max_line_bytes* is the longest line that is read, LF excluded.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Profile | None = None,
+        detect: Callable[[Mapping[str, Any] | None], Profile] = detect_profile,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
+        self._detect = detect
+        self._named = profile
+        self._profile = profile
+        self._last_kind: str | None = None
+        self.records = 0
+        """Number of records so far."""
+        self.gap_bytes = 0
+        """Number of bytes in unreadable lines so far, their LFs included."""
+
+    def feed(self, chunk: bytes) -> list[Record | Gap]:
+        """Return the records that *chunk* commits, and a gap for each unreadable line, in order."""
+        found: list[Record | Gap] = []
+        number, offset = self._splitter.position
+        lines = self._splitter.cut(chunk)
+        if lines is None:
+            # A line that is too long may be among them.
+            for line in self._splitter.feed(chunk):
+                self._take(line, found)
+            return found
+        for data in lines:
+            value = decode(data) if data else None
+            if value is not None and self._profile is not None:
+                self._last_kind = kind = record_kind(value, self._profile)
+                found.append(Record(data, number, offset, value, self._profile, kind))
+                self.records += 1
+            else:
+                self._take(Line(number, offset, len(data), data, b""), found)
+            number += 1
+            offset += len(data) + 1
+        return found
+
+    @property
+    def profile(self) -> Profile:
+        """The format of the stream as far as it is known now."""
+        return self._profile or self._detect(None)
+
+    def detect(self, first: Mapping[str, Any] | None) -> Profile:
+        """Return the format of a stream whose first record is *first*, None where it has none."""
+        return self._named or self._detect(first)
+
+    @property
+    def state(self) -> State:
+        """The state of the stream if it ended here."""
+        if self.gap_bytes:
+            return "damaged"
+        closing = closing_kind(self.profile)
+        if not self.records or self.size > self.committed or closing not in (None, self._last_kind):
+            return "torn"
+        return "complete"
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF."""
+        return self._splitter.committed
+
+    @property
+    def next_line(self) -> int:
+        """Number of the line that the next LF ends, counted from 1."""
+        return self._splitter.next_number
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._splitter.size
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes after the last LF as they stand now, or None when there are none."""
+        return self._splitter.fragment()
+
+    def uncommitted(self) -> Record | None:
+        """Return the record that the bytes after the last LF would be with an LF, or None when they would be none."""
+        fragment, data = self._splitter.fragment(), self._splitter.pending()
+        if fragment is None or data is None:
+            return None
+        verdict = vet(data, first=fragment.number == 1)
+        if verdict.value is None:
+            return None
+        profile = self._profile or self._detect(verdict.value)
+        line = Line(fragment.number, fragment.offset, fragment.length, data, b"")
+        return _record_of(line, verdict.value, profile, record_kind(verdict.value, profile))
+
+    def drop_fragment(self) -> None:
+        """Forget the bytes after the last LF, as if they had not been fed."""
+        self._splitter.drop_fragment()
+
+    def _take(self, line: Line, found: list[Record | Gap]) -> None:
+        value = decode(line.data) if line.data else None
+        if value is not None:
+            found.append(self._record(line, value))
+        elif line.data != b"":
+            self._judge(line, found)
+
+    def _record(self, line: Line, value: dict[str, Any]) -> Record:
+        if self._profile is None:
+            self._profile = self._detect(value)
+        kind = record_kind(value, self._profile)
+        self.records += 1
+        self._last_kind = kind
+        return _record_of(line, value, self._profile, kind)
+
+    def _judge(self, line: Line, found: list[Record | Gap]) -> None:
+        verdict = vet_line(line, max_line_bytes=self._splitter.max_line_bytes)
+        if verdict.value is not None:
+            found.append(self._record(line, verdict.value))
+        elif verdict.status == "unreadable":
+            fault = next(fault for fault in verdict.faults if fault.rule != rules.DUPLICATE_KEY)
+            self.gap_bytes += line.length + 1
+            found.append(Gap(line.number, line.offset, line.length + 1, fault.rule, fault.message))
+
+
+def _record_of(line: Line, value: dict[str, Any], profile: Profile, kind: str | None) -> Record:
+    assert line.data is not None, "a record is made of a readable line"
+    return Record(line.data, line.number, line.offset, value, profile, kind)
+
+
+def event_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
+    """Return the type of each kind of *profile*; the one type of a profile without kinds is under None."""
+    if profile not in _types:
+        _types[profile] = {_tag(cls): cls for cls in _record_classes(profile)}
+    return _types[profile]
+
+
+def _tag(cls: type[msgspec.Struct]) -> str | None:
+    tag = cls.__struct_config__.tag
+    return tag if isinstance(tag, str) else None
+
+
+def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
+    # One profile is all that most programs read; the types of the others are not worth their import.
+    if profile == "toy/v1":
+        from toyspec.generated.toy_v1 import ToyV1Record
+
+        return get_args(ToyV1Record)
+    if profile == "kaun/v1":
+        from toyspec.generated.kaun_v1 import KaunV1Record
+
+        return (KaunV1Record,)
+    from toyspec.generated.metrics_v1 import MetricsV1Record
+
+    return (MetricsV1Record,)
+
+
+def _typed(value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct | None:
+    cls = event_types(profile).get(kind)
+    if cls is None:
+        return None
+    try:
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError:
+        return None

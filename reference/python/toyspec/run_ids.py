@@ -1,0 +1,86 @@
+"""Names runs, so that an id is always a safe name of a directory, and claims the directory of a new one."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from toyspec.escaping import shortened
+
+DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
+ANONYMOUS = "anonymous"
+"""Id of a run that has none."""
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_TOKEN = re.compile(r"\{([^{}]*)\}")
+_TOKENS = ("arch", "date", "time", "seq")
+# Names that Windows keeps for devices, with any extension.
+_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
+
+
+def check_run_id(run_id: str) -> str:
+    """Return *run_id*; raise ValueError when it is no safe name of a directory on every system."""
+    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
+        fact = "must be a letter or digit and at most 127 letters, digits, '.', '_' and '-'"
+    elif run_id.endswith("."):
+        fact = "must not end with '.', which Windows drops"
+    elif run_id.partition(".")[0].lower() in _DEVICES:
+        fact = "is the name of a device on Windows"
+    else:
+        return run_id
+    raise ValueError(f"run id {shortened(repr(run_id))} {fact}")
+
+
+def format_run_id(template: str, *, arch: str, wall: float, seq: int) -> str:
+    """Return the run id that *template* gives; raise ValueError for an unknown token or an unsafe id.
+
+    The tokens are ``{arch}``, ``{date}`` (YYYYMMDD) and ``{time}`` (HHMMSS) of *wall*, seconds since the Unix epoch,
+    in UTC, and ``{seq}`` in three digits or more.
+    """
+    return check_run_id(_filled(template, arch, wall, f"{seq:03d}"))
+
+
+def claim_directory(root: str, template: str = DEFAULT_TEMPLATE, *, arch: str, wall: float) -> str:
+    """Create a directory under *root* for a new run and return its path; its name is the run id.
+
+    ``{seq}`` becomes one more than the largest that is there with the same other tokens, from 001. Two processes
+    never get the same directory. Raise FileExistsError when a template without ``{seq}`` names one that exists.
+    """
+    os.makedirs(root, exist_ok=True)
+    if "{seq}" not in template:
+        return _created(root, format_run_id(template, arch=arch, wall=wall, seq=0))
+    seq = _last_seq(root, template, arch, wall)
+    while True:
+        seq += 1
+        try:
+            return _created(root, format_run_id(template, arch=arch, wall=wall, seq=seq))
+        except FileExistsError:
+            continue
+
+
+def _created(root: str, name: str) -> str:
+    path = os.path.join(root, name)
+    os.mkdir(path)
+    return path
+
+
+def _last_seq(root: str, template: str, arch: str, wall: float) -> int:
+    format_run_id(template, arch=arch, wall=wall, seq=0)
+    before, *others = (re.escape(_filled(part, arch, wall, "")) for part in template.split("{seq}"))
+    pattern = re.compile(before + r"([0-9]{3,18})" + "(?:[0-9]{3,18})".join(others))
+    found = (pattern.fullmatch(name) for name in os.listdir(root))
+    return max((int(match.group(1)) for match in found if match), default=0)
+
+
+def _filled(template: str, arch: str, wall: float, seq: str) -> str:
+    now = time.gmtime(wall)
+    values = dict(zip(_TOKENS, (arch, time.strftime("%Y%m%d", now), time.strftime("%H%M%S", now), seq), strict=True))
+
+    def value(token: re.Match[str]) -> str:
+        if token.group(1) not in values:
+            known = ", ".join(f"{{{name}}}" for name in _TOKENS)
+            raise ValueError(f"token {shortened(token.group())} of the template is none of {known}")
+        return values[token.group(1)]
+
+    return _TOKEN.sub(value, template)

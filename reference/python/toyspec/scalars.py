@@ -1,0 +1,91 @@
+"""Converts the scalars of any library to built-in types, exactly and once."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+# An integer of more bits may round to an infinite binary64.
+_FINITE_BITS = 1023
+_BUILT_IN = frozenset([float, int, bool, str, type(None)])
+
+
+def scalar(value: Any) -> Any:
+    """Return a scalar of any library as float, int, bool, str or None; all else as it is.
+
+    ``item()`` is called at most once, because it may wait for a device.
+    """
+    if type(value) in _BUILT_IN:
+        return value
+    item = getattr(value, "item", None)
+    if callable(item):
+        value = item()
+    if type(value) in _BUILT_IN:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    if hasattr(value, "__float__") and not hasattr(value, "tolist"):
+        return _as_float(value)
+    return value
+
+
+def number(value: Any) -> float | None:
+    """Return *value* as binary64, None when it is not finite there; raise TypeError for what is no number."""
+    found = scalar(value)
+    if type(found) is int:
+        found = _as_float(found)
+    if type(found) is float:
+        return found if found - found == 0.0 else None
+    if found is not None:
+        raise TypeError("not a number")
+    return None
+
+
+def integer(value: Any) -> int | None:
+    """Return *value* as an integer; raise TypeError for what is none, 1.0 included."""
+    found = scalar(value)
+    if type(found) is int or found is None:
+        return found
+    raise TypeError("not an integer")
+
+
+def is_finite(value: int) -> bool:
+    """Return whether an integer stays finite as binary64, which every reader of JSON may use."""
+    if value.bit_length() <= _FINITE_BITS:
+        return True
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def items(value: Any) -> list[Any] | tuple[Any, ...] | None:
+    """Return the items of a list, tuple, set or array of any library; None for all else, arrays of no dimension too."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    to_list = getattr(value, "tolist", None)
+    if not callable(to_list) or getattr(value, "ndim", 1) == 0:
+        return None
+    found = to_list()
+    return found if isinstance(found, list) else None
+
+
+def text(value: str) -> str:
+    """Return *value* with every half of a surrogate pair replaced by U+FFFD; a whole pair becomes its character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return str.__str__(value)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")

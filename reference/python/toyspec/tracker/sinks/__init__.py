@@ -1,0 +1,1 @@
+"""Where a ``TrainingLogger`` sends what it is given: one module for each place."""

@@ -1,0 +1,95 @@
+"""Writes metrics as entries of a metrics/v1 log."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.append_file import AppendFile
+from toyspec.canonical import encode
+from toyspec.clocks import Stopwatch
+from toyspec.fragments import set_aside
+from toyspec.stream_scan import StreamScan
+from toyspec.system_calls import cause_of, say
+from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.tracker.config import LogConfig
+
+_LARGEST_STEP = 2**32 - 1
+_THROUGHPUTS = ("throughput_samples_per_sec", "samples_per_sec", "samples_per_second")
+_MILLISECONDS = 1000
+
+
+class ThroughputLogSink(Sink):
+    """A metrics/v1 log that steps are appended to; unlike ``MetricsLog`` it keeps no entry in memory.
+
+    Where the system fails, or the log there is damaged or in use, that is told once and no more entries are written.
+    """
+
+    __slots__ = ("_file", "_path", "_tracker", "_watch")
+
+    def __init__(self, config: LogConfig, *, process: int) -> None:
+        super().__init__(config.record_every)
+        root, extension = os.path.splitext(os.fspath(config.metrics_log or ""))
+        self._path = f"{root}-process{process}{extension}" if process else root + extension
+        self._watch = Stopwatch(config.clock)
+        self._tracker = config.tracker
+        self._file: AppendFile | None = None
+        try:
+            self._file = _opened(self._path)
+        except OSError as error:
+            self._give_up(error)
+
+    def log_step(self, step: int, metrics: Mapping[str, float], _numbering: Numbering, /) -> None:
+        """Append an entry; what was not measured is null."""
+        if self._file is None or step > _LARGEST_STEP:
+            return
+        extra = dict(metrics)
+        throughput = [extra.pop(name) for name in _THROUGHPUTS if name in extra]
+        if not throughput and self._tracker is not None:
+            throughput = [self._tracker.samples_per_second]
+        entry = {
+            "step": step,
+            "wall_time_ms": self._watch.seconds() * _MILLISECONDS,
+            "loss": extra.pop("loss", None),
+            "grad_norm": extra.pop("grad_norm", None),
+            "throughput_samples_per_sec": throughput[0] if throughput else None,
+            "extra": extra,
+        }
+        try:
+            self._file.append(encode(entry, profile="metrics/v1"))
+        except OSError as error:
+            self._give_up(error)
+
+    def finish(self, _ending: Ending, /) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._file = None
+        say(f"{self._path}: {cause_of(error)}; no more entries are written, the program goes on")
+
+
+def _opened(path: str) -> AppendFile:
+    """Return the log at *path*, open behind its last entry; raise OSError where it is damaged or in use."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    file = AppendFile.reopen(path)
+    try:
+        scan = StreamScan(file, profile="metrics/v1")
+        for _ in scan:
+            pass
+        aside = set_aside(file, scan.committed)
+    except BaseException:
+        file.close()
+        raise
+    if aside is not None:
+        say(f"{path}: the bytes after the last entry were moved to {aside}")
+    return file

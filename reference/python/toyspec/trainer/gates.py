@@ -1,0 +1,76 @@
+"""Quality gates: a bound that a result of the run is held against at its end, written like ``loss_ratio<0.9``."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+METRICS = {
+    "loss": "loss of the last step",
+    "ppl": "perplexity of the last step",
+    "loss_ratio": "loss of the last step divided by that of the first",
+    "eval_loss": "loss of the last evaluation",
+    "eval_ppl": "perplexity of the last evaluation",
+    "ppl_ratio": "perplexity divided by the baseline's, as in the last compare event",
+}
+"""What a gate may look at, and what it means."""
+
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_GATE = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
+
+
+class GateError(ValueError):
+    """A text is no gate."""
+
+
+class Verdict(NamedTuple):
+    """How the gate came out."""
+
+    passed: bool
+    value: float | None
+    """Value of the metric; None when it is not finite or there is none."""
+
+
+class Gate(NamedTuple):
+    """A condition on the result of a run."""
+
+    metric: str
+    comparison: str
+    threshold: float
+
+    @classmethod
+    def parsed(cls, text: str) -> Gate:
+        """Return the gate in *text*; raise GateError when there is none."""
+        found = _GATE.fullmatch(text)
+        if not found:
+            raise GateError(f"{text!r} is no condition such as 'loss_ratio<0.9'")
+        metric, comparison, bound = found.groups()
+        if metric not in METRICS:
+            raise GateError(f"there is no metric {metric!r}; it is one of {', '.join(METRICS)}")
+        try:
+            threshold = float(bound)
+        except ValueError:
+            threshold = math.nan
+        if not math.isfinite(threshold):
+            raise GateError(f"{bound!r} is no finite number")
+        return cls(metric, comparison, threshold)
+
+    def __str__(self) -> str:
+        return f"{self.metric}{self.comparison}{self.threshold!r}"
+
+    def judge(self, results: Mapping[str, float]) -> Verdict:
+        """Return whether *results* pass; a value that is missing or not finite does not."""
+        value = results.get(self.metric, math.nan)
+        if not math.isfinite(value):
+            return Verdict(False, None)
+        return Verdict(_COMPARISONS[self.comparison](value, self.threshold), value)

@@ -1,0 +1,88 @@
+"""A language model that is trained: its parameters, one step, its loss on held-out text, and text that it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from toyspec.trainer import layers
+from toyspec.trainer.architectures import start_values
+from toyspec.trainer.optimizer import Parameter
+from toyspec.trainer.stepping import BackwardOutput, train_step
+
+if TYPE_CHECKING:
+    from toyspec.trainer.architecture import Architecture, Pass
+    from toyspec.trainer.arrays import Single, Tokens
+    from toyspec.trainer.optimizer import AdamW
+    from toyspec.trainer.text import Batch, Text
+
+LOSS_NAME = "cross_entropy"
+"""Name of the loss in a log."""
+_TEMPERATURE = 0.7
+
+
+class Evaluation(NamedTuple):
+    """The result of an evaluation."""
+
+    loss: float
+    """Mean loss in nats a character."""
+    samples: int
+    """Number of characters predicted."""
+
+
+class LanguageModel:
+    """Parameters for an architecture."""
+
+    def __init__(self, architecture: Architecture, seed: int) -> None:
+        self.architecture = architecture
+        self.parameters = [Parameter(value, name=name) for name, value in start_values(architecture, seed).items()]
+
+    @property
+    def size(self) -> int:
+        """Number of trained numbers."""
+        return sum(parameter.size for parameter in self.parameters)
+
+    def weights(self) -> dict[str, Single]:
+        """Return the weights in fp32, by name."""
+        return {parameter.name: parameter.value() for parameter in self.parameters}
+
+    def train(self, batch: Batch, optimizer: AdamW) -> float:
+        """Take one step on *batch* and return the loss before it."""
+        weights = self.weights()
+
+        def forward(inputs: Tokens) -> Pass:
+            return self.architecture.forward(weights, inputs)
+
+        def backward(done: Pass, targets: Tokens) -> BackwardOutput:
+            loss, grad = layers.cross_entropy(done.logits, targets)
+            by_weight = self.architecture.backward(weights, batch.inputs, done, grad)
+            return BackwardOutput(loss, grad, [by_weight[parameter.name].ravel() for parameter in self.parameters])
+
+        # A run that diverges shows it by a loss of null; NumPy's warnings would only repeat it.
+        with np.errstate(all="ignore"):
+            return train_step(*batch, LOSS_NAME, self.parameters, forward, backward, optimizer)
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """Return the loss on *batch*; nothing is changed."""
+        with np.errstate(all="ignore"):
+            done = self.architecture.forward(self.weights(), batch.inputs)
+            loss, _ = layers.cross_entropy(done.logits, batch.targets)
+        return Evaluation(loss, batch.targets.size)
+
+    def write(self, text: Text, prompt: str, count: int, seed: list[int]) -> str:
+        """Return *count* characters that the model writes after *prompt*, drawn at random from *seed*.
+
+        A model whose weights are not finite writes nothing.
+        """
+        random, weights, context = np.random.default_rng(seed), self.weights(), self.architecture.context
+        # A prompt that is shorter than the context stands at the beginning of a paragraph.
+        tokens = text.encoded(prompt.rjust(context, "\n"))
+        with np.errstate(all="ignore"):
+            for _ in range(count):
+                logits = self.architecture.forward(weights, tokens[None, -context:]).logits[0, -1]
+                chances = layers.softmax(logits.astype(np.float64) / _TEMPERATURE)
+                if not np.isfinite(chances).all():
+                    return ""
+                tokens = np.append(tokens, random.choice(len(chances), p=chances))
+        return text.decoded(tokens[-count:])

@@ -1,0 +1,143 @@
+"""All files of a run: the two logs, the graph and the checkpoints. A disk that is full stops them, not the training."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toyspec.errors import ToyspecError
+from toyspec.generated.metrics_v1 import MetricsEntry
+from toyspec.metrics_log import MetricsLog
+from toyspec.profiles import METRICS_FILE
+from toyspec.system_calls import cause_of, say
+from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint
+from toyspec.trainer.replacing import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toyspec.toy_writer import RunWriter
+    from toyspec.trainer.checkpoints import CheckpointFacts, Progress
+    from toyspec.trainer.language_model import LanguageModel
+
+FLOW_FILE = "flow.json"
+
+
+class StepResult(NamedTuple):
+    """What is recorded of a step."""
+
+    step: int
+    loss: float
+    ppl: float
+    lr: float
+    grad_norm: float
+    tokens: int
+    samples: int
+    compute_us: int
+    wall_us: int
+
+
+class RunFiles:
+    """The files of one run beside and including its stream, which *log* writes.
+
+    What fails is said once on standard error, and not tried again. When the stream could not be opened, nothing
+    else is written: the directory may be another writer's.
+    """
+
+    def __init__(self, log: RunWriter, facts: CheckpointFacts) -> None:
+        self.log = log
+        self._directory = log.directory
+        self.facts = facts
+        """What each checkpoint says beside the numbers."""
+        self._metrics: MetricsLog | None = None
+        self._measured = 0
+        self._is_usable = log.active
+        self._given_up: set[str] = set()
+
+    @property
+    def weights(self) -> str:
+        """Path of the directory with the checkpoints."""
+        return os.path.join(self._directory, WEIGHTS_DIRECTORY)
+
+    def start(self, graph: Mapping[str, Any]) -> None:
+        """Begin a new run, after its run_start; files of a run that it replaces move to names ending in ``.prev``."""
+        for name in (METRICS_FILE, WEIGHTS_DIRECTORY):
+            self._attempt(name, lambda name=name: _move_aside(os.path.join(self._directory, name)))  # type: ignore[misc]
+        self._attempt(FLOW_FILE, lambda: write_json(os.path.join(self._directory, FLOW_FILE), graph))
+        self._attempt(METRICS_FILE, self._open_metrics)
+
+    def resume(self, furthest_step: int) -> float:
+        """Go on with a run that had come to *furthest_step*, and return the seconds that its metrics log tells of.
+
+        The steps that are repeated compute the same numbers, so the metrics log keeps the lines that it has.
+        """
+        self._attempt(METRICS_FILE, self._open_metrics)
+        if self._measured > furthest_step:
+            # It is left from a run that this one had begun to replace when it was killed.
+            self._attempt(METRICS_FILE, self._replace_metrics)
+        entries = list(self._metrics or ())
+        return entries[-1].wall_time_ms / 1000 if entries else 0.0
+
+    def step(self, result: StepResult, elapsed: float) -> None:
+        """Record a step that ended *elapsed* seconds after the start of training."""
+        self.log.step(
+            result.step,
+            loss=result.loss,
+            ppl=result.ppl,
+            lr=result.lr,
+            grad_norm=result.grad_norm,
+            tokens=result.tokens,
+            compute_us=result.compute_us,
+            wall_us=result.wall_us,
+        )
+        metrics = self._metrics
+        if metrics is not None and result.step > self._measured:
+            entry = MetricsEntry(
+                step=result.step,
+                wall_time_ms=elapsed * 1000,
+                loss=result.loss,
+                grad_norm=result.grad_norm,
+                throughput_samples_per_sec=result.samples / result.wall_us * 1e6 if result.wall_us else None,
+                extra={},
+            )
+            self._attempt(METRICS_FILE, lambda: metrics.record(entry))
+
+    def checkpoint(self, model: LanguageModel, progress: Progress) -> None:
+        """Save what is needed to go on from here."""
+        self._attempt(WEIGHTS_DIRECTORY, lambda: save_checkpoint(self.weights, model, progress, self.facts))
+
+    def close(self) -> None:
+        """Close the metrics log."""
+        if self._metrics is not None:
+            self._attempt(METRICS_FILE, self._metrics.close)
+
+    def _open_metrics(self) -> None:
+        self._metrics = MetricsLog.open(os.path.join(self._directory, METRICS_FILE))
+        self._measured = max((entry.step for entry in self._metrics), default=0)
+
+    def _replace_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+        _move_aside(os.path.join(self._directory, METRICS_FILE))
+        self._open_metrics()
+
+    def _attempt(self, what: str, action: Callable[[], object]) -> None:
+        if not self._is_usable or what in self._given_up:
+            return
+        try:
+            action()
+        except (OSError, ToyspecError) as error:
+            self._given_up.add(what)
+            if what == METRICS_FILE:
+                self._metrics = None
+            say(f"{os.path.join(self._directory, what)}: {cause_of(error)}; training goes on without it")
+
+
+def _move_aside(path: str) -> None:
+    if not os.path.lexists(path):
+        return
+    aside = f"{path}.prev"
+    if os.path.isdir(aside) and not os.path.islink(aside):
+        shutil.rmtree(aside)
+    os.replace(path, aside)

@@ -1,0 +1,255 @@
+"""A run from its start, or from its last checkpoint, to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import UNSET
+
+from toyspec.clocks import Stopwatch
+from toyspec.system_calls import say
+from toyspec.toy_writer import RunWriter
+from toyspec.trainer.architecture import flow
+from toyspec.trainer.architectures import ARCHITECTURES
+from toyspec.trainer.baselines import Losses, perplexity
+from toyspec.trainer.checkpoints import CheckpointError, CheckpointFacts, Progress, load_checkpoint, saved_steps
+from toyspec.trainer.language_model import LOSS_NAME, LanguageModel
+from toyspec.trainer.optimizer import AdamW
+from toyspec.trainer.run_files import RunFiles, StepResult
+from toyspec.trainer.settings import SettingsError
+from toyspec.trainer.stepping import grad_norm, grad_norms
+from toyspec.trainer.text import TEXT_NAME, shipped_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.gates import Gate, Verdict
+    from toyspec.trainer.interruption import Interrupted
+    from toyspec.trainer.settings import Settings
+    from toyspec.trainer.surroundings import Surroundings
+
+EVALUATION = "held-out"
+"""Name of the evaluation in a log: the end of the text, which is not trained on."""
+PROMPT = "The keeper"
+SAMPLE_CHARACTERS = 120
+
+EXIT_OK = 0
+EXIT_GATE_MISSED = 1
+EXIT_GIVEN_UP = 3
+"""Not 2, which says that the command line was wrong."""
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    exit_code: int
+    results: Progress
+    gate: Verdict | None
+    """None without a gate, and when the run was aborted."""
+    aborted: str | None
+    """Why the run was given up; None when it was not."""
+
+
+class Training:
+    """One run: its model, its files, and how far it has come."""
+
+    def __init__(
+        self,
+        directory: str,
+        settings: Settings,
+        surroundings: Surroundings,
+        *,
+        on_step: Callable[[int, float], None],
+        baseline: Baseline | None = None,
+    ) -> None:
+        """Train in *directory*, whose name is the run's id; *on_step* is called with number and loss of each step."""
+        self._directory = directory
+        self._settings = settings
+        self._surroundings = surroundings
+        self._clock = surroundings.clock
+        self._baseline = baseline
+        self._on_step = on_step
+        self._text = shipped_text()
+        self._architecture = ARCHITECTURES[settings.arch](len(self._text.vocabulary))
+        self._model = LanguageModel(self._architecture, settings.seed)
+        self._optimizer = AdamW(lr=settings.lr)
+        self._unseen = self._text.evaluation(self._architecture)
+        self._config = _config_of(settings, self._model, self._optimizer)
+        self._progress = Progress()
+
+    def start(self) -> Outcome:
+        """Train from the beginning; a run that is in the directory is replaced."""
+        with self._log("replace") as log:
+            files = RunFiles(log, self._facts(log))
+            log.run_start(
+                model=self._architecture.described(),
+                config=self._config,
+                backend=self._surroundings.backend,
+                host=self._surroundings.host,
+                git=self._surroundings.git,
+                phase="train",
+                compare_to=UNSET if self._baseline is None else self._baseline.run_id,
+            )
+            files.start(flow(self._architecture))
+            return self._train(files, Stopwatch(self._clock))
+
+    def resume(self, was: Interrupted) -> Outcome:
+        """Train on from the last checkpoint, or from the beginning where there is none.
+
+        The numbers are those of a run that was never interrupted. Raises SettingsError when the stream cannot be
+        written; the cause is on standard error.
+        """
+        with self._log("resume") as log:
+            if not log.active:
+                raise SettingsError(f"{log.events_path}: the run cannot be resumed")
+            files = RunFiles(log, self._facts(log))
+            self._load(files)
+            log.run_resume(self._progress.step)
+            told = max(was.last_time, files.resume(was.furthest_step))
+            return self._train(files, Stopwatch(self._clock, told=told))
+
+    def _log(self, exist: Literal["replace", "resume"]) -> RunWriter:
+        return RunWriter(self._directory, exist=exist, clock=self._clock)
+
+    def _facts(self, log: RunWriter) -> CheckpointFacts:
+        return CheckpointFacts(log.run_id, self._config, self._text.vocabulary)
+
+    def _load(self, files: RunFiles) -> None:
+        for step in saved_steps(files.weights):
+            try:
+                self._progress = load_checkpoint(files.weights, step, self._model, files.facts)
+            except (CheckpointError, OSError) as error:
+                say(f"{error}; looking for an older checkpoint")
+            else:
+                return
+
+    def _train(self, files: RunFiles, watch: Stopwatch) -> Outcome:
+        aborted = None
+        with contextlib.closing(files):
+            ended = self._clock.monotonic()
+            while self._progress.step < self._settings.steps and aborted is None:
+                ended = self._step(files, watch, ended)
+                aborted = self._judge(files)
+                if self._is_due(self._settings.checkpoint_every):
+                    files.checkpoint(self._model, self._progress)
+            return self._end(files.log, aborted)
+
+    def _step(self, files: RunFiles, watch: Stopwatch, ended: float) -> float:
+        """Take one step, record it, and return when it ended; the one before had *ended* at that time."""
+        step = self._progress.step + 1
+        batch = self._text.batch(self._architecture, self._settings.seed, step)
+        began = self._clock.monotonic()
+        loss = self._model.train(batch, self._optimizer)
+        self._clock.step_is_done()
+        now = self._clock.monotonic()
+        self._progress = self._progress._replace(step=step, loss=loss)
+        if step == 1:
+            self._progress = self._progress._replace(first_loss=loss)
+        result = StepResult(
+            step=step,
+            loss=loss,
+            ppl=perplexity(loss),
+            lr=self._optimizer.lr,
+            grad_norm=grad_norm(grad_norms(self._model.parameters)),
+            tokens=batch.targets.size,
+            samples=len(batch.inputs),
+            compute_us=round((now - began) * 1e6),
+            wall_us=round((now - ended) * 1e6),
+        )
+        files.step(result, watch.seconds())
+        self._on_step(step, loss)
+        return now
+
+    def _judge(self, files: RunFiles) -> str | None:
+        """Evaluate, compare and write text where it is due; return why the run should be given up, None to go on."""
+        settings, step, log = self._settings, self._progress.step, files.log
+        evaluated = None
+        if self._is_due(settings.eval_every):
+            evaluated, samples = self._model.evaluate(self._unseen)
+            log.eval(EVALUATION, step=step, loss=evaluated, ppl=perplexity(evaluated), samples=samples)
+            self._progress = self._progress._replace(eval_loss=evaluated)
+        if self._is_due(settings.sample_every):
+            written = self._model.write(self._text, PROMPT, SAMPLE_CHARACTERS, [settings.seed, 2, step])
+            log.sample(PROMPT, written, step=step, phase="decode")
+        if self._baseline is None or (evaluated is None and step < settings.steps):
+            return None
+        return self._compare(log, Losses(evaluated, self._progress.loss), self._baseline)
+
+    def _compare(self, log: RunWriter, losses: Losses, baseline: Baseline) -> str | None:
+        step = self._progress.step
+        found = baseline.compare(step, losses)
+        if found is None:
+            return None
+        log.compare(
+            found.verdict,
+            step=step,
+            baseline_run_id=baseline.run_id,
+            loss_delta=found.loss_delta,
+            ppl_ratio=found.ppl_ratio,
+        )
+        self._progress = self._progress._replace(ppl_ratio=found.ppl_ratio)
+        return "the loss is not finite" if found.verdict == "abort" else None
+
+    def _is_due(self, period: int) -> bool:
+        return period > 0 and (self._progress.step % period == 0 or self._progress.step == self._settings.steps)
+
+    def _end(self, log: RunWriter, aborted: str | None) -> Outcome:
+        gate = self._settings.quality_gate
+        verdict = None if gate is None else gate.judge(_results(self._progress))
+        exit_code = EXIT_OK if verdict is None or verdict.passed else EXIT_GATE_MISSED
+        if aborted is not None:
+            exit_code = EXIT_GIVEN_UP
+        log.run_end(
+            "completed" if aborted is None else "aborted",
+            final_step=self._progress.step,
+            final_loss=self._progress.loss,
+            exit_code=exit_code,
+            error=UNSET if aborted is None else aborted,
+            quality_gate=UNSET if gate is None or verdict is None else _described(gate, verdict),
+        )
+        return Outcome(exit_code, self._progress, verdict, aborted)
+
+
+def _config_of(settings: Settings, model: LanguageModel, optimizer: AdamW) -> dict[str, Any]:
+    """Return ``config`` of run_start: the settings, and what else the run is determined by."""
+    return {
+        "context": model.architecture.context,
+        "steps": settings.steps,
+        "lr": settings.lr,
+        "seed": settings.seed,
+        "batch": model.architecture.batch,
+        "parameters": model.size,
+        "loss_fn": LOSS_NAME,
+        "optimizer": "adamw",
+        "beta1": optimizer.beta1,
+        "beta2": optimizer.beta2,
+        "eps": optimizer.eps,
+        "weight_decay": optimizer.weight_decay,
+        "text": TEXT_NAME,
+        "eval_every": settings.eval_every,
+        "sample_every": settings.sample_every,
+        "checkpoint_every": settings.checkpoint_every,
+    } | ({} if settings.gate is None else {"gate": settings.gate})
+
+
+def _results(progress: Progress) -> dict[str, float]:
+    return {
+        "loss": progress.loss,
+        "ppl": perplexity(progress.loss),
+        "loss_ratio": progress.loss / progress.first_loss if progress.first_loss else math.nan,
+        "eval_loss": progress.eval_loss,
+        "eval_ppl": perplexity(progress.eval_loss),
+        "ppl_ratio": progress.ppl_ratio,
+    }
+
+
+def _described(gate: Gate, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "passed": verdict.passed,
+        "metric": gate.metric,
+        "value": verdict.value,
+        "threshold": gate.threshold,
+    }
