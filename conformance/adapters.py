@@ -1,0 +1,163 @@
+"""Starts adapters and talks to them: see PROTOCOL.md. Every wait has an end, and what was started is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
+
+from conformance.messages import ProtocolError, demand_hello, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.transcript import Transcript
+
+Answer = dict[str, Any]
+
+HELLO_SECONDS = 20.0
+ANSWER_SECONDS = 10.0
+_MIB = 1024 * 1024
+_STDERR_BYTES = 300
+_ENDING_SECONDS = 2.0
+
+
+class AdapterError(Exception):
+    """The adapter crashed, was late or spoke outside the protocol; the text says which."""
+
+    def __init__(self, fact: str, *, stderr: str = "", shared: bool = False) -> None:
+        super().__init__(f"{fact}; standard error: {stderr}" if stderr else fact)
+        self.shared = shared
+        """True when other requests were under way, so that it is not known which of them is to blame."""
+
+
+class Adapter:
+    """How an adapter is started, and what it said of itself."""
+
+    at_once = 2
+    """Number of requests that are under way at a time in ``--lines`` mode."""
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        *,
+        directory: str | None = None,
+        deadline: float = ANSWER_SECONDS,
+        mode: Literal["auto", "lines", "oneshot"] = "auto",
+        transcript: Transcript | None = None,
+    ) -> None:
+        self.command = shlex.split(command) if isinstance(command, str) else list(command)
+        self.directory = directory
+        self.deadline = deadline
+        self.mode = mode
+        self.transcript = transcript
+        self.hello: dict[str, Any] = {}
+
+    @property
+    def lines(self) -> bool:
+        """True when the adapter is talked to in ``--lines`` mode."""
+        return self.mode == "lines" or (self.mode == "auto" and bool(self.hello.get("lines")))
+
+    def ask_hello(self) -> dict[str, Any]:
+        """Return the hello that ``--hello`` prints; raise AdapterError."""
+        with Process(self, ["--hello"]) as process:
+            output, status = process.communicate(b"", HELLO_SECONDS)
+            if status != 0:
+                raise AdapterError(f"--hello {ended(status)}", stderr=process.stderr())
+            lines = output.splitlines()
+            if len(lines) != 1:
+                raise AdapterError(f"--hello printed {len(lines)} lines, expected one", stderr=process.stderr())
+            try:
+                self.hello = demand_hello(parse(lines[0]))
+            except ProtocolError as error:
+                raise AdapterError(f"the hello is wrong: {error}") from None
+        return self.hello
+
+    def seconds_for(self, request: Mapping[str, Any]) -> float:
+        """Return how long an answer to *request* may take."""
+        return self.deadline + len(request.get("stream", b"")) / _MIB
+
+
+class Process:
+    """A program that was started; leaving the context ends it with all that it has started itself."""
+
+    def __init__(self, adapter: Adapter, arguments: Sequence[str]) -> None:
+        self.adapter = adapter
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
+        try:
+            self.popen = subprocess.Popen(
+                [*adapter.command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+                cwd=adapter.directory,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.errors.close()
+            raise AdapterError(f"{adapter.command[0]!r} does not start: {error.strerror or error}") from None
+
+    def communicate(self, data: bytes, seconds: float) -> tuple[bytes, int]:
+        """Return the whole output for *data* and the exit status; raise AdapterError when it is late."""
+        try:
+            output, _ = self.popen.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AdapterError(f"no answer within {seconds:.1f} seconds", stderr=self.stderr()) from None
+        return output, self.popen.returncode
+
+    def stderr(self) -> str:
+        """Return the end of what the program wrote to standard error, as text that is safe to show."""
+        try:
+            size = self.errors.seek(0, os.SEEK_END)
+            self.errors.seek(max(0, size - _STDERR_BYTES))
+            text = self.errors.read().decode(errors="replace").strip()
+        except ValueError:
+            return ""
+        return ascii(text)[1:-1].replace("\\n", " | ")
+
+    def wait(self) -> None:
+        """Give the program, whose input has ended, a moment to end by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(_ENDING_SECONDS)
+
+    def close(self) -> None:
+        """End the program."""
+        self._kill()
+        try:
+            self.popen.wait(_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe is not None:
+                close_quietly(pipe)
+        self.errors.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            # Windows has no groups of processes; what an adapter started itself stays there.
+            kill_group = getattr(os, "killpg", None)
+            if kill_group is None:
+                self.popen.kill()
+            else:
+                kill_group(self.popen.pid, signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def ended(status: int) -> str:
+    """Return how a program ended, as the end of a sentence."""
+    return f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
+
+
+def close_quietly(pipe: IO[bytes]) -> None:
+    """Close *pipe*, whatever its other end has become."""
+    with contextlib.suppress(OSError):
+        pipe.close()

@@ -1,0 +1,1 @@
+"""What implementations are asked about a case in each role, and what a right one answers."""

@@ -1,0 +1,51 @@
+"""What happens to a file that is followed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def append(path: str, data: bytes) -> int:
+    """Write *data* at the end of the file at *path*, which is made where it does not exist; return its new size."""
+    with open(path, "ab") as file:
+        file.write(data)
+        return file.tell()
+
+
+def overwrite(path: str, data: bytes) -> None:
+    """Give the file at *path* other first bytes; it stays the same file, and what follows them stays."""
+    with open(path, "r+b") as file:
+        file.write(data)
+
+
+def replace(path: str, data: bytes) -> None:
+    """Let *path* name another file; the old one is gone."""
+    with open(f"{path}.new", "wb") as file:
+        file.write(data)
+    os.replace(f"{path}.new", path)
+
+
+def rename(path: str, name: str) -> None:
+    """Give the file at *path* another name in its folder."""
+    os.rename(path, os.path.join(os.path.dirname(path), name))
+
+
+_CHANGES: Mapping[str, Callable[[str, Any], object]] = {
+    "append": lambda path, text: append(path, text.encode()),
+    "append_hex": lambda path, text: append(path, bytes.fromhex(text)),
+    "overwrite": lambda path, text: overwrite(path, text.encode()),
+    "replace": lambda path, text: replace(path, text.encode()),
+    "rename": rename,
+    "truncate": os.truncate,
+    "remove": lambda path, _: os.remove(path),
+}
+
+
+def change(path: str, step: Mapping[str, Any]) -> None:
+    """Do what *step* of a case says to the file at *path*."""
+    ((name, value),) = step.items()
+    _CHANGES[name](path, value)

@@ -1,0 +1,84 @@
+"""One question to an implementation, and what it needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conformance.adapters import AdapterError
+
+if TYPE_CHECKING:
+    from conformance.cases import Case
+
+Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
+"""Sends one request, without id, and returns the answer; raises AdapterError."""
+
+ROLES = ("reader", "writer", "canonical-writer", "checker", "follower")
+
+_NUMBERS = itertools.count(1)
+
+
+class UntestableError(Exception):
+    """The adapter says that its library has no way to do what is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a question is asked with."""
+
+    ask: Ask
+    new_folder: Callable[[], str]
+    """Makes an empty folder for this question alone, and returns its path."""
+    hello: Mapping[str, Any]
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to *request*; raise AdapterError, or UntestableError where the adapter says so."""
+        answer = self.ask(request)
+        if "untestable" in answer:
+            raise UntestableError(answer["untestable"])
+        if isinstance(answer.get("error"), str):
+            raise AdapterError(f"the adapter says that it failed: {answer['error']}")
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What an adapter has to name in its hello, so that a question makes sense."""
+
+    profile: str | None = None
+    mode: str | None = None
+    capabilities: frozenset[str] = frozenset()
+
+    def missing(self, hello: Mapping[str, Any]) -> str | None:
+        """Return what *hello* does not name, None where it names all."""
+        if self.profile is not None and self.profile not in hello["profiles"]:
+            return f"profile {self.profile}"
+        if self.mode is not None and self.mode not in hello.get("modes", [self.mode]):
+            return f"mode {self.mode}"
+        lacking = sorted(self.capabilities - set(hello.get("capabilities", [])))
+        return f"capability {lacking[0]}" if lacking else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One thing to find out about an implementation."""
+
+    case: Case
+    role: str
+    detail: str = ""
+    """Tells questions about one case apart, for example the mode of a reader."""
+    needs: Needs = field(default_factory=Needs)
+    play: Callable[[Stage], list[str]]
+    """Asks what there is to ask; returns what is wrong with the answers."""
+
+    @property
+    def name(self) -> str:
+        """The name of the case with the role and the detail; no two questions share it."""
+        return f"{self.case.name} [{self.role}{' ' if self.detail else ''}{self.detail}]"
+
+
+def new_number() -> int:
+    """Return a number that no other follower has."""
+    return next(_NUMBERS)

@@ -1,0 +1,1 @@
+"""Programs for maintainers of the corpus; no runner needs them."""

@@ -1,0 +1,351 @@
+"""Makes the cases about single fields from the schemas: values at and beyond every bound, and missing keys.
+
+    python -m conformance.authoring.fields
+
+The topics ``fields`` and ``required-keys`` of each profile are made here and nowhere else. A numeric field of
+a kind gets one stream of values that are accepted and one of values that are refused, one fault on each line.
+``run_start`` and ``run_end`` stand in a stream once, so their fields are families. Fields that are no numbers
+share two streams for each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.authoring.fill import filled_bytes, laid_out
+from conformance.authoring.samples import Sample, accepted, is_numeric, refused, sample_of
+from conformance.loading import CASES
+from conformance.tagging import tag_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SCHEMAS = os.path.join(os.path.dirname(CASES), os.pardir, "schemas", "bundled")
+_ONCE = frozenset({"run_start", "run_end"})
+_LAST_TIME = "1.7976931348623157e308"
+_TOPICS = ("fields", "required-keys")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A place in the records of one kind."""
+
+    path: tuple[str, ...]
+    """Keys from the record down; ``*`` stands for any key of a map, ``0`` for any item of an array."""
+    schema: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The path as a part of a case's name."""
+        words = ["values" if part == "*" else "items" if part == "0" else part for part in self.path]
+        return "-".join(words).replace("_", "-")
+
+    @property
+    def shown(self) -> str:
+        """The path for people."""
+        return ".".join(self.path)
+
+    @property
+    def pointer(self) -> str:
+        """The place as a JSON Pointer; the member of a map is ``a``."""
+        return "".join("/a" if part == "*" else f"/{part}" for part in self.path)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of a case, and the one fault in it."""
+
+    record: str
+    rule: str | None
+    pointer: str
+
+
+class Profile:
+    """The schemas of one profile, as these cases need them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = name.replace("/", "-")
+        with open(os.path.join(_SCHEMAS, f"{self.folder}.json"), encoding="utf-8") as file:
+            bundle = json.load(file)
+        self._definitions = bundle["$defs"]
+        self.tag = bundle.get("discriminator", {}).get("propertyName")
+        self.kinds = tuple(bundle.get("discriminator", {}).get("mapping", {"entry": None}))
+
+    def schema(self, kind: str) -> Mapping[str, Any]:
+        """Return the schema of *kind*."""
+        return self._resolved({"$ref": kind})
+
+    def fields(self, kind: str) -> Iterator[Field]:
+        """Yield every place in the records of *kind* but the tag, objects before what is in them."""
+        for key, schema in self.schema(kind)["properties"].items():
+            if key != self.tag:
+                yield from self._below((key,), schema)
+
+    def _below(self, path: tuple[str, ...], reference: Mapping[str, Any]) -> Iterator[Field]:
+        schema = self._resolved(reference)
+        yield Field(path, schema)
+        for key, inner in schema.get("properties", {}).items():
+            yield from self._below((*path, key), inner)
+        if isinstance(schema.get("additionalProperties"), dict):
+            yield from self._below((*path, "*"), schema["additionalProperties"])
+        if "items" in schema:
+            yield from self._below((*path, "0"), schema["items"])
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in schema:
+            schema = self._definitions[schema["$ref"].rpartition("/")[2]]
+        return schema
+
+    def minimal(self, kind: str, position: int) -> dict[str, Any]:
+        """Return a record of *kind* with its required keys, in the order of the schema, for the line *position*."""
+        schema = self.schema(kind)
+        record = {}
+        for key, inner in schema["properties"].items():
+            if key in schema["required"]:
+                record[key] = sample_of(key, self._resolved(inner), kind, position)
+        return record
+
+    def minimal_at(self, kind: str, path: tuple[str, ...]) -> dict[str, str]:
+        """Return the least value of the object at *path*."""
+        schema = self.at(kind, path)
+        return {
+            key: sample_of(key, self._resolved(schema["properties"][key]), kind, 0)
+            for key in schema.get("required", ())
+        }
+
+    def at(self, kind: str, path: tuple[str, ...]) -> Mapping[str, Any]:
+        """Return the schema at *path*."""
+        return next(field.schema for field in self.fields(kind) if field.path == path)
+
+
+def cases() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield the folder below ``cases/`` and the files of every case that is made here."""
+    for name in ("toy/v1", "metrics/v1", "kaun/v1"):
+        profile = Profile(name)
+        for kind in profile.kinds:
+            if kind in _ONCE:
+                yield from _families(profile, kind)
+            else:
+                yield from _streams(profile, kind)
+
+
+def main() -> None:
+    """Write all cases anew."""
+    for profile in ("toy-v1", "metrics-v1", "kaun-v1"):
+        for topic in _TOPICS:
+            shutil.rmtree(os.path.join(CASES, profile, topic), ignore_errors=True)
+    for folder, files in cases():
+        path = os.path.join(CASES, folder)
+        os.makedirs(path)
+        for name, data in files.items():
+            with open(os.path.join(path, name), "wb") as file:
+                file.write(data)
+
+
+def _streams(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    numeric = [field for field in profile.fields(kind) if is_numeric(field.schema)]
+    others = [field for field in profile.fields(kind) if not is_numeric(field.schema)]
+    for group, name in [([field], field.name) for field in numeric] + ([(others, "other-fields")] if others else []):
+        what = f"`{group[0].shown}`" if group[0] in numeric else "each field that is no number"
+        for verdict in ("accepted", "refused"):
+            samples = [
+                (field, sample)
+                for field in group
+                for sample in (accepted(field.schema) if verdict == "accepted" else refused(field.schema))
+            ]
+            if samples:
+                title = f"{_dashed(kind)}-{name}-{verdict}"
+                why = f"Values that the schema of {kind} {_verb(verdict)} for {what}, one on each line."
+                yield _stream(profile, kind, f"fields/{title}", why, samples)
+    yield _missing(profile, kind)
+
+
+def _stream(
+    profile: Profile, kind: str, title: str, why: str, samples: list[tuple[Field, Sample]]
+) -> tuple[str, dict[str, bytes]]:
+    rows = [
+        _Row(_with(profile, kind, field, sample.text, profile.minimal(kind, position)), sample.rule, field.pointer)
+        for position, (field, sample) in enumerate(samples, start=1)
+    ]
+    if profile.name != "toy/v1":
+        # The first null of such a stream is told as an information, and the samples end with null.
+        null = next((index for index, (_, sample) in enumerate(samples) if sample == Sample("null", "null")), None)
+        if null is not None:
+            rows[null] = replace(rows[null], rule="not-readable-by-source")
+    return _case(profile, title, why, rows)
+
+
+def _missing(profile: Profile, kind: str) -> tuple[str, dict[str, bytes]]:
+    rows = []
+    for position, key in enumerate((key for key in profile.schema(kind)["required"] if key != profile.tag), start=1):
+        record = {name: text for name, text in profile.minimal(kind, position).items() if name != key}
+        rows.append(_Row(_object(record), "missing-key", f"/{key}"))
+    why = f"A record of kind {kind} without one of its required keys, another one on each line."
+    return _case(profile, f"required-keys/{_dashed(kind)}-without-each-of-its-keys", why, rows)
+
+
+def _case(profile: Profile, title: str, why: str, rows: list[_Row]) -> tuple[str, dict[str, bytes]]:
+    """Return the folder and the files of a case with *rows* between what makes the stream whole."""
+    before, after = _around(profile, title.rpartition("/")[2], rows)
+    findings = [
+        {"rule": row.rule, "line": line, "pointer": row.pointer}
+        for line, row in enumerate(rows, start=len(before) + 1)
+        if row.rule is not None
+    ]
+    data = "".join(f"{line}\n" for line in (*before, *(row.record for row in rows), *after)).encode()
+    name = "metrics.jsonl" if profile.name == "metrics/v1" else "events.jsonl"
+    text = laid_out(filled_bytes(data, _content(profile, why, findings)))
+    return f"{profile.folder}/{title}", {name: data, "case.json": text.encode()}
+
+
+def _around(profile: Profile, run_id: str, rows: list[_Row]) -> tuple[list[str], list[str]]:
+    """Return the lines before and after *rows*; every region is entered before it is left, and left at last."""
+    if profile.name != "toy/v1":
+        return [], []
+    settings = '"config":{"subsample":1},"compare_to":"base"'
+    before = [f'{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"{run_id}",{settings}}}']
+    after = [f'{{"kind":"run_end","t":{_LAST_TIME},"reason":"completed"}}']
+    values = [json.loads(row.record) for row in rows if row.pointer != "/region" or row.rule is None]
+    for name in reversed([json.dumps(value["region"]) for value in values if value["kind"].startswith("region_")]):
+        if values[0]["kind"] == "region_exit":
+            before.append(f'{{"kind":"region_enter","t":0.0,"region":{name}}}')
+        else:
+            after.insert(-1, f'{{"kind":"region_exit","t":{_LAST_TIME},"region":{name}}}')
+    return before, after
+
+
+def _families(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    for field in profile.fields(kind):
+        if is_numeric(field.schema) and "0" not in field.path and "*" not in field.path:
+            variants = [_variant(sample, field, kind) for sample in (*accepted(field.schema), *refused(field.schema))]
+            why = f"Values at and beyond the bounds of `{field.shown}` of {kind}."
+            yield _family(profile, kind, f"fields/{_dashed(kind)}-{field.name}", why, (field, variants))
+    required = [key for key in profile.schema(kind)["required"] if key != profile.tag]
+    variants = [_missing_variant(profile, kind, key) for key in required]
+    title = f"required-keys/{_dashed(kind)}-without-each-of-its-keys"
+    yield _family(profile, kind, title, f"A {kind} without one of its required keys.", (None, variants))
+
+
+def _family(
+    profile: Profile, kind: str, title: str, why: str, what: tuple[Field | None, list[dict[str, Any]]]
+) -> tuple[str, dict[str, bytes]]:
+    field, variants = what
+    run_id = title.rpartition("/")[2]
+    records = {once: profile.minimal(once, 0) for once in ("run_start", "run_end")}
+    records["run_start"]["run_id"] = json.dumps(run_id)
+    lines = {once: _object(record) for once, record in records.items()}
+    if field is not None:
+        lines[kind] = _with(profile, kind, field, "7", records[kind])
+    data = "".join(f"{line}\n" for line in lines.values()).encode()
+    content = _content(profile, why, [])
+    content |= {"family": "variants", "parameters": {"variants": variants}}
+    return f"{profile.folder}/{title}", {
+        "events.jsonl": data,
+        "family.json": laid_out(filled_bytes(data, content)).encode(),
+    }
+
+
+def _variant(sample: Sample, field: Field, kind: str) -> dict[str, Any]:
+    line = 1 if kind == "run_start" else 2
+    key = json.dumps(field.path[-1])
+    # The time is a key of both records; what stands before it tells them apart.
+    before = {"run_start": '"schema":"toy/v1",', "run_end": '"kind":"run_end",'}[kind] if field.path == ("t",) else ""
+    value = _tagged(kind, field, sample.text)
+    content: dict[str, Any] = {
+        "name": sample.name,
+        "edits": [{"find": f"{before}{key}:7", "put": f"{before}{key}:{sample.text}"}],
+        "records": [{"record": line - 1, "pointer": field.pointer, "value": value}],
+    }
+    if sample.rule:
+        content["findings"] = [{"rule": sample.rule, "line": line, "pointer": field.pointer}]
+        content["proves"] = {"rejects": _proved(sample.rule)}
+    return content
+
+
+def _missing_variant(profile: Profile, kind: str, key: str) -> dict[str, Any]:
+    line = 1 if kind == "run_start" else 2
+    value = profile.minimal(kind, 0)[key]
+    before = {"run_start": '"schema":"toy/v1"', "run_end": '"kind":"run_end"'}[kind] if key == "t" else ""
+    find = f"{before},{json.dumps(key)}:" + ("" if key == "run_id" else value)
+    if key == "run_id":
+        find = f',"run_id":"{_dashed(kind)}-without-each-of-its-keys"'
+    return {
+        "name": key.replace("_", "-"),
+        "edits": [{"find": find, "put": before}],
+        "records": [{"record": line - 1, "pointer": f"/{key}"}],
+        "findings": [{"rule": "missing-key", "line": line, "pointer": f"/{key}"}],
+        "proves": {"rejects": _proved("missing-key")},
+    }
+
+
+def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict[str, Any]:
+    rules = sorted({finding["rule"] for finding in findings})
+    faulty = [rule for rule in rules if rule != "not-readable-by-source"]
+    return {
+        "why": why,
+        "profile": profile.name,
+        "state": "complete",
+        "records": [],
+        "findings": findings,
+        "proves": {
+            "accepts": [] if faulty else ["rules/wrong-type", "rules/out-of-range", "writing/schema-valid"],
+            "rejects": [requirement for rule in rules for requirement in _proved(rule)],
+        },
+    }
+
+
+def _proved(rule: str) -> list[str]:
+    also = {"wrong-type": ["checking/strict-types"], "not-readable-by-source": []}
+    return [f"rules/{rule}", *also.get(rule, ["writing/schema-valid"])]
+
+
+def _with(profile: Profile, kind: str, field: Field, text: str, minimal: Mapping[str, str]) -> str:
+    """Return the text of the record *minimal* of *kind* with *text* at the place of *field*."""
+    record = dict(minimal)
+    inner = text
+    for index in range(len(field.path) - 1, 0, -1):
+        key, above = field.path[index], field.path[:index]
+        if key == "0":
+            inner = f"[{inner}{',1' * (profile.at(kind, above).get('minItems', 1) - 1)}]"
+        elif key == "*":
+            inner = f'{{"a":{inner}}}'
+        else:
+            inner = _object({**profile.minimal_at(kind, above), key: inner})
+    key = field.path[0]
+    if key in record:
+        record[key] = inner
+        return _object(record)
+    order = list(profile.schema(kind)["properties"])
+    return _object(dict(sorted({**record, key: inner}.items(), key=lambda member: order.index(member[0]))))
+
+
+def _object(members: Mapping[str, str]) -> str:
+    return "{" + ",".join(f"{json.dumps(key)}:{text}" for key, text in members.items()) + "}"
+
+
+def _tagged(kind: str, field: Field, text: str) -> Any:
+    """Return the tagged value of *text* at the place of *field*."""
+    value = json.loads(text)
+    for key in reversed(field.path):
+        value = {key: value}
+    tagged: Any = tag_record({"kind": kind, **value}, "toy/v1")
+    for key in field.path:
+        tagged = tagged[key]
+    return tagged
+
+
+def _dashed(kind: str) -> str:
+    return kind.replace("_", "-")
+
+
+def _verb(verdict: str) -> str:
+    return "accepts" if verdict == "accepted" else "refuses"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""The command line: ``python -m conformance``, and ``toyspec conform``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from conformance import page
+from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
+from conformance.asking.question import ROLES
+from conformance.escaping import printable
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.verdicts import Result
+
+GOOD, BAD, USAGE = 0, 1, 2
+_PROGRESS_EVERY = 100
+
+DESCRIPTION = """\
+Prove an implementation right or wrong, in any language. It joins by one small
+program, its adapter, which conformance/PROTOCOL.md describes.
+
+  run         ask the adapter all that the corpus has for its roles (default)
+  doctor      say step by step what is wrong with an adapter
+  list        name the questions, without asking any
+  registered  build and ask the implementations of the registry
+  cross       let every reader of the registry read what every writer writes,
+              and compare what canonical writers make of random numbers
+  kill        prove that the corpus tells wrong implementations from right ones"""
+
+EPILOG = """\
+exit status: 0 when everything that is expected passes, 1 when not, 2 when
+nothing could be asked
+
+examples:
+  toyspec conform --adapter ./adapter
+  toyspec conform doctor --adapter 'node adapter.js'
+  toyspec conform --adapter ./adapter --select toy-v1/step-skipped
+  toyspec conform --adapter ./adapter --select proves:encoding/strict-json
+  toyspec conform --adapter ./adapter --baseline known.json --junit report.xml"""
+
+
+class UsageError(Exception):
+    """The command was called wrongly, or nothing can be asked."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the arguments of the command to *parser*."""
+    add = parser.add_argument
+    add("action", nargs="?", default="run", choices=tuple(_ACTIONS), metavar="ACTION", help="what to do; see above")
+    add("--adapter", metavar="CMD", help="the command that starts the adapter")
+    add("--only", action="append", default=[], metavar="NAME", help="an implementation of the registry")
+    add("--no-build", action="store_true", help="take implementations of the registry as they were built before")
+    add("--role", action="append", default=[], choices=ROLES, help="ask about this role alone (repeatable)")
+    add(
+        "--select",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="cases below a folder, by * and ?, or with proves:REQUIREMENT (repeatable)",
+    )
+    add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for cross")
+    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="programs side by side")
+    add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time for one answer")
+    add("--mode", choices=("auto", "lines", "oneshot"), default="auto", help="how to talk to the adapter")
+    add("--baseline", metavar="FILE", help="known failures with reasons")
+    add("--write-baseline", metavar="FILE", help="write what fails as a baseline; its reasons are yours to give")
+    add("--transcript", metavar="FILE", help="write down every message")
+    add("--jsonl", metavar="FILE", help="write every result as a line of JSON")
+    add("--junit", metavar="FILE", help="write a report for CI systems")
+    add("--matrix", metavar="FILE", help="write a table in Markdown")
+    add("--page", metavar="FILE", help="put the results into a page of the site")
+    add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
+    add("--quiet", action="store_true", help="print the conclusion alone")
+
+
+def execute(options: Namespace) -> int:
+    """Do what *options* ask for; return the exit status."""
+    action = _ACTIONS[options.action]
+    try:
+        return action(options)
+    except (UsageError, AdapterError) as error:
+        sys.stderr.write(f"conform: {printable(str(error))}\n")
+        return USAGE
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+    parser = ArgumentParser(
+        prog="conform", description=DESCRIPTION, epilog=EPILOG, formatter_class=RawDescriptionHelpFormatter
+    )
+    configure(parser)
+    return execute(parser.parse_args(arguments))
+
+
+def _run(options: Namespace) -> int:
+    from conformance.proving import prove
+    from conformance.reports import human
+
+    if not options.adapter:
+        raise UsageError("--adapter is missing: the command that starts the adapter")
+    with _opened(options.transcript) as transcript:
+        adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
+        adapter.ask_hello()
+        run = prove(adapter, options, on_result=_progress(options))
+    _write_reports(options, [run])
+    _say([human.conclusion(run)] if options.quiet else human.lines(run))
+    return GOOD if run.is_good else BAD
+
+
+def _list(options: Namespace) -> int:
+    from conformance.corpus import questions_of, selected
+
+    _say(question.name for question in questions_of(selected(options.select), options.role or ROLES))
+    return GOOD
+
+
+def _doctor(options: Namespace) -> int:
+    from conformance.doctor import examine
+
+    if not options.adapter:
+        raise UsageError("--adapter is missing: the command that starts the adapter")
+    healthy = True
+    for step in examine(Adapter(options.adapter, deadline=options.deadline)):
+        healthy = healthy and step.is_right
+        _say(step.lines())
+    _say(["nothing is wrong; run it against the corpus" if healthy else "mend the first of these, then look again"])
+    return GOOD if healthy else BAD
+
+
+def _registered(options: Namespace) -> int:
+    from conformance.proving import prove_registered
+    from conformance.reports import human
+
+    runs, troubles = prove_registered(options, say=lambda line: _say([line]), on_result=_progress(options))
+    for run in runs:
+        _say(human.failures(run))
+    _write_reports(options, runs)
+    if runs:
+        from conformance.reports.matrix import matrix
+
+        _say(matrix(runs))
+    _say(f"{name}: {trouble}" for name, trouble in troubles)
+    if not runs:
+        raise UsageError("no implementation could be asked")
+    if options.page and whole_registry(options) and not troubles:
+        page.put(options.page, "matrix", page.matrix(runs))
+    # For a user, a toolchain that is not there is named; where everything has to be there, it is a failure.
+    whole = not troubles or ("CI" not in os.environ and all(not trouble.is_failure for _, trouble in troubles))
+    return GOOD if whole and all(run.is_good for run in runs) else BAD
+
+
+def _cross(options: Namespace) -> int:
+    from conformance.crossing import compare_numbers, cross, crossing_lines
+    from conformance.proving import Trouble, registered
+
+    asked = list(registered(options.only, options))
+    adapters = [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
+    if not adapters:
+        raise UsageError("no implementation could be asked")
+    crossing = cross(adapters)
+    _say(crossing_lines(crossing))
+    right, faults = compare_numbers(adapters, options.count)
+    _say(f"{name}: {count} random numbers as they have to be" for name, count in right.items())
+    _say(faults)
+    _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, Trouble))
+    _say([f"{crossing.streams} streams of {len(adapters)} implementations"])
+    if options.page and whole_registry(options) and len(adapters) == len(asked):
+        page.put(options.page, "crossing", page.crossing(crossing))
+    return BAD if crossing.faults or faults else GOOD
+
+
+def _kill(options: Namespace) -> int:
+    from conformance.kill_score import kill_all, report
+
+    kills = kill_all(options.only, jobs=options.jobs)
+    if not kills:
+        raise UsageError("no impostor has such a name")
+    _say(report(kills))
+    if options.page and not options.only:
+        page.put(options.page, "kills", page.kills(kills))
+    return GOOD if all(kill.is_killed for kill in kills) else BAD
+
+
+_ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
+    "run": _run,
+    "doctor": _doctor,
+    "list": _list,
+    "registered": _registered,
+    "cross": _cross,
+    "kill": _kill,
+}
+
+
+def whole_registry(options: Namespace) -> bool:
+    """Return whether nothing was left out by choice."""
+    return not (options.only or options.select or options.role)
+
+
+def _write_reports(options: Namespace, runs: list[Any]) -> None:
+    from conformance.reports import machine, matrix
+
+    for run in runs[:1]:
+        if options.jsonl:
+            _write(options.jsonl, _text(machine.jsonl(run)))
+        if options.junit:
+            _write(options.junit, _text(machine.junit(run)))
+        if options.badge:
+            draw = matrix.badge_json if options.badge.endswith(".json") else matrix.badge_svg
+            _write(options.badge, draw(run))
+        if options.write_baseline:
+            from conformance.baseline import as_text
+
+            _write(options.write_baseline, as_text(run.results))
+    if options.matrix:
+        _write(options.matrix, _text(matrix.matrix(runs)))
+
+
+def _progress(options: Namespace) -> Callable[[Result], None] | None:
+    """Return what shows how far a run is, None where nobody watches."""
+    if options.quiet or not sys.stderr.isatty():
+        return None
+    count = 0
+
+    def show(result: Result) -> None:
+        nonlocal count
+        count += 1
+        if count % _PROGRESS_EVERY == 0:
+            sys.stderr.write(f"\r{count} asked, now {printable(result.question.case.name)[:60]:<60}\r")
+
+    return show
+
+
+@contextlib.contextmanager
+def _opened(path: str | None) -> Iterator[Any]:
+    if path is None:
+        yield None
+        return
+    from conformance.transcript import Transcript
+
+    with open(path, "w", encoding="utf-8") as file:
+        yield Transcript(file)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def _text(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _say(lines: Any) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,149 @@
+"""Compares what an implementation found with what a case expects, and says where they differ.
+
+Messages, helps, severities and offsets are never compared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from conformance.cases import Case, Finding
+from conformance.tagging import TAGS, TagError, untag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_SAFE = 2**53 - 1
+_SHOWN = 5
+
+
+def differences(case: Case, actual: Mapping[str, Any]) -> list[str]:
+    """Return one sentence for each difference between *case* and those parts that *actual* has.
+
+    *actual* has the keys of case.json: profile, state, records, findings, suppressed. A key that it lacks
+    is not compared.
+    """
+    found = [
+        f"{part} is {actual[part]}, expected {getattr(case, part)}"
+        for part in ("profile", "state")
+        if part in actual and actual[part] != getattr(case, part)
+    ]
+    if "records" in actual:
+        found.extend(_cut(list(record_differences(case.records, actual["records"]))))
+    if "findings" in actual:
+        found.extend(_cut(finding_differences(case.findings, [finding_of(item) for item in actual["findings"]])))
+    if "suppressed" in actual and dict(actual["suppressed"]) != dict(case.suppressed):
+        found.append(f"suppressed is {dict(actual['suppressed'])}, expected {dict(case.suppressed)}")
+    return found
+
+
+def record_differences(expected: Sequence[Any], actual: Sequence[Any]) -> Iterator[str]:
+    """Yield where two lists of tagged records differ."""
+    if len(expected) != len(actual):
+        yield f"there are {len(actual)} records, expected {len(expected)}"
+    for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
+        yield from value_differences(one, other, f"record {index}, ")
+
+
+def value_differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:
+    """Yield where two tagged values differ; numbers are compared by value, never by text."""
+    if _is_tag(expected):
+        yield from _tagged_differences(expected, actual, place)
+    elif isinstance(expected, dict) and isinstance(actual, dict) and not _is_tag(actual):
+        yield from _member_differences(expected, actual, place)
+    elif isinstance(expected, list) and isinstance(actual, list):
+        if len(expected) != len(actual):
+            yield f"{place} has {len(actual)} items, expected {len(expected)}"
+        for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
+            yield from value_differences(one, other, f"{place}/{index}")
+    elif type(expected) is not type(actual) or expected != actual:
+        yield f"{place} is {actual!r}, expected {expected!r}"
+
+
+def finding_differences(expected: Sequence[Finding], actual: Sequence[Finding]) -> list[str]:
+    """Return which findings are missing, which are too many, and else whether their order differs."""
+    missing, surplus = list(expected), []
+    for finding in actual:
+        if finding in missing:
+            missing.remove(finding)
+        else:
+            surplus.append(finding)
+    found = [f"not found: {finding}" for finding in missing] + [f"not expected: {finding}" for finding in surplus]
+    if not found and list(expected) != list(actual):
+        place = next(index for index, pair in enumerate(zip(expected, actual, strict=True)) if pair[0] != pair[1])
+        found.append(f"finding {place} is {actual[place]}, expected {expected[place]}: the order differs")
+    return found
+
+
+def item_differences(expected: Sequence[Mapping[str, Any]], actual: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return how the items that a follower gave at one look differ; optional ones may be missing."""
+    wanted = list(expected)
+    for index, item in enumerate(actual):
+        while wanted and wanted[0].get("optional") and not _is_item(wanted[0], item):
+            wanted.pop(0)
+        if not wanted:
+            return [f"item {index} is {dict(item)!r}, expected nothing more"]
+        if not _is_item(wanted[0], item):
+            return [f"item {index} is {dict(item)!r}, expected {dict(wanted[0])!r}"]
+        wanted.pop(0)
+    return [f"not given: {dict(item)!r}" for item in wanted if not item.get("optional")][:_SHOWN]
+
+
+def finding_of(item: Mapping[str, Any]) -> Finding:
+    """Return the four parts of a finding that are compared."""
+    return Finding(rule=item["rule"], line=item["line"], pointer=item["pointer"], sidecar=item.get("sidecar"))
+
+
+def _tagged_differences(expected: dict[str, Any], actual: Any, place: str) -> Iterator[str]:
+    (tag,) = expected
+    if not _is_tag(actual) or tag not in actual:
+        yield f"{place} is {actual!r}, expected {expected!r}"
+    elif tag == "object":
+        if isinstance(actual[tag], dict):
+            yield from _member_differences(expected[tag], actual[tag], place)
+        else:
+            yield f"{place} is {actual!r}, expected {expected!r}"
+    elif not _same_number(expected, actual):
+        yield f"{place} is {actual!r}, expected {expected!r}"
+
+
+def _member_differences(expected: Mapping[str, Any], actual: Mapping[str, Any], place: str) -> Iterator[str]:
+    for key in expected:
+        if key in actual:
+            yield from value_differences(expected[key], actual[key], f"{place}/{key}")
+        else:
+            yield f"{place}/{key} is missing"
+    for key in actual:
+        if key not in expected:
+            yield f"{place}/{key} is there, but not expected"
+
+
+def _same_number(expected_tag: Any, actual_tag: Any) -> bool:
+    expected = untag(expected_tag)
+    try:
+        actual = untag(actual_tag)
+    except (TagError, OverflowError):
+        return False
+    if isinstance(expected, int) and isinstance(actual, int):
+        if abs(expected) <= _SAFE:
+            return expected == actual
+        # Beyond this, only the binary64 value is promised.
+        return abs(actual) > _SAFE and float(expected) == float(actual)
+    return expected == actual and math.copysign(1, expected) == math.copysign(1, actual)
+
+
+def _is_item(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
+    (kind,) = expected.keys() - {"optional"}
+    if kind != "record" or kind not in actual:
+        return bool(expected[kind] == actual.get(kind))
+    return not list(value_differences(expected[kind], actual[kind]))
+
+
+def _is_tag(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and TAGS.issuperset(value)
+
+
+def _cut(found: list[str]) -> list[str]:
+    rest = len(found) - _SHOWN
+    return found if rest <= 0 else [*found[:_SHOWN], f"and {rest} more"]

@@ -1,0 +1,135 @@
+"""Talks to one program in ``--lines`` mode: see PROTOCOL.md."""
+
+from __future__ import annotations
+
+import base64
+import queue
+import threading
+from typing import TYPE_CHECKING
+
+from conformance.adapters import HELLO_SECONDS, Adapter, AdapterError, Answer, Process, close_quietly, ended
+from conformance.messages import ProtocolError, demand_answer, demand_hello, encoded, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+
+
+class Conversation:
+    """A program in ``--lines`` mode. Several threads may ask at once."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._process = Process(adapter, ["--lines"])
+        self._waiting: dict[int, queue.Queue[Answer | AdapterError]] = {}
+        self._outbox: queue.Queue[bytes | None] = queue.Queue()
+        self._lock = threading.Lock()
+        self._next = 0
+        self._greeted = threading.Event()
+        self._troubles: list[AdapterError] = []
+        threading.Thread(target=self._write_all, daemon=True).start()
+        threading.Thread(target=self._read_all, daemon=True).start()
+        if not self._greeted.wait(HELLO_SECONDS):
+            self._fail(f"no hello within {HELLO_SECONDS:.0f} seconds")
+        if self.trouble is not None:
+            self.close()
+            raise self.trouble
+
+    @property
+    def trouble(self) -> AdapterError | None:
+        """Why nothing more can be asked; None while something can."""
+        return self._troubles[0] if self._troubles else None
+
+    def ask(self, request: Mapping[str, Any]) -> Answer:
+        """Return the answer to *request*; raise AdapterError."""
+        inbox: queue.Queue[Answer | AdapterError] = queue.Queue()
+        with self._lock:
+            if self.trouble is not None:
+                raise AdapterError("the program had ended already", shared=True)
+            number = self._next
+            self._next += 1
+            self._waiting[number] = inbox
+        self._outbox.put(encoded({"id": number, **request}))
+        seconds = self._adapter.seconds_for(request)
+        try:
+            found = inbox.get(timeout=seconds)
+        except queue.Empty:
+            self._fail(f"no answer within {seconds:.1f} seconds")
+            found = inbox.get()
+        if isinstance(found, AdapterError):
+            raise found
+        try:
+            demand_answer(request["role"], found)
+        except ProtocolError as error:
+            raise AdapterError(f"the answer is outside the protocol: {error}") from None
+        if "stream" in found:
+            found["stream"] = base64.b64decode(found["stream"])
+        return found
+
+    def close(self) -> None:
+        """End the program: by the end of its input where it heeds that, so that it can clean up."""
+        self._outbox.put(None)
+        if not self._troubles:
+            self._troubles.append(AdapterError("the conversation is over", shared=True))
+            self._process.wait()
+        self._process.close()
+
+    def _write_all(self) -> None:
+        stdin = self._process.popen.stdin
+        assert stdin is not None
+        while (line := self._outbox.get()) is not None:
+            try:
+                self._note("to", line)
+                stdin.write(line)
+                stdin.flush()
+            except (OSError, ValueError):
+                return  # the reading side says why the program ended
+        close_quietly(stdin)
+
+    def _read_all(self) -> None:
+        stdout = self._process.popen.stdout
+        assert stdout is not None
+        try:
+            while line := stdout.readline(MAX_ANSWER_BYTES):
+                self._note("from", line)
+                if not line.endswith(b"\n"):
+                    self._fail("the output ended inside a line, or a line is too long")
+                    return
+                self._take(line)
+        except (OSError, ValueError):
+            pass
+        except ProtocolError as error:
+            self._fail(str(error))
+            return
+        status = self._process.popen.wait()
+        self._fail(f"the program {ended(status)}")
+
+    def _take(self, line: bytes) -> None:
+        message = parse(line)
+        if not self._greeted.is_set():
+            demand_hello(message)
+            self._greeted.set()
+            return
+        number = message.get("id")
+        with self._lock:
+            inbox = self._waiting.pop(number, None) if isinstance(number, int) else None
+        if inbox is None:
+            raise ProtocolError(f"an answer has the id {number!a}, which no open request has")
+        inbox.put(message)
+
+    def _fail(self, fact: str) -> None:
+        with self._lock:
+            if self._troubles:
+                return
+            self._troubles.append(AdapterError(fact, stderr=self._process.stderr()))
+            waiting, self._waiting = self._waiting, {}
+        shared = len(waiting) > 1
+        for inbox in waiting.values():
+            inbox.put(AdapterError(fact, stderr=self._process.stderr(), shared=shared))
+        self._greeted.set()
+
+    def _note(self, direction: str, line: bytes) -> None:
+        if self._adapter.transcript is not None:
+            self._adapter.transcript.note(self._process.popen.pid, direction, line)

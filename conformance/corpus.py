@@ -1,0 +1,72 @@
+"""The corpus as a whole: its questions, those that are selected, and the version that a claim names."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from conformance.asking.roles import questions
+from conformance.loading import CASES, load
+from conformance.session_cases import SESSIONS
+from conformance.session_cases import load as load_sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from conformance.asking.question import Question
+    from conformance.cases import Case
+
+_LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
+
+
+def selected(patterns: Collection[str], root: str = CASES) -> Iterator[Case]:
+    """Yield the cases below *root* that one of *patterns* names; all of them where there are no patterns.
+
+    A pattern is the path of a case or of a folder above it, may have ``*`` and ``?``, or is ``proves:`` and a
+    requirement.
+    """
+    for case in itertools.chain(load(root), load_sessions() if root == CASES else ()):
+        if not patterns or any(_matches(case, pattern) for pattern in patterns):
+            yield case
+
+
+def questions_of(cases: Iterable[Case], roles: Collection[str]) -> list[Question]:
+    """Return all questions about *cases* to an implementation with *roles*."""
+    return [question for case in cases for question in questions(case, roles)]
+
+
+def version() -> str:
+    """Return a short digest of every file of the corpus."""
+    digest = hashlib.sha256()
+    for root in (CASES, SESSIONS):
+        for folder, names, files in os.walk(root):
+            names.sort()
+            for name in sorted(files):
+                path = os.path.join(folder, name)
+                digest.update(os.path.relpath(path, root).replace(os.sep, "/").encode() + b"\0")
+                with open(path, "rb") as file:
+                    digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:12]
+
+
+def revisions() -> dict[str, str]:
+    """Return the newest revision of each profile."""
+    with open(_LOCK, encoding="utf-8") as file:
+        digests = json.load(file)["digests"]
+    return {
+        profile: max(found, key=lambda revision: [int(part) for part in revision.split(".")])
+        for profile, found in digests.items()
+    }
+
+
+def _matches(case: Case, pattern: str) -> bool:
+    if pattern.startswith("proves:"):
+        return pattern.removeprefix("proves:") in (*case.accepts, *case.rejects)
+    pattern = pattern.rstrip("/")
+    return (
+        case.name == pattern or case.name.startswith((f"{pattern}/", f"{pattern}#")) or fnmatchcase(case.name, pattern)
+    )

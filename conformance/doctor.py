@@ -1,0 +1,211 @@
+"""Says step by step what is wrong with an adapter: each step is one duty of the protocol, with one simple example."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.adapters import Adapter, AdapterError, Process
+from conformance.asking.question import Stage, UntestableError
+from conformance.asking.roles import questions
+from conformance.cases import Case, Finding
+from conformance.conversations import Conversation
+from conformance.escaping import printable
+from conformance.messages import ProtocolError, as_options, encoded
+from conformance.one_shots import OneShots
+from conformance.running import Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.asking.question import Question
+
+_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+_STEP = b'{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
+_END = b'{"kind":"run_end","t":2.0,"reason":"completed"}\n'
+_RECORDS: tuple[Any, ...] = (
+    {"kind": "run_start", "schema": "toy/v1", "t": {"float": "0.0"}, "run_id": "demo"},
+    {"kind": "step", "t": {"float": "1.0"}, "step": {"int": "1"}, "loss": {"float": "2.5"}},
+    {"kind": "run_end", "t": {"float": "2.0"}, "reason": "completed"},
+)
+_ENDING_SECONDS = 5.0
+_REQUESTS = 20
+
+
+@dataclass(frozen=True)
+class Step:
+    """One duty, and whether it is done."""
+
+    duty: str
+    faults: tuple[str, ...] = ()
+    help: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """True when nothing is wrong."""
+        return not self.faults
+
+    def lines(self) -> Iterator[str]:
+        """Yield the step as text."""
+        yield f"{'ok   ' if self.is_right else 'WRONG'}  {self.duty}"
+        for fault in self.faults:
+            yield f"         {printable(fault)}"
+        if not self.is_right and self.help:
+            yield f"         help: {self.help}"
+
+
+def examine(adapter: Adapter) -> Iterator[Step]:
+    """Yield one step after the other; the first that makes all others pointless is the last."""
+    step = _step("`--hello` prints one line and exits with 0", adapter.ask_hello, "PROTOCOL.md shows a hello")
+    yield step
+    if not step.is_right:
+        return
+    roles = adapter.hello["roles"]
+    yield from _roles(adapter, "--oneshot", Channel(adapter, OneShots))
+    for role in ("reader", "checker"):
+        if role in roles:
+            yield from _statuses(adapter, role)
+    if not adapter.hello.get("lines"):
+        yield Step("`--lines` is not offered: every question starts a program, which is slow but right")
+        return
+    step = _step("`--lines` prints the hello first", lambda: _open(adapter).close(), "flush after every line")
+    yield step
+    if not step.is_right:
+        return
+    yield from _roles(adapter, "--lines", Channel(adapter, Conversation))
+    yield _step(
+        "many requests may be under way", lambda: _many(adapter, roles), "echo the id of the request as it came"
+    )
+    yield _step(
+        "`--lines` ends with exit status 0 when its input ends", lambda: _ends(adapter), "leave the loop at EOF"
+    )
+
+
+def _roles(adapter: Adapter, mode: str, channel: Channel) -> Iterator[Step]:
+    for case, about in ((_complete(), "a complete stream"), (_torn(), "a torn one"), (_damaged(), "a damaged one")):
+        seen = set()
+        for question in questions(case, adapter.hello["roles"]):
+            name = (question.role, question.detail if question.role == "reader" else "")
+            if name in seen or question.needs.missing(adapter.hello):
+                continue
+            seen.add(name)
+            duty = f"{mode}: {' '.join(filter(None, name))} of {about}"
+            yield _step(duty, lambda question=question: _play(question, channel, adapter))  # type: ignore[misc]
+    channel.close()
+
+
+def _play(question: Question, channel: Channel, adapter: Adapter) -> None:
+    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
+        faults = question.play(Stage(channel.ask, lambda: folder, adapter.hello))
+    if faults:
+        raise _WrongError(faults)
+
+
+def _statuses(adapter: Adapter, role: str) -> Iterator[Step]:
+    option = ["--mode", "tail"] if role == "reader" else []
+    for data, expected, about in ((_complete().data, 0, "complete"), (_damaged().data, 1, "damaged")):
+        yield _step(
+            f"--oneshot {role} exits with {expected} for a {about} stream",
+            lambda data=data, expected=expected: _status(adapter, [role, *option], data, expected),  # type: ignore[misc]
+            "0 is accepted, 1 is rejected, anything else a crash",
+        )
+
+
+def _status(adapter: Adapter, words: list[str], data: bytes, expected: int) -> None:
+    with Process(adapter, ["--oneshot", *words, *as_options({"name": "events.jsonl"})]) as process:
+        _, status = process.communicate(data, adapter.deadline)
+        if status != expected:
+            raise _WrongError([f"exit status {status}", *filter(None, [process.stderr()])])
+
+
+def _open(adapter: Adapter) -> Conversation:
+    return Conversation(adapter)
+
+
+def _many(adapter: Adapter, roles: list[str]) -> None:
+    talk = _open(adapter)
+    role = next((role for role in ("reader", "checker") if role in roles), None)
+    if role is None:
+        return
+    faults: list[str] = []
+
+    def ask(number: int) -> None:
+        data = _START * number
+        try:
+            answer = talk.ask({"role": role, "stream": data, "name": "events.jsonl"})
+            found = answer["count"] if role == "reader" else answer["findings"][-1]["line"]
+            if found != number:
+                faults.append(f"the answer to request {number} belongs to another one")
+        except AdapterError as error:
+            faults.append(str(error))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(1, _REQUESTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    talk.close()
+    if faults:
+        raise _WrongError(faults[:3])
+
+
+def _ends(adapter: Adapter) -> None:
+    with Process(adapter, ["--lines"]) as process:
+        start = time.monotonic()
+        request = {"id": 0, "role": "checker", "stream": b"", "name": "events.jsonl"}
+        _, status = process.communicate(encoded(request), adapter.deadline)
+        if status != 0:
+            raise _WrongError([f"exit status {status}", *filter(None, [process.stderr()])])
+        if time.monotonic() - start > _ENDING_SECONDS:
+            raise _WrongError(["it took more than five seconds to end"])
+
+
+class _WrongError(Exception):
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+def _step(duty: str, try_it: Callable[[], object], help_text: str = "") -> Step:
+    try:
+        try_it()
+    except _WrongError as error:
+        return Step(duty, tuple(error.faults), help_text)
+    except (AdapterError, ProtocolError) as error:
+        return Step(duty, (str(error),), help_text)
+    except UntestableError as error:
+        return Step(f"{duty}: the adapter says that it cannot be tested: {printable(str(error))}")
+    return Step(duty)
+
+
+def _case(name: str, data: bytes, state: Any, records: tuple[Any, ...], *findings: Finding) -> Case:
+    """Return a case as the corpus could have it."""
+    return Case(
+        name=name,
+        folder=name,
+        why="",
+        files={"events.jsonl": data},
+        stream="events.jsonl",
+        profile="toy/v1",
+        state=state,
+        records=records,
+        findings=findings,
+        form="any" if findings else "canonical",
+    )
+
+
+def _complete() -> Case:
+    return _case("complete", _START + _STEP + _END, "complete", _RECORDS)
+
+
+def _torn() -> Case:
+    finding = Finding(rule="unterminated-line", line=3, pointer="")
+    return _case("torn", _START + _STEP + b'{"kind":"st', "torn", _RECORDS[:2], finding)
+
+
+def _damaged() -> Case:
+    finding = Finding(rule="invalid-json", line=2, pointer="")
+    return _case("damaged", _START + b"{]\n" + _END, "damaged", (_RECORDS[0], _RECORDS[2]), finding)

@@ -1,0 +1,35 @@
+"""Makes text that others chose harmless in a terminal, in XML, in Markdown and in CI logs."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_MAX_CHARACTERS = 400
+
+
+def printable(text: str) -> str:
+    """Return *text* with everything that could act or hide shown as an escape, cut at 400 characters."""
+    cut = text[:_MAX_CHARACTERS]
+    shown = "".join(c if unicodedata.category(c)[0] not in "CZ" or c == " " else _escape(c) for c in cut)
+    return shown if len(text) <= _MAX_CHARACTERS else f"{shown}…"
+
+
+def markup(text: str) -> str:
+    """Return *text* for XML, HTML and SVG."""
+    harmless = printable(text)
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
+        harmless = harmless.replace(character, entity)
+    return harmless
+
+
+def markdown(text: str) -> str:
+    """Return *text* for a cell of a table in Markdown."""
+    harmless = markup(text)
+    for character in "\\|`*_[]{}#!":
+        harmless = harmless.replace(character, f"\\{character}")
+    return harmless
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

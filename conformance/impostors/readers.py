@@ -1,0 +1,379 @@
+"""Wrong about reading: see spec/reading.md and spec/model.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from conformance.impostors.impostor import Impostor
+from conformance.miniature.adapter import Miniature
+from conformance.miniature.json_text import Value, is_integer
+from conformance.miniature.reading import Reading, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.miniature.lines import Line
+
+Message = dict[str, Any]
+
+
+class IgnoresTheProfileItIsTold(Miniature):
+    """Follows the profile that the stream suggests, whatever its user names."""
+
+    class reading_type(Reading):
+        def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
+            return super().open(data, name=name, manifest=manifest)
+
+
+class PrefersType(Miniature):
+    """Takes a stream for kaun/v1 whose first record has both kind and type."""
+
+    class reading_type(Reading):
+        def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
+            if first is not None and first.get("type") is not None:
+                return "kaun/v1"
+            return super().detect(first, name, manifest=manifest)
+
+
+class IgnoresTheName(Miniature):
+    """Does not look at the name of the file where no record tells the profile."""
+
+    class reading_type(Reading):
+        def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
+            return super().detect(first, "", manifest=manifest)
+
+
+class GuessesTheKind(Miniature):
+    """Does not care for the case of letters in a kind."""
+
+    class reading_type(Reading):
+        def kind(self, value: Value | None, profile: str) -> str | None:
+            found = super().kind(value, profile)
+            return found.lower() if found else found
+
+
+class HidesTornTails(Miniature):
+    """Calls a stream complete that ends in a fragment."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with the fragment hidden."""
+        answer = super().read(request)
+        return answer | {"state": "complete", "fragment": 0} if answer["state"] == "torn" else answer
+
+
+class CallsAnyEndComplete(Miniature):
+    """Calls a toy/v1 stream complete whose last record is no run_end."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            found = super().state(stream)
+            has_record = any(line.status == "readable" for line in stream.lines)
+            return "complete" if found == "torn" and not stream.fragment and has_record else found
+
+
+class CallsDamagedTorn(Miniature):
+    """Calls a damaged stream torn when it ends in a fragment too."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            return "torn" if stream.fragment else super().state(stream)
+
+
+class CallsAFaultyEndTorn(Miniature):
+    """Calls a stream torn whose run_end has faulty fields."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            found = super().state(stream)
+            value = stream.lines[-1].value if stream.lines else None
+            known = {"completed", "interrupted", "aborted", "errored"}
+            reason = value.get("reason") if value else None
+            is_faulty = stream.profile == "toy/v1" and (reason is None or reason.text not in known)
+            return "torn" if found == "complete" and is_faulty else found
+
+
+class DropsTheLastRecord(Miniature):
+    """Leaves out the last record."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without the last record."""
+        answer = super().read(request)
+        return answer | {"records": answer["records"][:-1]}
+
+
+class DropsFaultyRecords(Miniature):
+    """Leaves out records that break their schema."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without faulty records."""
+        faulty = {f["line"] for f in self.check(request)["findings"] if f["rule"] in {"missing-key", "wrong-type"}}
+        answer = super().read(request)
+        if not faulty:
+            return answer
+        lines = self.opened(request, self.reading(request))[0].lines
+        numbers = [line.number for line in lines if line.status == "readable"]
+        kept = [record for number, record in zip(numbers, answer["records"], strict=False) if number not in faulty]
+        return answer | {"records": kept}
+
+
+class DropsUnknownKinds(Miniature):
+    """Leaves out records of a kind that it does not know."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without them."""
+        answer = super().read(request)
+        kept = [record for record in answer["records"] if record.get("kind") not in {"gauge", "future", "checkpoint"}]
+        known = _known_kinds()
+        if answer["profile"] == "toy/v1":
+            kept = [record for record in answer["records"] if record.get("kind") in known]
+        return answer | {"records": kept}
+
+
+class DropsUnknownKeys(Miniature):
+    """Leaves out members that it does not know."""
+
+    class reading_type(Reading):
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+            if value.type == "object" and "properties" in schema:
+                value.members = [member for member in value.members if member.key in schema["properties"]]
+            return super().tagged(value, schema, profile)
+
+
+class SalvagesByDefault(Miniature):
+    """Skips gaps when it is told no mode."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read({"mode": "salvage", **request})
+
+
+class TakesTornForStrict(Miniature):
+    """Reads a torn stream in mode strict without failing."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode tail."""
+        return super().read(request | {"mode": "tail"} if request.get("mode") == "strict" else request)
+
+
+class SkipsGapsInModeTail(Miniature):
+    """Reads over gaps in mode tail."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read(request | {"mode": "salvage"} if request.get("mode") == "tail" else request)
+
+
+class GoesOnInModePrefix(Miniature):
+    """Reads over gaps in mode prefix."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read(request | {"mode": "salvage"} if request.get("mode") == "prefix" else request)
+
+
+class StopsInModeSalvage(Miniature):
+    """Stops at the first gap in mode salvage."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode prefix."""
+        return super().read(request | {"mode": "prefix"} if request.get("mode") == "salvage" else request)
+
+
+class CountsLinesFromZero(Miniature):
+    """Names the line of an error counted from 0."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with the line before."""
+        answer = super().read(request)
+        if "error" in answer:
+            answer["error"] = answer["error"] | {"line": max(1, answer["error"]["line"] - 1)}
+        return answer
+
+
+class ForgetsTheReportOfAFailure(Miniature):
+    """Reports nothing read when it fails."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with zeros."""
+        answer = super().read(request)
+        return answer | {"count": 0, "committed": 0} if answer["outcome"] == "fails" else answer
+
+
+class LosesTheLineFeedOfGaps(Miniature):
+    """Does not count the LF of an unreadable line."""
+
+    class reading_type(Reading):
+        def gap(self, line: Line) -> dict[str, Any]:
+            return super().gap(line) | {"length": len(line.data) or 1}
+
+
+class CallsEveryGapInvalidJson(Miniature):
+    """Gives invalid-json as the reason of every gap."""
+
+    class reading_type(Reading):
+        def gap(self, line: Line) -> dict[str, Any]:
+            return super().gap(line) | {"reason": "invalid-json"}
+
+
+class ForgetsWhatItDidNotRead(Miniature):
+    """Does not report the bytes behind the gap at which it stopped."""
+
+    class reading_type(Reading):
+        def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
+            return super().reached(stream, mode)[0], 0
+
+
+class RepairsWhatItReads(Miniature):
+    """Cuts the fragment off a stream that it reads."""
+
+    def read(self, request: Message) -> Message:
+        """Answer, and change the file."""
+        answer = super().read(request)
+        if "directory" in request and answer["fragment"]:
+            path = os.path.join(request["directory"], "events.jsonl")
+            os.truncate(path, os.path.getsize(path) - answer["fragment"])
+        return answer
+
+
+class GivesAllAttempts(Miniature):
+    """Gives abandoned steps as the latest attempt."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with all records."""
+        return super().read(request | {"view": "all"})
+
+
+class DropsEvaluationsOfNoAttempt(Miniature):
+    """Leaves out of the latest attempt what is decoded or served, too."""
+
+    class reading_type(Reading):
+        def is_superseded(self, value: Value | None, kind: str | None, phase: str, limit: int) -> bool:
+            step = value.get("step") if value else None
+            is_count = step is not None and step.type == "number" and is_integer(step.text)
+            late = is_count and step is not None and int(step.text) > limit
+            return kind not in {"run_start", "run_resume", "run_end"} and late
+
+
+class GivesNullAsZero(Miniature):
+    """Gives null in a number field as zero."""
+
+    class reading_type(Reading):
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+            if value.type == "null" and "number" in schema.get("type", []):
+                return {"f32": "0.0"} if "x-width" in schema else {"float": "0.0"}
+            return super().tagged(value, schema, profile)
+
+
+class CutsNumbers(Miniature):
+    """Keeps fifteen digits of a number."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: text if tag == "int" else f"{float(text):.14e}"}
+
+
+class CutsBinary32(Miniature):
+    """Keeps six digits of a binary32 number."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: f"{float(text):.5e}" if tag == "f32" else text}
+
+
+class RoundsIntegers(Miniature):
+    """Keeps integers as binary32."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            from conformance.tagging import to_f32
+
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: str(int(to_f32(float(text)))) if tag == "int" and len(text) < 30 else text}
+
+
+class InventsAWallTime(Miniature):
+    """Takes an absent wall_time as now."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with a time of its own."""
+        answer = super().read(request)
+        now = {"wall_time": {"float": "1780219800.0"}}
+        records = [now | record if record.get("type") == "scalar" else record for record in answer["records"]]
+        return answer | {"records": records}
+
+
+class InventsExtra(Miniature):
+    """Takes an absent extra of an entry as null."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with null."""
+        answer = super().read(request)
+        if answer["profile"] == "metrics/v1":
+            answer["records"] = [{"extra": None} | record for record in answer["records"]]
+        return answer
+
+
+class BelievesTheSidecar(Miniature):
+    """Takes the phase of a run from run.json."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with what the sidecar says of the run."""
+        answer = super().read(request)
+        if "directory" in request and os.path.exists(os.path.join(request["directory"], "run.json")):
+            answer["records"] = [{"phase": "eval"} | record for record in answer["records"]]
+        return answer
+
+
+def _known_kinds() -> frozenset[str]:
+    from conformance.miniature import tables
+
+    return frozenset(tables.kinds("toy/v1"))
+
+
+def _impostor(make: type[Miniature], proves: str, reason: str, role: str = "reader") -> Impostor:
+    return Impostor(make=make, role=role, proves=proves, reason=reason)
+
+
+ALL: tuple[Impostor, ...] = (
+    _impostor(IgnoresTheProfileItIsTold, "model/profile-named", "profile is"),
+    _impostor(PrefersType, "model/profile-from-record", "profile is"),
+    _impostor(IgnoresTheName, "model/profile-from-name", "profile is"),
+    Impostor(
+        make=GuessesTheKind,
+        role="checker",
+        proves="model/kind-from-tag",
+        reason="not found: unknown-kind",
+        where="rules/unknown-kind",
+    ),
+    _impostor(HidesTornTails, "reading/state-torn", "state is complete, expected torn"),
+    _impostor(CallsAnyEndComplete, "reading/state-torn", "state is complete, expected torn"),
+    _impostor(CallsDamagedTorn, "reading/state-damaged", "state is torn, expected damaged"),
+    _impostor(CallsAFaultyEndTorn, "reading/state-complete", "state is torn, expected complete"),
+    _impostor(DropsTheLastRecord, "reading/every-record", "records, expected"),
+    _impostor(DropsFaultyRecords, "reading/faulty-records-kept", "records, expected"),
+    _impostor(DropsUnknownKinds, "reading/unknown-kept", "records, expected"),
+    _impostor(DropsUnknownKeys, "reading/unknown-kept", "is missing"),
+    _impostor(SalvagesByDefault, "reading/default-mode", "outcome is read, expected fails"),
+    _impostor(TakesTornForStrict, "reading/mode-strict", "outcome is read, expected fails"),
+    _impostor(SkipsGapsInModeTail, "reading/mode-tail", "outcome is read, expected fails"),
+    _impostor(GoesOnInModePrefix, "reading/mode-prefix", "count is"),
+    _impostor(StopsInModeSalvage, "reading/mode-salvage", "count is"),
+    _impostor(CountsLinesFromZero, "reading/error-located", "error is"),
+    _impostor(ForgetsTheReportOfAFailure, "reading/report", "committed is 0"),
+    _impostor(LosesTheLineFeedOfGaps, "reading/accounting", "gap_bytes is"),
+    _impostor(CallsEveryGapInvalidJson, "reading/gap-reason", "gap 0 is"),
+    _impostor(ForgetsWhatItDidNotRead, "reading/stopped", "gap_bytes is"),
+    _impostor(RepairsWhatItReads, "reading/no-writes", "not what they were"),
+    _impostor(GivesAllAttempts, "reading/latest-attempt", "records, expected"),
+    _impostor(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),
+    _impostor(GivesNullAsZero, "encoding/null-not-zero", "expected None"),
+    _impostor(CutsNumbers, "encoding/number-read", r"is \{'float'"),
+    _impostor(CutsBinary32, "encoding/binary32-read", r"is \{'f32'"),
+    _impostor(RoundsIntegers, "encoding/integer-exact", r"is \{'int'"),
+    _impostor(InventsAWallTime, "kaun/scalar/defaults", "wall_time is"),
+    _impostor(InventsExtra, "metrics/entry/extra-absent", "extra is None"),
+    _impostor(BelievesTheSidecar, "bundle/stream-is-truth", "phase is there"),
+)

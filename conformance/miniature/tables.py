@@ -1,0 +1,63 @@
+"""The schemas and rules, as the files of ``schemas/`` have them."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from typing import Any
+
+_SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "schemas")
+_TAGS = {"toy/v1": "kind", "kaun/v1": "type", "metrics/v1": None}
+
+
+@cache
+def _loaded(*parts: str) -> Any:
+    with open(os.path.join(_SCHEMAS, *parts), encoding="utf-8") as file:
+        return json.load(file)
+
+
+RULES: dict[str, Any] = {rule["id"]: rule for rule in _loaded("rules.json")["rules"]}
+"""Every rule by its id."""
+
+RULE_ORDER = {rule: index for index, rule in enumerate(RULES)}
+"""The order in which findings at one place are listed."""
+
+
+def severity(rule: str, profile: str, *, at_end: bool = False) -> str:
+    """Return the severity of a finding of *rule*; *at_end* says that it is about the fragment."""
+    entry = RULES[rule]
+    value = entry.get("severity_at_end", entry["severity"]) if at_end else entry["severity"]
+    return str(value[profile] if isinstance(value, dict) else value)
+
+
+def tag_key(profile: str) -> str | None:
+    """Return the key that names the kind of a record, None where there is none."""
+    return _TAGS[profile]
+
+
+def definitions(profile: str) -> dict[str, Any]:
+    """Return the schemas of *profile* by the name that ``$ref`` uses."""
+    found: dict[str, Any] = _bundle(profile)["$defs"]
+    return found
+
+
+@cache
+def kinds(profile: str) -> dict[str, Any]:
+    """Return the schema of every kind of record in *profile*."""
+    found = definitions(profile)
+    if tag_key(profile) is None:
+        return {"entry": found["entry"]}
+    return {kind: found[kind] for kind in _bundle(profile)["discriminator"]["mapping"]}
+
+
+def _bundle(profile: str) -> Any:
+    return _loaded("bundled", f"{profile.replace('/', '-')}.json")
+
+
+def resolved(schema: Any, profile: str) -> dict[str, Any]:
+    """Return *schema* with its ``$ref`` followed."""
+    found: dict[str, Any] = schema
+    while "$ref" in found:
+        found = definitions(profile)[found["$ref"].rpartition("/")[2]]
+    return found

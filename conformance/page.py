@@ -1,0 +1,78 @@
+"""The page of the site on what is proven: parts of it are written by those who prove it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.asking.question import ROLES
+from conformance.escaping import markdown
+from conformance.verdicts import BAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.crossing import Crossing
+    from conformance.kill_score import Kill
+    from conformance.reports.run import Run
+
+_END = "<!-- /generated -->\n"
+
+
+def put(path: str, part: str, lines: Iterable[str]) -> None:
+    """Put *lines* into the part *part* of the page at *path*; raise ValueError where the page has no such part."""
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    mark = f"<!-- generated:{part} -->\n"
+    before, found, rest = text.partition(mark)
+    _, end, after = rest.partition(_END)
+    if not found or not end:
+        raise ValueError(f"{path} has no part {mark.strip()}")
+    body = "".join(f"{line}\n" for line in lines)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(f"{before}{mark}\n{body}\n{_END}{after}")
+
+
+def matrix(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the table of implementations; it changes only when what is proven does, not with every case."""
+    yield f"| implementation | language | {' | '.join(ROLES)} | profiles |"
+    yield f"|---|---|{'---|' * len(ROLES)}---|"
+    for run in runs:
+        cells = " | ".join(_cell(run, role) for role in ROLES)
+        profiles = ", ".join(run.hello["profiles"])
+        yield f"| {markdown(run.name)} | {markdown(str(run.hello['language']))} | {cells} | {markdown(profiles)} |"
+
+
+def crossing(found: Crossing) -> Iterator[str]:
+    """Yield the table of who reads whom."""
+    writers = sorted({writer for writer, _ in found.pairs})
+    readers = sorted({reader for _, reader in found.pairs})
+    yield f"| written by | {' | '.join(f'read by {markdown(reader)}' for reader in readers)} |"
+    yield f"|---|{'---|' * len(readers)}"
+    for writer in writers:
+        most = max(found.pairs[writer, reader] for reader in readers)
+        cells = ("all" if found.pairs[writer, reader] == most else "**not all**" for reader in readers)
+        yield f"| {markdown(writer)} | {' | '.join(cells)} |"
+
+
+def kills(found: Sequence[Kill]) -> Iterator[str]:
+    """Yield the score and the table of impostors."""
+    killed = sum(kill.is_killed for kill in found)
+    yield f"**{killed} of {len(found)}** impostors are told."
+    yield ""
+    yield "| impostor | what is wrong | statement | told by |"
+    yield "|---|---|---|---|"
+    for kill in found:
+        told = f"`{kill.question}`" if kill.question else "**nothing**"
+        impostor = kill.impostor
+        yield f"| `{impostor.name}` | {markdown(impostor.about)} | `{impostor.proves}` | {told} |"
+
+
+def _cell(run: Run, role: str) -> str:
+    if role not in run.roles:
+        return "-"
+    counts = run.tally(role).counts
+    if any(counts[verdict] for verdict in BAD):
+        return "**not all**"
+    if counts["xfail"]:
+        return f"all but {counts['xfail']}"
+    return "all that can be asked" if counts["untestable"] else "all"

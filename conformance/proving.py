@@ -1,0 +1,113 @@
+"""Asks implementations what the corpus has for them, and judges the results by their baseline."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance import baseline, registry
+from conformance.adapters import Adapter, AdapterError
+from conformance.corpus import questions_of, selected, version
+from conformance.reports.run import Run
+from conformance.running import run
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Collection, Iterator
+
+    from conformance.registry import Implementation
+    from conformance.verdicts import Result
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why an implementation of the registry was not asked."""
+
+    fact: str
+    is_failure: bool
+    """False when only the toolchain is not there."""
+
+    def __str__(self) -> str:
+        return self.fact
+
+
+def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result], None] | None = None) -> Run:
+    """Return the run of *adapter*, whose hello is known; raise UsageError where there is nothing to ask."""
+    from conformance.command import UsageError
+
+    roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
+    cases = list(selected(options.select))
+    questions = questions_of(cases, roles)
+    if not questions:
+        raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
+    results = run(adapter, questions, jobs=options.jobs, on_result=on_result)
+    stale: list[baseline.Entry] = []
+    is_whole = not options.select and not options.role
+    if options.baseline:
+        try:
+            results, unused = baseline.apply(baseline.load(options.baseline), results)
+        except (baseline.BaselineError, OSError) as error:
+            raise UsageError(str(error)) from None
+        stale = unused if is_whole else []
+    return Run(
+        hello=adapter.hello,
+        results=results,
+        required=len(questions),
+        stale=stale,
+        corpus=version(),
+        cases=len(cases),
+        is_whole=is_whole,
+    )
+
+
+def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | Trouble]]:
+    """Build the implementations of the registry, all or those in *only*; yield each with its adapter, or why not."""
+    for implementation in registry.load():
+        if only and implementation.name not in only:
+            continue
+        missing = implementation.missing()
+        if missing is not None:
+            yield implementation, Trouble(f"not asked: {missing}", is_failure=False)
+            continue
+        command = registry.filled(implementation.adapter)
+        adapter = Adapter(command, directory=implementation.folder, deadline=options.deadline, mode=options.mode)
+        try:
+            if not options.no_build:
+                implementation.make()
+            adapter.ask_hello()
+        except (registry.BuildError, AdapterError) as error:
+            yield implementation, Trouble(f"failed: {error}", is_failure=True)
+            continue
+        lacking = [role for role in implementation.roles if role not in adapter.hello["roles"]]
+        if lacking:
+            fact = f"failed: the registry says {', '.join(lacking)}, the hello does not"
+            yield implementation, Trouble(fact, is_failure=True)
+        else:
+            yield implementation, adapter
+
+
+def prove_registered(
+    options: Namespace, *, say: Callable[[str], None], on_result: Callable[[Result], None] | None = None
+) -> tuple[list[Run], list[tuple[str, Trouble]]]:
+    """Build and ask the implementations of the registry; return the runs, and why others were not asked."""
+    from conformance.reports.human import conclusion
+
+    runs: list[Run] = []
+    troubles: list[tuple[str, Trouble]] = []
+    for implementation, adapter in registered(options.only, options):
+        if isinstance(adapter, Trouble):
+            troubles.append((implementation.name, adapter))
+            continue
+        own = os.path.join(implementation.folder, "conformance-baseline.json")
+        has_own = not options.baseline and os.path.exists(own)
+        found = prove(adapter, _with_baseline(options, own) if has_own else options, on_result=on_result)
+        runs.append(found)
+        say(conclusion(found))
+    return runs, troubles
+
+
+def _with_baseline(options: Namespace, path: str) -> Namespace:
+    changed = type(options)(**vars(options))
+    changed.baseline = path
+    return changed

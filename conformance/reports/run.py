@@ -1,0 +1,56 @@
+"""One run of one implementation, as every report sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.asking.question import ROLES
+from conformance.verdicts import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.baseline import Entry
+    from conformance.verdicts import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Everything that came of asking one implementation."""
+
+    hello: Mapping[str, Any]
+    results: Sequence[Result]
+    required: int
+    """Questions that follow from the cases that were selected and the roles that are claimed."""
+    stale: Sequence[Entry] = ()
+    """Entries of the baseline that name nothing that was asked."""
+    corpus: str = ""
+    """Digest of the corpus."""
+    cases: int = 0
+    is_whole: bool = True
+    """False when only a part of the corpus or of the roles was asked for."""
+
+    @property
+    def name(self) -> str:
+        """Name of the implementation."""
+        return str(self.hello["name"])
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles that were asked about, in the order in which all reports have them."""
+        asked = {result.question.role for result in self.results}
+        return [role for role in ROLES if role in asked]
+
+    def tally(self, role: str | None = None) -> Tally:
+        """Return the counts of one role, or of all."""
+        results = [result for result in self.results if role in {None, result.question.role}]
+        found = Tally(required=self.required if role is None else len(results))
+        for result in results:
+            found.add(result)
+        return found
+
+    @property
+    def is_good(self) -> bool:
+        """True when the run proves what it set out to prove."""
+        return self.tally().is_good and not self.stale

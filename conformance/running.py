@@ -1,0 +1,196 @@
+"""Asks an adapter all questions: in parallel, each with a deadline, a crash being blamed on the one that caused it."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from conformance.adapters import AdapterError
+from conformance.asking.question import Stage, UntestableError
+from conformance.conversations import Conversation
+from conformance.messages import ProtocolError
+from conformance.one_shots import OneShots
+from conformance.verdicts import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from conformance.adapters import Adapter
+    from conformance.asking.question import Question
+
+_MAX_RESTARTS = 200
+
+
+class Channel:
+    """A way to ask that is made anew when it breaks."""
+
+    def __init__(self, adapter: Adapter, talk: type[Conversation | OneShots] | None = None) -> None:
+        """Talk by *talk*, by default in the mode of *adapter*."""
+        self._adapter = adapter
+        self._open: type[Conversation | OneShots] = talk or (Conversation if adapter.lines else OneShots)
+        self._lock = threading.Lock()
+        self._talk: Conversation | OneShots | None = None
+        self._starts = 0
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to *request*; raise AdapterError."""
+        with self._lock:
+            if self._talk is None or self._talk.trouble is not None:
+                self.close()
+                self._starts += 1
+                if self._starts > _MAX_RESTARTS:
+                    raise AdapterError(f"the adapter was started {_MAX_RESTARTS} times already")
+                self._talk = self._open(self._adapter)
+            talk = self._talk
+        return talk.ask(request)
+
+    def close(self) -> None:
+        """End the programs."""
+        if self._talk is not None:
+            self._talk.close()
+        self._talk = None
+
+
+def run(
+    adapter: Adapter,
+    questions: Sequence[Question],
+    *,
+    jobs: int = 1,
+    on_result: Callable[[Result], None] | None = None,
+    enough: Callable[[Result], bool] | None = None,
+) -> list[Result]:
+    """Return a result for each of *questions*, in their order.
+
+    *jobs* programs are asked side by side. *enough* ends the run at a result for which it is true; results that were
+    not made by then are absent.
+    """
+    pool = _Pool(adapter, questions)
+    pool.on_result, pool.enough = on_result, enough
+    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
+        pool.folder = folder
+        pool.work(max(1, jobs))
+        pool.repeat_suspects()
+    return [result for result in pool.results if result is not None]
+
+
+class _Pool:
+    """Threads that share questions, and channels that threads share."""
+
+    on_result: Callable[[Result], None] | None = None
+    enough: Callable[[Result], bool] | None = None
+    folder = ""
+
+    def __init__(self, adapter: Adapter, questions: Sequence[Question]) -> None:
+        self._adapter = adapter
+        self._questions = questions
+        self._at_once = adapter.at_once if adapter.lines else 1
+        self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._suspects: list[int] = []
+        self._lock = threading.Lock()
+        self._stop = False
+        self._broken: list[Exception] = []
+        self.results: list[Result | None] = [None] * len(questions)
+
+    def work(self, jobs: int) -> None:
+        """Ask all questions; those that a crash may be the fault of another one's are put aside."""
+        for index, question in enumerate(self._questions):
+            missing = question.needs.missing(self._adapter.hello)
+            if missing is None:
+                self._todo.put(index)
+            else:
+                self._take(index, Result(question=question, verdict="not-applicable", reasons=(f"needs {missing}",)))
+        channels = [Channel(self._adapter) for _ in range(jobs)]
+        threads = [
+            threading.Thread(target=self._ask_all, args=(channel,), daemon=True)
+            for channel in channels
+            for _ in range(self._at_once)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)
+        finally:
+            self._stop = True
+            for channel in channels:
+                channel.close()
+        if self._broken:
+            raise self._broken[0]
+
+    def repeat_suspects(self) -> None:
+        """Ask again, one by one and each in a program of its own, what was under way at a crash."""
+        for index in sorted(self._suspects):
+            if self.enough is not None and self._is_enough():
+                return
+            channel = Channel(self._adapter)
+            try:
+                self._take(index, self._ask(channel, self._questions[index]))
+            finally:
+                channel.close()
+
+    def _ask_all(self, channel: Channel) -> None:
+        for index in self._indexes():
+            try:
+                result = self._ask(channel, self._questions[index])
+            except _SuspectError:
+                with self._lock:
+                    self._suspects.append(index)
+            except Exception as error:  # noqa: BLE001  (a fault of the runner: it ends the run)
+                self._broken.append(error)
+                self._stop = True
+            else:
+                self._take(index, result)
+
+    def _indexes(self) -> Iterator[int]:
+        while not self._stop:
+            try:
+                yield self._todo.get_nowait()
+            except queue.Empty:
+                return
+
+    def _ask(self, channel: Channel, question: Question) -> Result:
+        start = time.monotonic()
+        verdict, reasons = "pass", []
+        folders: list[str] = []
+
+        def new_folder() -> str:
+            folders.append(tempfile.mkdtemp(dir=self.folder))
+            return folders[-1]
+
+        try:
+            reasons = question.play(Stage(channel.ask, new_folder, self._adapter.hello))
+            verdict = "fail" if reasons else "pass"
+        except UntestableError as error:
+            verdict, reasons = "untestable", [str(error)]
+        except AdapterError as error:
+            if error.shared:
+                raise _SuspectError from error
+            verdict, reasons = "error", [str(error)]
+        except ProtocolError as error:
+            verdict, reasons = "error", [f"the answer is outside the protocol: {error}"]
+        finally:
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
+        seconds = time.monotonic() - start
+        return Result(question=question, verdict=verdict, reasons=tuple(reasons), seconds=seconds)  # type: ignore[arg-type]
+
+    def _take(self, index: int, result: Result) -> None:
+        with self._lock:
+            self.results[index] = result
+            if self.on_result is not None:
+                self.on_result(result)
+            if self.enough is not None and self.enough(result):
+                self._stop = True
+
+    def _is_enough(self) -> bool:
+        assert self.enough is not None
+        return any(result is not None and self.enough(result) for result in self.results)
+
+
+class _SuspectError(Exception):
+    """A crash that may be the fault of another question."""

@@ -1,0 +1,194 @@
+"""Every case is well formed, says what it proves, and is right as far as simple means can tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from conformance.accounting import MODES, account
+from conformance.authoring.fill import refreshed
+from conformance.cases import Case
+from conformance.tests.simple_canonical import line_of
+from conformance.tests.simple_vetting import RULES, faults
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*\Z")
+SCHEMAS = [json.loads((ROOT / "conformance/schema" / name).read_bytes()) for name in ("case.json", "family.json")]
+RULE_LAYERS = {rule["id"]: rule["layer"] for rule in json.loads((ROOT / "schemas/rules.json").read_bytes())["rules"]}
+# In these the members share what they prove.
+DERIVED = ("/torn/",)
+
+
+def stream_cases(cases: list[Case]) -> list[Case]:
+    """Return the cases that are about the bytes of a stream."""
+    return [case for case in cases if case.stream is not None]
+
+
+def test_corpus_is_there(cases: list[Case]) -> None:
+    """A corpus that was not found would pass every other test."""
+    assert len(cases) > 3000
+
+
+def test_descriptions_follow_their_schemas(folders: list[str]) -> None:
+    """Each case.json and family.json is valid by its schema."""
+    resources = [(schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS]
+    registry: Registry[Any] = Registry().with_resources(resources)
+    case_schema, family_schema = (Draft202012Validator(schema, registry=registry) for schema in SCHEMAS)
+    for folder in folders:
+        is_family = os.path.exists(f"{folder}/family.json")
+        content = json.loads(Path(folder, "family.json" if is_family else "case.json").read_bytes())
+        errors = [error.message for error in (family_schema if is_family else case_schema).iter_errors(content)]
+        assert [] == errors, folder
+
+
+def test_folders_hold_one_case_at_the_right_depth(folders: list[str]) -> None:
+    """A case is cases/profile/topic/case, with names in lower case and hyphens, and nothing lies below it."""
+    for folder in folders:
+        profile, topic, name = Path(folder).relative_to(ROOT / "conformance/cases").parts
+        assert profile in {"toy-v1", "metrics-v1", "kaun-v1"}, folder
+        assert NAME.match(topic), folder
+        assert NAME.match(name), folder
+        assert all(entry.is_file() for entry in Path(folder).iterdir()), folder
+
+
+def test_topics_of_rules_are_named_for_rules(cases: list[Case]) -> None:
+    """Each rule has a topic of its name in some profile."""
+    topics = {case.name.split("/")[1] for case in cases}
+    assert set() == RULE_LAYERS.keys() - topics
+
+
+def test_descriptions_are_filled_and_laid_out(folders: list[str]) -> None:
+    """The records and the layout of each description are what the program for that makes of it."""
+    for folder in folders:
+        path, before, after = refreshed(folder)
+        assert after == before, path
+
+
+def test_run_id_is_the_folder(plain_cases: list[Case]) -> None:
+    """The first run_start of each stream names its folder, unless that is what the case is about."""
+    for case in plain_cases:
+        starts = [record for record in case.records if record.get("kind") == "run_start"]
+        names = [start["run_id"] for start in starts[:1] if isinstance(start.get("run_id"), str)]
+        is_the_point = {"run-id-mismatch", "bad-format", "missing-key"} & {finding.rule for finding in case.findings}
+        if names and not is_the_point and "/run-id-mismatch/" not in case.name:
+            assert [case.name.rpartition("/")[2]] == names, case.name
+
+
+def test_rejected_rules_are_those_that_are_found(cases: list[Case]) -> None:
+    """A case fails for its own reason: it names every rule that is found in it, and none that is not."""
+    for case in cases:
+        if any(part in case.name for part in DERIVED):
+            continue
+        found = {f"rules/{finding.rule}" for finding in case.findings}
+        named = {name for name in case.rejects if name.startswith("rules/")}
+        assert found == named, case.name
+
+
+def test_spared_rules_are_not_found(cases: list[Case]) -> None:
+    """A rule that a case accepts is not found in it, unless another line of it breaks the rule."""
+    for case in cases:
+        spared = {name.removeprefix("rules/") for name in case.accepts if name.startswith("rules/")}
+        broken = {name.removeprefix("rules/") for name in case.rejects}
+        assert set() == (spared - broken) & {finding.rule for finding in case.findings}, case.name
+
+
+@pytest.mark.parametrize("rule", sorted(RULE_LAYERS))
+def test_rule_fires_alone(rule: str, cases: list[Case]) -> None:
+    """Each rule has a case with this one finding and no other."""
+    assert any([rule] == [finding.rule for finding in case.findings] and not case.suppressed for case in cases)
+
+
+def test_findings_name_rules_and_lines_that_exist(cases: list[Case]) -> None:
+    """Each finding is of a known rule, at a line of the stream or of a file beside it."""
+    for case in cases:
+        for finding in case.findings:
+            assert finding.rule in RULE_LAYERS, case.name
+            text = case.files.get(finding.sidecar, b"") if finding.sidecar else case.data
+            assert 1 <= finding.line <= text.count(b"\n") + 1, case.name
+
+
+def test_bundle_findings_are_in_bundle_cases(cases: list[Case]) -> None:
+    """What only a directory shows is expected only of cases about a directory."""
+    for case in cases:
+        if case.scope == "stream":
+            assert all(RULE_LAYERS[finding.rule] != "bundle" for finding in case.findings), case.name
+
+
+def test_lines_are_as_unreadable_as_the_case_says(cases: list[Case]) -> None:
+    """The findings about bytes and JSON are those that the library of Python finds, line by line."""
+    for case in stream_cases(cases):
+        own: Counter[tuple[int, str]] = Counter()
+        for number, line in enumerate(case.data.split(b"\n")[:-1], start=1):
+            found = faults(line, first=number == 1, limit=case.options.max_line_bytes)
+            own.update({(number, rule): min(count, 100) for rule, count in found.items()})
+        fragment_line = case.data.count(b"\n") + 1
+        told = Counter(
+            (finding.line, finding.rule)
+            for finding in case.findings
+            if finding.rule in RULES and finding.sidecar is None and finding.line != fragment_line
+        )
+        assert own == told, case.name
+
+
+def test_states_follow_from_bytes(cases: list[Case]) -> None:
+    """The state of each case follows from its gaps, its fragment and its last record."""
+    for case in stream_cases(cases):
+        report = account(case, "salvage")
+        assert report.records == len(case.records), case.name
+        last = case.records[-1].get("kind") if case.records else None
+        is_open = not case.records or (case.profile == "toy/v1" and last != "run_end")
+        state = "damaged" if report.gaps else "torn" if report.fragment or is_open else "complete"
+        assert state == case.state, case.name
+
+
+def test_every_byte_is_accounted_for(cases: list[Case]) -> None:
+    """In each mode committed bytes, fragment and gaps add up to the size of the stream."""
+    for case in stream_cases(cases):
+        for mode in MODES:
+            report = account(case, mode)
+            total = report.committed + report.fragment + sum(gap.length for gap in report.gaps)
+            assert len(case.data) == total, (case.name, mode)
+
+
+def test_modes_that_are_spelled_out_are_right(cases: list[Case]) -> None:
+    """A report that a case spells out is the one that follows from its bytes and findings."""
+    told = [case for case in cases if case.modes]
+    assert told
+    for case in told:
+        for mode in MODES:
+            if mode in case.modes:
+                assert account(case, mode).as_json() == case.modes[mode], (case.name, mode)
+
+
+def test_canonical_cases_are_canonical(cases: list[Case]) -> None:
+    """The stream of a case in canonical form is what the rules make of its records, byte for byte."""
+    told = [case for case in cases if case.form == "canonical"]
+    assert len(told) > 20
+    for case in told:
+        assert b"".join(line_of(record, str(case.profile)) for record in case.records) == case.data, case.name
+
+
+def test_other_spellings_are_not_canonical(cases: list[Case]) -> None:
+    """The streams of the topic not-canonical differ from what the rules make of their records."""
+    told = [case for case in cases if "/not-canonical/" in case.name]
+    assert len(told) > 20
+    for case in told:
+        assert b"".join(line_of(record, str(case.profile)) for record in case.records) != case.data, case.name
+
+
+def test_followed_files_change_before_they_are_looked_at(cases: list[Case]) -> None:
+    """A follower case has no stream beside it, and ends with a look."""
+    told = [case for case in cases if case.follow]
+    assert told
+    for case in told:
+        assert case.stream is None, case.name
+        assert [] == list(case.records), case.name
+        assert "look" in case.follow[-1], case.name

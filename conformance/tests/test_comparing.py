@@ -1,0 +1,160 @@
+"""A comparison finds every difference and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.cases import Case, Finding
+from conformance.comparing import differences, finding_differences, item_differences, value_differences
+
+CASE = Case(
+    name="toy-v1/a/b",
+    folder="",
+    why="",
+    files={},
+    stream=None,
+    profile="toy/v1",
+    state="complete",
+    records=({"kind": "note", "t": {"float": "1.0"}},),
+    findings=(Finding(rule="missing-key", line=1, pointer="/text"),),
+)
+RIGHT = {
+    "profile": "toy/v1",
+    "state": "complete",
+    "records": [{"kind": "note", "t": {"float": "1e0"}}],
+    "findings": [{"rule": "missing-key", "line": 1, "pointer": "/text", "message": "no text", "offset": 5}],
+    "suppressed": {},
+}
+
+
+def test_right_answer_has_no_difference() -> None:
+    """What differs in spelling, messages and offsets only is the same."""
+    assert [] == differences(CASE, RIGHT)
+
+
+def test_parts_that_are_not_given_are_not_compared() -> None:
+    """A reader gives no findings."""
+    assert [] == differences(CASE, {"state": "complete"})
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("profile", "kaun/v1"),
+        ("state", "torn"),
+        ("records", []),
+        ("records", [{"kind": "note", "t": {"float": "2.0"}}]),
+        ("findings", []),
+        ("findings", [{"rule": "missing-key", "line": 2, "pointer": "/text"}]),
+        ("findings", [{"rule": "missing-key", "line": 1, "pointer": ""}]),
+        ("findings", [{"rule": "missing-key", "line": 1, "pointer": "/text", "sidecar": "run.json"}]),
+        ("suppressed", {"missing-key": 1}),
+    ],
+)
+def test_wrong_part_is_told(part: str, value: Any) -> None:
+    """Each part that is wrong gives a difference."""
+    assert differences(CASE, {**RIGHT, part: value})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"float": "0.1"}, {"float": "1e-1"}),
+        ({"float": "1e16"}, {"float": "10000000000000000.0"}),
+        ({"f32": "0.1"}, {"f32": "0.10000000149011612"}),
+        ({"int": "0"}, {"int": "-0"}),
+        ({"int": "9007199254740993"}, {"int": "9007199254740992"}),
+        ({"object": {"int": None}}, {"object": {"int": None}}),
+        ({"a": [None, True, "x"]}, {"a": [None, True, "x"]}),
+    ],
+)
+def test_equal_values(one: Any, other: Any) -> None:
+    """Numbers are compared by value, integers beyond the safe range by their binary64 value."""
+    assert [] == list(value_differences(one, other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"float": "0.1"}, {"float": "0.10000000000000002"}),
+        ({"float": "0.0"}, {"float": "-0.0"}),
+        ({"float": "1.0"}, {"int": "1"}),
+        ({"f32": "0.1"}, {"float": "0.1"}),
+        ({"int": "9007199254740991"}, {"int": "9007199254740992"}),
+        ({"int": "9007199254740993"}, {"int": "9007199254740996"}),
+        ({"float": "1.0"}, {"float": "one"}),
+        ({"float": "1.0"}, {"float": 1.0}),
+        ({"float": "1.0"}, 1.0),
+        (True, {"int": "1"}),
+        (None, False),
+        ("1", {"int": "1"}),
+        ({}, []),
+        ([], [None]),
+        ({"a": None}, {}),
+        ({}, {"a": None}),
+        ({"object": {"int": None}}, {"int": "1"}),
+        ({"object": {"int": None}}, {"object": 1}),
+        ({"": None}, {"": True}),
+        ({"a": {"int": "1"}}, {"int": "1"}),
+    ],
+)
+def test_different_values(one: Any, other: Any) -> None:
+    """Every difference in value, type or sign is told, both ways."""
+    assert list(value_differences(one, other))
+
+
+def test_difference_says_where() -> None:
+    """The place of a difference is named like a pointer."""
+    assert ["/a/1/b is {'int': '2'}, expected {'int': '1'}"] == list(
+        value_differences({"a": [None, {"b": {"int": "1"}}]}, {"a": [None, {"b": {"int": "2"}}]})
+    )
+
+
+def test_findings_in_another_order_are_told() -> None:
+    """The order of findings counts, and the first that is out of place is named."""
+    one, other = Finding(rule="a", line=1, pointer=""), Finding(rule="b", line=2, pointer="")
+    (told,) = finding_differences([one, other], [other, one])
+    assert "the order differs" in told
+
+
+def test_finding_given_twice_is_told() -> None:
+    """A fault is reported once."""
+    one = Finding(rule="a", line=1, pointer="")
+    assert ["not expected: a at line 1, the whole line"] == finding_differences([one], [one, one])
+
+
+RECORD = {"record": {"t": {"float": "1.0"}}}
+EVENT = {"event": "rotated"}
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ([], []),
+        ([RECORD, EVENT], [{"record": {"t": {"float": "1"}}}, EVENT]),
+        ([{**EVENT, "optional": True}, RECORD], [RECORD]),
+        ([{**EVENT, "optional": True}, RECORD], [EVENT, RECORD]),
+        ([RECORD, {**EVENT, "optional": True}], [RECORD]),
+    ],
+)
+def test_items_as_expected(expected: list[Any], actual: list[Any]) -> None:
+    """Records are compared by value, and an optional item may be missing."""
+    assert [] == item_differences(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ([RECORD], []),
+        ([], [RECORD]),
+        ([RECORD, EVENT], [EVENT, RECORD]),
+        ([EVENT], [{"event": "gone"}]),
+        ([{"gap": {"offset": 1, "length": 2, "reason": "x"}}], [{"gap": {"offset": 1, "length": 3, "reason": "x"}}]),
+        ([{**EVENT, "optional": True}, RECORD], [EVENT]),
+    ],
+)
+def test_items_that_differ(expected: list[Any], actual: list[Any]) -> None:
+    """An item that is missing, too many, out of order or other is told."""
+    assert item_differences(expected, actual)

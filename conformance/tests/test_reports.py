@@ -1,0 +1,168 @@
+"""Verdicts, baselines and reports, made from results that no adapter has given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from conformance import baseline
+from conformance.asking.question import Question
+from conformance.baseline import BaselineError, Entry
+from conformance.corpus import questions_of, selected
+from conformance.escaping import markdown, markup, printable
+from conformance.reports import human, machine
+from conformance.reports.matrix import badge_json, badge_svg, matrix
+from conformance.reports.run import Run
+from conformance.verdicts import VERDICTS, Result, Tally, Verdict
+
+HELLO = {"name": "x", "version": "1", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"]}
+EVIL = "\x1b[31mred\n::error::<script>|\u202e\ud800"
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Question]:
+    """Return a few questions."""
+    return questions_of(selected(["toy-v1/step-skipped"]), ["checker"])
+
+
+def made(questions: list[Question], *verdicts: Verdict, required: int | None = None, name: str = "x") -> Run:
+    """Return a run with one result for each of *verdicts*."""
+    results = [
+        Result(question=question, verdict=verdict, reasons=(EVIL,) if verdict != "pass" else ())
+        for question, verdict in zip(questions, verdicts, strict=False)
+    ]
+    return Run(hello=HELLO | {"name": name}, results=results, required=required or len(results), corpus="abc", cases=9)
+
+
+def test_every_question_has_a_name_of_its_own() -> None:
+    """No two questions of the whole corpus share a name, so that a baseline can name each."""
+    names = [question.name for question in questions_of(selected(()), ["reader", "writer", "checker", "follower"])]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_only_good_verdicts_make_a_good_run(questions: list[Question], verdict: Verdict) -> None:
+    """A run is good when nothing failed, xpassed or broke."""
+    assert (verdict not in {"fail", "xpass", "error"}) == made(questions, "pass", verdict).is_good
+
+
+def test_run_of_nothing_is_not_good(questions: list[Question]) -> None:
+    """A run in which nothing was asked proves nothing."""
+    assert not made(questions, "not-applicable", "not-applicable").is_good
+    assert not Tally().is_good
+
+
+def test_run_that_misses_questions_is_not_good(questions: list[Question]) -> None:
+    """A run in which fewer questions have a verdict than were required proves nothing."""
+    assert not made(questions, "pass", "pass", required=3).is_good
+
+
+def test_known_failure(questions: list[Question]) -> None:
+    """A failure that the baseline names is xfail, a crash too."""
+    entries = [Entry("toy-v1/step-skipped/* [checker]", "later")]
+    results, unused = baseline.apply(entries, made(questions, "fail", "error", "not-applicable").results)
+    assert ["xfail", "xfail", "not-applicable"] == [result.verdict for result in results]
+    assert [] == unused
+
+
+def test_known_failure_that_passes(questions: list[Question]) -> None:
+    """What the baseline names and what passes is xpass, and fails the run."""
+    entries = [Entry(questions[0].name, "later")]
+    results, _ = baseline.apply(entries, made(questions, "pass").results)
+    assert ["xpass"] == [result.verdict for result in results]
+    assert ("known failure: later",) == results[0].reasons
+
+
+def test_known_failure_of_nothing(questions: list[Question]) -> None:
+    """An entry that names no question is stale."""
+    entry = Entry("toy-v1/no-such-case [checker]", "later")
+    assert [entry] == baseline.apply([entry], made(questions, "pass").results)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "no list known_failures"),
+        ('{"known_failures": [{"question": "x"}]}', "no object with question and reason"),
+        ('{"known_failures": [{"question": "x", "reason": " "}]}', "does not say why"),
+        ('{"known_failures": [{"question": "x", "reason": "say why"}]}', "does not say why"),
+        ('{"known_failures": [{"question": 1, "reason": "x"}]}', "is no text"),
+    ],
+)
+def test_baseline_that_is_wrong(tmp_path: Path, text: str, fact: str) -> None:
+    """A baseline that is not well formed, or gives no reason, is refused with its place."""
+    path = tmp_path / "known.json"
+    path.write_text(text)
+    with pytest.raises(BaselineError, match=fact):
+        baseline.load(str(path))
+
+
+def test_baseline_that_was_written(tmp_path: Path, questions: list[Question]) -> None:
+    """A baseline that the runner has written is complete but for the reasons."""
+    path = tmp_path / "known.json"
+    path.write_text(baseline.as_text(made(questions, "fail", "pass", "error").results))
+    with pytest.raises(BaselineError, match="does not say why"):
+        baseline.load(str(path))
+    path.write_text(path.read_text().replace(baseline.UNEXPLAINED, "not today"))
+    assert [questions[0].name, questions[2].name] == [entry.question for entry in baseline.load(str(path))]
+
+
+def test_junit_is_xml(questions: list[Question]) -> None:
+    """The report for CI systems can be parsed, counts right, and holds nothing that XML forbids."""
+    run = made(questions, "pass", "fail", "error", "xfail", "xpass", "untestable", "not-applicable", name=EVIL)
+    root = ET.fromstring("\n".join(machine.junit(run)))
+    assert ("7", "2", "1") == (root.get("tests"), root.get("failures"), root.get("errors"))
+    assert 3 == len(root.findall(".//skipped"))
+    assert 2 == len(root.findall(".//failure"))
+
+
+def test_jsonl(questions: list[Question]) -> None:
+    """The report in JSON Lines has a hello, each result and a summary."""
+    first, *results, last = map(json.loads, machine.jsonl(made(questions, "pass", "fail")))
+    assert HELLO == first["hello"]
+    assert ["pass", "fail"] == [result["verdict"] for result in results]
+    assert {"required": 2, "expected": 2, "ran": 2, "good": False, "verdicts": {"pass": 1, "fail": 1}} == last[
+        "summary"
+    ]
+
+
+def test_text_is_harmless(questions: list[Question]) -> None:
+    """No text that an adapter chose acts in a terminal, begins a line of a CI log, or breaks a table."""
+    run = made(questions, "fail", "error", name=EVIL)
+    shown = [*human.lines(run), *matrix([run]), badge_svg(run), *machine.junit(run)]
+    text = "\n".join(shown)
+    assert all(character == "\n" or (character.isprintable()) for character in text.rstrip("\n"))
+    assert [] == [line for line in text.splitlines() if line.startswith("::")]
+    assert "<script>" not in "".join(matrix([run])) + badge_svg(run) + "".join(machine.junit(run))
+
+
+def test_escapes() -> None:
+    """Controls, marks of direction and halves of pairs are shown as escapes."""
+    assert r"\x1b[31m \u202e \ud800 \U000e0001" == printable("\x1b[31m \u202e \ud800 \U000e0001")
+    assert "&lt;a&gt;&amp;&quot;" == markup('<a>&"')
+    assert r"a\|b\`c" == markdown("a|b`c")
+
+
+def test_counts_are_always_shown(questions: list[Question]) -> None:
+    """The text says how many were required, expected and run."""
+    table = list(human.table(made(questions, "pass", "not-applicable", "fail")))
+    assert ["role", "required", "expected", "ran", "pass", "fail", "not-applicable"] == table[0].split()
+    assert ["all", "3", "2", "2", "1", "1", "1"] == table[-1].split()
+
+
+def test_claim(questions: list[Question]) -> None:
+    """A good run of everything ends in a claim with roles, profiles, revisions and the version of the corpus."""
+    claim = human.conclusion(made(questions, "pass"))
+    assert "x 1 (C) conforms as checker; toy/v1 revision 1.1; corpus abc of 9 cases" == claim
+
+
+@pytest.mark.parametrize(("verdict", "message"), [("pass", "checker"), ("fail", "does not conform")])
+def test_badge(questions: list[Question], verdict: Verdict, message: str) -> None:
+    """A badge names the roles that were proven, and only then is green."""
+    run = made(questions, verdict)
+    assert message == json.loads(badge_json(run))["message"]
+    assert f"toyspec: {message}" == ET.fromstring(badge_svg(run)).get("aria-label")

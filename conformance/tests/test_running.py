@@ -1,0 +1,175 @@
+"""Asking adapters: order of answers, deadlines, crashes and who is to blame for them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.adapters import Adapter, AdapterError
+from conformance.asking.question import Question
+from conformance.corpus import questions_of, selected
+from conformance.running import run
+from conformance.tests.adapters_for_tests import HEAD, program
+from conformance.transcript import Transcript
+from conformance.verdicts import Result
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Question]:
+    """Return the questions to checkers about one topic."""
+    return questions_of(selected(["toy-v1/step-skipped"]), ["checker"])
+
+
+def asked(command: list[str], questions: list[Question], **options: object) -> list[Result]:
+    """Return the results of asking the adapter that *command* starts."""
+    adapter = Adapter(command, **options)  # type: ignore[arg-type]  # each test knows what it gives
+    adapter.ask_hello()
+    return run(adapter, questions)
+
+
+def verdicts(results: list[Result]) -> dict[str, int]:
+    """Return how often each verdict was given."""
+    found = [result.verdict for result in results]
+    return {verdict: found.count(verdict) for verdict in found}
+
+
+RIGHT = "for request in ask():\n    say({'id': request['id'], **mini.answer(request)})\n"
+
+
+def test_right_adapter_passes(tmp_path: Path, questions: list[Question]) -> None:
+    """A right adapter passes every question, and results come in the order of the questions."""
+    results = asked(program(tmp_path, RIGHT), questions)
+    assert {"pass": len(questions)} == verdicts(results)
+    assert questions == [result.question for result in results]
+
+
+def test_oneshot_and_lines_agree(tmp_path: Path, questions: list[Question]) -> None:
+    """The same adapter gives the same results in both modes."""
+    command = program(tmp_path, RIGHT)
+    few = questions[:4]
+    lines, oneshot = asked(command, few, mode="lines"), asked(command, few, mode="oneshot")
+    assert [result.verdict for result in lines] == [result.verdict for result in oneshot] == ["pass"] * 4
+
+
+def test_answers_in_any_order(tmp_path: Path, questions: list[Question]) -> None:
+    """Who answers the second request before the first is right as well."""
+    body = """
+import itertools, threading
+def answer(request, wait):
+    time.sleep(wait)
+    say({'id': request['id'], **mini.answer(request)})
+for request, wait in zip(ask(), itertools.cycle([0.05, 0.0])):
+    threading.Thread(target=answer, args=(request, wait)).start()
+"""
+    assert {"pass": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
+
+
+def test_only_the_cause_of_a_crash_is_blamed(tmp_path: Path, questions: list[Question]) -> None:
+    """Of all questions that are under way at a crash, only the one that caused it is an error."""
+    victim = questions[3]
+    body = f"""
+for request in ask():
+    if request['stream'] == {victim.case.data!r}:
+        os.abort()
+    say({{'id': request['id'], **mini.answer(request)}})
+"""
+    results = asked(program(tmp_path, body), questions)
+    assert {"pass": len(questions) - 1, "error": 1} == verdicts(results)
+    (bad,) = [result for result in results if result.verdict == "error"]
+    assert victim == bad.question
+    assert "ended by signal 6" in bad.reasons[0]
+
+
+def test_only_who_is_late_is_blamed(tmp_path: Path, questions: list[Question]) -> None:
+    """A question that is never answered is an error after the deadline, and the others still pass."""
+    victim = questions[1]
+    body = f"""
+for request in ask():
+    if request['stream'] == {victim.case.data!r}:
+        time.sleep(3600)
+    say({{'id': request['id'], **mini.answer(request)}})
+"""
+    start = time.monotonic()
+    results = asked(program(tmp_path, body), questions, deadline=1.0)
+    assert ["error"] == [result.verdict for result in results if result.question == victim]
+    assert {"pass": len(questions) - 1, "error": 1} == verdicts(results)
+    assert time.monotonic() - start < 30
+
+
+def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None:
+    """An exit status other than 0 and 1 is a crash, and standard error says why."""
+    head = HEAD.replace(
+        'if sys.argv[1] == "--oneshot":', 'if sys.argv[1] == "--oneshot":\n    sys.exit("no idea" * 2) or 3'
+    )
+    head = head.replace('    sys.exit("no idea" * 2) or 3', "    sys.stderr.write('no idea'); os._exit(3)")
+    (result,) = asked(program(tmp_path, "", head=head), questions[:1], mode="oneshot")
+    assert "error" == result.verdict
+    assert "exit status 3" in result.reasons[0]
+    assert "no idea" in result.reasons[0]
+
+
+def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
+    """An adapter may say that there is no way to do what is asked, and is not blamed."""
+    body = "for request in ask():\n    say({'id': request['id'], 'untestable': 'no such thing here'})\n"
+    assert {"untestable": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
+
+
+def test_not_applicable(tmp_path: Path) -> None:
+    """A question that needs a capability that the hello does not name is not asked."""
+    head = HEAD.replace("hello = mini.hello() | {", 'hello = mini.hello() | {"capabilities": [], ')
+    questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), ["checker"])
+    results = asked(program(tmp_path, RIGHT, head=head), questions)
+    assert {"not-applicable": len(questions)} == verdicts(results)
+    assert ("needs capability line_limit",) == results[0].reasons
+
+
+@pytest.mark.parametrize(
+    ("body", "fact"),
+    [
+        ("sys.exit(4)", "exit status 4"),
+        ("print('{\"hello\": {}}')", "has no member protocol"),
+        ("print('hello')", "not one JSON object"),
+        ("print('{}'); print('{}')", "printed 2 lines"),
+        ("", "printed 0 lines"),
+    ],
+)
+def test_hello_that_is_wrong(tmp_path: Path, body: str, fact: str) -> None:
+    """A hello that is wrong ends the matter, with the reason."""
+    with pytest.raises(AdapterError, match=fact):
+        Adapter(program(tmp_path, body, head="import sys\n")).ask_hello()
+
+
+def test_program_that_does_not_start() -> None:
+    """A command that cannot be started is named."""
+    with pytest.raises(AdapterError, match="does not start"):
+        Adapter("/no/such/program").ask_hello()
+
+
+def test_what_an_adapter_starts_ends_with_it(tmp_path: Path, questions: list[Question]) -> None:
+    """A process that the adapter started itself does not outlive the run."""
+    body = f"""
+import subprocess
+child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)'])
+open({str(tmp_path / "child")!r}, 'w').write(str(child.pid))
+{RIGHT}"""
+    asked(program(tmp_path, body), questions[:1])
+    child = int((tmp_path / "child").read_text())
+    for _ in range(50):
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail(f"process {child} is still there")
+
+
+def test_transcript(tmp_path: Path, questions: list[Question]) -> None:
+    """A transcript has every message of both sides."""
+    path = tmp_path / "talk.jsonl"
+    with path.open("w") as file:
+        asked(program(tmp_path, RIGHT), questions[:3], transcript=Transcript(file))
+    lines = path.read_text().splitlines()
+    assert 3 == sum('"to"' in line for line in lines)
+    assert 4 == sum('"from"' in line for line in lines)  # the hello and three answers

@@ -1,0 +1,153 @@
+"""Tagged values lose nothing, and refuse what is no tagged value."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from conformance.tagging import TagError, f32_text, float_text, tag_record, tag_value, to_f32, untag
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (0.1, "0.1"),
+        (0.00001, "0.00001"),
+        (0.000001, "1e-6"),
+        (1.5e-6, "1.5e-6"),
+        (1e15, "1000000000000000.0"),
+        (9999999999999998.0, "9999999999999998.0"),
+        (1e16, "1e16"),
+        (5e-324, "5e-324"),
+        (1.7976931348623157e308, "1.7976931348623157e308"),
+        (2.0**-1017, "7.120236347223045e-307"),
+    ],
+)
+def test_float_text_has_the_canonical_layout(number: float, text: str) -> None:
+    """The text of a number is the one that the encoding chapter gives it."""
+    assert text == float_text(number)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.1, "0.1"),
+        (to_f32(0.1), "0.1"),
+        (-0.0, "-0.0"),
+        (2.0**-149, "1e-45"),
+        (2.0**-96, "1.2621775e-29"),
+        (3.4028234663852886e38, "3.4028235e38"),
+        (16777217.0, "16777216.0"),
+    ],
+)
+def test_f32_text_is_the_shortest_of_binary32(number: float, text: str) -> None:
+    """The text of a binary32 number is the shortest that reads back to it."""
+    assert text == f32_text(number)
+
+
+def test_f32_text_reads_back_and_nothing_shorter_does() -> None:
+    """For arbitrary bits the text reads back, and no decimal with one digit less does."""
+    source = random.Random(7)
+    for _ in range(2000):
+        (number,) = struct.unpack("<f", source.randbytes(4))
+        if not math.isfinite(number) or number == 0:
+            continue
+        text = f32_text(number)
+        assert number == to_f32(float(text))
+        digits = len(text.partition("e")[0].replace(".", "").lstrip("-0").rstrip("0"))
+        shorter = f"{number:.{digits - 2}e}" if digits > 1 else "0"
+        assert abs(float(shorter)) > 3.4028235e38 or number != to_f32(float(shorter))
+
+
+def test_infinite_binary32_has_no_text() -> None:
+    """A number that rounds to infinity raises."""
+    with pytest.raises(OverflowError):
+        f32_text(1e39)
+
+
+@pytest.mark.parametrize(
+    ("profile", "record", "tagged"),
+    [
+        ("toy/v1", {"kind": "step", "t": 1}, {"kind": "step", "t": {"float": "1.0"}}),
+        ("toy/v1", {"kind": "step", "step": 1}, {"kind": "step", "step": {"int": "1"}}),
+        ("toy/v1", {"kind": "step", "step": 1.0}, {"kind": "step", "step": {"float": "1.0"}}),
+        ("toy/v1", {"kind": "step", "extra": {"a": 5}}, {"kind": "step", "extra": {"a": {"float": "5.0"}}}),
+        ("toy/v1", {"kind": "eval", "extra": {"a": 5}}, {"kind": "eval", "extra": {"a": {"int": "5"}}}),
+        ("toy/v1", {"kind": "backend", "t": 1}, {"kind": "backend", "t": {"int": "1"}}),
+        ("toy/v1", {"t": 1}, {"t": {"int": "1"}}),
+        ("toy/v1", {"kind": ["step"], "t": 1}, {"kind": ["step"], "t": {"int": "1"}}),
+        ("toy/v1", {"kind": "tap", "gram": [[1]]}, {"kind": "tap", "gram": [[{"float": "1.0"}]]}),
+        (
+            "toy/v1",
+            {"kind": "run_start", "model": {"rope_base": 10000, "vocab": 5}},
+            {"kind": "run_start", "model": {"rope_base": {"float": "10000.0"}, "vocab": {"int": "5"}}},
+        ),
+        ("metrics/v1", {"loss": 0.1}, {"loss": {"f32": "0.1"}}),
+        ("metrics/v1", {"loss": 1e39}, {"loss": {"float": "1e39"}}),
+        ("metrics/v1", {"wall_time_ms": 0.1}, {"wall_time_ms": {"float": "0.1"}}),
+        ("kaun/v1", {"type": "scalar", "value": 2}, {"type": "scalar", "value": {"float": "2.0"}}),
+        ("kaun/v1", {"type": "run", "created_at": 2}, {"type": "run", "created_at": {"int": "2"}}),
+    ],
+)
+def test_tag_follows_the_place_and_then_the_text(profile: str, record: Any, tagged: Any) -> None:
+    """A place that the schema types as number holds a float; elsewhere the text decides."""
+    assert tagged == tag_record(record, profile)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        "1",
+        0,
+        -(2**70),
+        0.1,
+        -0.0,
+        [1, [2.5, {}]],
+        {"int": "1"},
+        {"object": {"float": 1.5}},
+        {"a": {"f32": None}},
+        {"int": 1, "float": 2},
+    ],
+)
+def test_untagging_gives_the_value_back(value: Any) -> None:
+    """Every value survives tagging and untagging, also one that looks like a tag."""
+    assert repr(value) == repr(untag(tag_value(value)))
+
+
+@pytest.mark.parametrize(
+    "tagged",
+    [
+        1,
+        1.5,
+        {"int": 1},
+        {"int": "1.0"},
+        {"int": "01"},
+        {"int": "1\n"},
+        {"int": "0x1"},
+        {"float": "nan"},
+        {"float": "1_0"},
+        {"float": ""},
+        {"f32": None},
+        {"object": "x"},
+        [{"a": 1}],
+    ],
+)
+def test_what_is_no_tagged_value_is_refused(tagged: Any) -> None:
+    """A bare number, or a tag with another text, raises TagError."""
+    with pytest.raises(TagError):
+        untag(tagged)
+
+
+def test_place_of_a_fault_is_named() -> None:
+    """The error says where in the value the fault is."""
+    with pytest.raises(TagError, match=r"^/a/1 is the bare number 7"):
+        untag({"a": [None, 7]})
