@@ -1,0 +1,179 @@
+/* Reads and writes training logs in JSON Lines: the profiles toy/v1, metrics/v1 and kaun/v1. C11, POSIX.
+ *
+ * A record is committed by its line feed. Writing hands each record over in one write, in canonical form, and
+ * allocates nothing for a record that fits into 64 KiB. Reading vets every line strictly. */
+#ifndef TOYSPEC_H
+#define TOYSPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOYSPEC_MAX_LINE_BYTES 16777216
+#define TOYSPEC_MAX_DEPTH 64
+#define TOYSPEC_MAX_LISTED_GAPS 100
+
+/* Values. Strings need not end with NUL; their bytes have to be UTF-8. */
+
+enum toyspec_type {
+    TOYSPEC_NULL,
+    TOYSPEC_BOOLEAN,
+    TOYSPEC_INTEGER, /* of any size, by its digits, or int64_t where text is NULL */
+    TOYSPEC_FLOAT,
+    TOYSPEC_STRING,
+    TOYSPEC_ARRAY,
+    TOYSPEC_OBJECT
+};
+
+struct toyspec_text {
+    const char *bytes;
+    size_t length;
+};
+
+struct toyspec_member;
+
+struct toyspec_value {
+    enum toyspec_type type;
+    bool boolean;
+    bool owned; /* text.bytes is freed with the value */
+    int64_t integer;
+    double number;
+    struct toyspec_text text; /* of a string; of a number as it was read; digits of a large integer */
+    size_t count;             /* items of an array, members of an object */
+    struct toyspec_value *items;
+    struct toyspec_member *members; /* put into order when they are written */
+};
+
+struct toyspec_member {
+    struct toyspec_text key;
+    struct toyspec_value value;
+};
+
+struct toyspec_value toyspec_null(void);
+struct toyspec_value toyspec_boolean(bool value);
+struct toyspec_value toyspec_integer(int64_t value);
+struct toyspec_value toyspec_number(double value); /* NaN and infinities are written as null */
+struct toyspec_value toyspec_string(const char *value);
+struct toyspec_value toyspec_object(struct toyspec_member *members, size_t count);
+struct toyspec_value toyspec_array(struct toyspec_value *items, size_t count);
+struct toyspec_member toyspec_member(const char *key, struct toyspec_value value);
+
+/* Returns the member of an object, NULL where there is none; of a repeated key the last. */
+const struct toyspec_value *toyspec_get(const struct toyspec_value *object, const char *key);
+
+/* Canonical form. */
+
+struct toyspec_buffer {
+    char *bytes;
+    size_t length;
+    size_t capacity; /* 0 with bytes NULL to begin with; free(bytes) at the end */
+};
+
+/* Appends the canonical line of a record, LF included. Returns NULL, or why the record is refused; then nothing was
+ * appended. Profile is "toy/v1", "metrics/v1" or "kaun/v1". */
+const char *toyspec_encode(const char *profile, struct toyspec_value *record, struct toyspec_buffer *line);
+
+/* Write the canonical text of a finite number, at most 32 bytes with its NUL; return its length. */
+size_t toyspec_binary64_text(double number, char text[32]);
+size_t toyspec_binary32_text(float number, char text[32]);
+
+/* What the records of a toy/v1 stream owe to each other: run_start first and once, nothing behind run_end, t and the steps
+ * of a phase never back. Zero it to begin with. A writer has one of its own. */
+
+struct toyspec_sequence {
+    bool started, ended;
+    double last;       /* the t of the last record */
+    int run_phase;     /* phases count from 1: train, eval, decode, serve */
+    bool has_base[5];
+    int64_t bases[5];  /* the last step of each phase */
+};
+
+/* Returns NULL where a record may be written, else the reason; sets its t, where that is smaller than the one before. */
+const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspec_value *record);
+/* Takes in a record that is in the stream. */
+void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value *record);
+
+/* Writing. A function returns NULL when it has done its work, else the reason. */
+
+enum toyspec_exist {
+    TOYSPEC_REPLACE, /* an old stream moves to events.jsonl.prev */
+    TOYSPEC_FAIL,
+    TOYSPEC_RESUME /* a torn stream goes on; its fragment is kept beside it */
+};
+
+struct toyspec_writer;
+
+/* Opens a toy/v1 stream in a directory, which is made where its parent exists. */
+const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist);
+/* Opens a metrics/v1 or kaun/v1 stream and goes on at its end. */
+const char *toyspec_append(struct toyspec_writer **writer, const char *path, const char *profile);
+/* Appends a record. A toy/v1 record without t gets the seconds since the start. One thread at a time. */
+const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *record);
+/* The step path: allocates nothing. NaN where a number was not measured; it is then left out. */
+const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm);
+/* Lets go of the stream; a run without run_end stays torn. Accepts NULL. */
+void toyspec_close(struct toyspec_writer *writer);
+
+/* Reading. */
+
+struct toyspec_gap {
+    uint64_t line; /* from 1 */
+    uint64_t offset;
+    uint64_t length;
+    const char *reason; /* the rule that the line breaks, or "stopped" for what was left unread */
+};
+
+struct toyspec_report {
+    const char *profile;
+    const char *state; /* "complete", "torn" or "damaged" */
+    uint64_t records;
+    uint64_t committed; /* bytes of readable and blank lines, with their LFs */
+    uint64_t fragment;  /* bytes after the last LF */
+    uint64_t gap_bytes; /* committed + fragment + gap_bytes is the size of the stream */
+    size_t gap_count;   /* of those listed */
+    struct toyspec_gap gaps[TOYSPEC_MAX_LISTED_GAPS + 1];
+};
+
+struct toyspec_record {
+    struct toyspec_text raw; /* the line without its LF */
+    uint64_t line;           /* from 1 */
+    uint64_t offset;
+    struct toyspec_value value; /* valid during the call */
+};
+
+struct toyspec_options {
+    const char *mode;    /* "strict", "tail", "prefix" or "salvage"; NULL is tail */
+    const char *profile; /* NULL detects it */
+    const char *name;    /* name of the file, which tells the profile where the records do not */
+    size_t max_line_bytes; /* 0 is TOYSPEC_MAX_LINE_BYTES */
+};
+
+typedef void toyspec_each(void *context, const struct toyspec_record *record);
+
+/* Reads a stream from a descriptor to its end, calling each for every record. Returns NULL, or why the mode refuses the
+ * stream; the report is filled in either way. "out of memory" and "read failed" leave the report undefined. */
+const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
+                         struct toyspec_report *report);
+
+/* Returns the first rule that makes a line unreadable, NULL for a readable one. */
+const char *toyspec_vet(const char *line, size_t length, bool first);
+
+/* Tells whether a number at a place is typed as number by the schema: 64 or 32 bits, 0 where it is not.
+ * The path names members from the record down; toyspec_item stands for an item of an array. */
+extern const char toyspec_item[];
+int toyspec_number_width(const char *profile, const struct toyspec_value *record, const char *const *path, size_t depth);
+
+/* Parses one JSON text without judging it as a record: what toyspec_vet calls readable never fails. The value is freed
+ * by toyspec_free. Returns false for what is no JSON and where memory ran out. */
+bool toyspec_parse(const char *text, size_t length, struct toyspec_value *value);
+void toyspec_free(struct toyspec_value *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

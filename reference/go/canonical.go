@@ -1,0 +1,304 @@
+package toyspec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrRefused is what encoding a record returns that no reader would accept.
+var ErrRefused = errors.New("record refused")
+
+// Encode returns the canonical line of a record, LF included. Values are those of encoding/json, and any Go integer,
+// *big.Int, float32 and float64; NaN and infinities become null. An error wraps ErrRefused.
+func Encode(profile Profile, record map[string]any) ([]byte, error) {
+	e := encoder{}
+	declared := profile.fieldsOf(record)
+	if declared == nil {
+		declared = []field{}
+		if tag := profileTables[profile].tag; tag != "" {
+			declared = append(declared, field{name: tag, form: formString, required: true})
+		}
+	}
+	for _, item := range declared {
+		if _, ok := record[item.name]; item.required && !ok {
+			return nil, fmt.Errorf("%w: %s is missing", ErrRefused, item.name)
+		}
+	}
+	e.object(record, declared, 1)
+	if e.err != nil {
+		return nil, e.err
+	}
+	if len(e.out) > MaxLineBytes {
+		return nil, fmt.Errorf("%w: %d bytes in one line", ErrRefused, len(e.out))
+	}
+	return append(e.out, '\n'), nil
+}
+
+type encoder struct {
+	out []byte
+	err error
+}
+
+func (e *encoder) fail(format string, arguments ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, arguments...))
+	}
+}
+
+var anything = &field{form: formOpen, nullable: true}
+
+func (e *encoder) object(value map[string]any, declared []field, depth int) {
+	if depth > MaxDepth {
+		e.fail("nested deeper than %d", MaxDepth)
+		return
+	}
+	known := make(map[string]bool, len(declared))
+	comma := byte('{')
+	for i := range declared {
+		known[declared[i].name] = true
+		if item, ok := value[declared[i].name]; ok {
+			e.member(&comma, declared[i].name, item, &declared[i], depth)
+		} else if declared[i].always {
+			e.member(&comma, declared[i].name, map[string]any{}, &declared[i], depth)
+		}
+	}
+	others := make([]string, 0)
+	for key := range value {
+		if !known[key] {
+			others = append(others, key)
+		}
+	}
+	sort.Strings(others)
+	for _, key := range others {
+		e.member(&comma, key, value[key], anything, depth)
+	}
+	if comma == '{' {
+		e.out = append(e.out, '{')
+	}
+	e.out = append(e.out, '}')
+}
+
+func (e *encoder) member(comma *byte, key string, value any, declared *field, depth int) {
+	e.out = append(e.out, *comma)
+	*comma = ','
+	e.text(key)
+	e.out = append(e.out, ':')
+	e.value(value, declared, depth)
+}
+
+func (e *encoder) value(value any, declared *field, depth int) {
+	switch v := value.(type) {
+	case nil:
+		e.null(declared)
+	case bool:
+		e.expect(declared, formBoolean)
+		e.out = strconv.AppendBool(e.out, v)
+	case string:
+		e.expect(declared, formString)
+		e.judgeText(v, declared)
+		e.text(v)
+	case map[string]any:
+		e.mapping(v, declared, depth+1)
+	case []any:
+		e.array(v, declared, depth+1)
+	default:
+		e.number(value, declared)
+	}
+}
+
+func (e *encoder) null(declared *field) {
+	if !declared.nullable {
+		e.fail("null for %s", declared.name)
+	}
+	e.out = append(e.out, "null"...)
+}
+
+func (e *encoder) expect(declared *field, form form) {
+	if declared.form != form && (declared.form != formOpen || declared.isMap) {
+		e.fail("%s has another type", declared.name)
+	}
+}
+
+func (e *encoder) mapping(value map[string]any, declared *field, depth int) {
+	switch declared.form {
+	case formObject:
+		for _, item := range declared.fields {
+			if _, ok := value[item.name]; item.required && !ok {
+				e.fail("%s.%s is missing", declared.name, item.name)
+			}
+		}
+		e.object(value, declared.fields, depth)
+	case formMap, formOpen:
+		of := declared.of
+		if of == nil {
+			of = anything
+		}
+		if depth > MaxDepth {
+			e.fail("nested deeper than %d", MaxDepth)
+			return
+		}
+		keys := make([]string, 0, len(value))
+		for key := range value {
+			keys = append(keys, key)
+		}
+		sort.Strings(keys)
+		comma := byte('{')
+		for _, key := range keys {
+			e.member(&comma, key, value[key], of, depth)
+		}
+		if comma == '{' {
+			e.out = append(e.out, '{')
+		}
+		e.out = append(e.out, '}')
+	default:
+		e.fail("%s has another type", declared.name)
+	}
+}
+
+func (e *encoder) array(value []any, declared *field, depth int) {
+	of := anything
+	if declared.form == formArray {
+		of = declared.of
+	} else if declared.form != formOpen || declared.isMap {
+		e.fail("%s has another type", declared.name)
+	}
+	if declared.items > 0 && len(value) != declared.items {
+		e.fail("%s has %d items, not %d", declared.name, len(value), declared.items)
+	}
+	if depth > MaxDepth {
+		e.fail("nested deeper than %d", MaxDepth)
+		return
+	}
+	e.out = append(e.out, '[')
+	for i, item := range value {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		e.value(item, of, depth)
+	}
+	e.out = append(e.out, ']')
+}
+
+func (e *encoder) number(value any, declared *field) {
+	open := declared.form == formOpen && !declared.isMap
+	if integer, ok := integerText(value); ok && (declared.form == formInteger || open) {
+		e.judgeNumber(integer, declared)
+		e.out = append(e.out, integer...)
+		return
+	}
+	if declared.form != formNumber && declared.form != formBinary32 && !open {
+		e.fail("%s is %v, which has another type", declared.name, value)
+		return
+	}
+	number, ok := floatValue(value)
+	if !ok {
+		e.fail("%s holds a %T", declared.name, value)
+		return
+	}
+	if declared.form == formBinary32 {
+		number = float64(float32(number))
+	}
+	if math.IsNaN(number) || math.IsInf(number, 0) {
+		e.null(declared)
+		return
+	}
+	text := Binary64Text(number)
+	if declared.form == formBinary32 {
+		text = Binary32Text(float32(number))
+	}
+	e.judgeNumber(text, declared)
+	e.out = append(e.out, text...)
+}
+
+// judgeNumber refuses a number outside the limits of its field.
+func (e *encoder) judgeNumber(text string, declared *field) {
+	if declared.limits == nil {
+		return
+	}
+	// An integer beyond binary64 gives an infinity, on the right side of any limit.
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || number < declared.limits.least || number > declared.limits.greatest {
+		e.fail("%s is %s, outside its range", declared.name, text)
+	}
+}
+
+// judgeText refuses a string that its field does not allow.
+func (e *encoder) judgeText(text string, declared *field) {
+	if declared.values != nil && !slices.Contains(declared.values, text) {
+		e.fail("%s is %q, which it may not be", declared.name, text)
+	}
+	if declared.pattern != nil && !declared.pattern.MatchString(text) {
+		e.fail("%s is %q, which does not have the required form", declared.name, text)
+	}
+	if declared.dateTime && !isDateTime(text) {
+		e.fail("%s is %q, not a date-time with a zone that exists", declared.name, text)
+	}
+}
+
+// integerText returns the digits of an integer value; false for every other value.
+func integerText(value any) (string, bool) {
+	switch v := value.(type) {
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprint(v), true
+	case *big.Int:
+		return v.String(), true
+	case json.Number:
+		integer, ok := new(big.Int).SetString(string(v), 10)
+		if !ok || strings.HasPrefix(string(v), "+") {
+			return "", false
+		}
+		return integer.String(), true
+	}
+	return "", false
+}
+
+// floatValue returns a number as binary64; false for what is no number. An overflow gives an infinity.
+func floatValue(value any) (float64, bool) {
+	switch v := value.(type) {
+	case float64:
+		return v, true
+	case float32:
+		return float64(v), true
+	case *big.Int:
+		number, _ := new(big.Float).SetInt(v).Float64()
+		return number, true
+	}
+	text, ok := integerText(value)
+	if number, isNumber := value.(json.Number); isNumber {
+		text, ok = string(number), true
+	}
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	return number, err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// text writes a string; bytes that are not UTF-8 become U+FFFD.
+func (e *encoder) text(value string) {
+	const hex = "0123456789abcdef"
+	e.out = append(e.out, '"')
+	for _, r := range value {
+		switch {
+		case r == '"' || r == '\\':
+			e.out = append(e.out, '\\', byte(r))
+		case r >= 0x20:
+			e.out = utf8.AppendRune(e.out, r)
+		default:
+			if i := strings.IndexByte("\b\t\n\f\r", byte(r)); i >= 0 {
+				e.out = append(e.out, '\\', "btnfr"[i])
+			} else {
+				e.out = append(e.out, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+			}
+		}
+	}
+	e.out = append(e.out, '"')
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"toyspec"
+)
+
+// binary32Limit is the middle between the largest binary32 number and the next power of two.
+const binary32Limit = 3.4028235677973366e38
+
+// tagRecord returns a record in the tagged form of the protocol.
+func tagRecord(profile toyspec.Profile, value map[string]any) any {
+	return tagMembers(value, func(key string) toyspec.NumberPlace { return profile.NumberPlace(value, key) })
+}
+
+func tagMembers(value map[string]any, place func(string) toyspec.NumberPlace) any {
+	members := make(map[string]any, len(value))
+	for key, item := range value {
+		members[key] = tagValue(item, place(key))
+	}
+	if len(members) == 1 {
+		for key := range members {
+			if key == "int" || key == "float" || key == "f32" || key == "object" {
+				return map[string]any{"object": members}
+			}
+		}
+	}
+	return members
+}
+
+func tagValue(value any, place toyspec.NumberPlace) any {
+	switch v := value.(type) {
+	case json.Number:
+		return tagNumber(string(v), place)
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = tagValue(item, place.Item())
+		}
+		return items
+	case map[string]any:
+		return tagMembers(v, place.Inside)
+	}
+	return value
+}
+
+func tagNumber(text string, place toyspec.NumberPlace) any {
+	isInteger := !strings.ContainsAny(text, ".eE")
+	if isInteger && !place.IsNumber() {
+		integer, _ := new(big.Int).SetString(text, 10)
+		return map[string]string{"int": integer.String()}
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	if place.IsBinary32() && math.Abs(number) < binary32Limit {
+		return map[string]string{"f32": toyspec.Binary32Text(float32(number))}
+	}
+	return map[string]string{"float": toyspec.Binary64Text(number)}
+}
+
+// untagRecord returns the record that a tagged value stands for.
+func untagRecord(raw []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var tagged any
+	if err := decoder.Decode(&tagged); err != nil {
+		return nil, err
+	}
+	value, err := untag(tagged)
+	if err != nil {
+		return nil, err
+	}
+	record, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a record is no object: %s", raw)
+	}
+	return record, nil
+}
+
+func untag(tagged any) (any, error) {
+	switch v := tagged.(type) {
+	case []any:
+		for i, item := range v {
+			value, err := untag(item)
+			if err != nil {
+				return nil, err
+			}
+			v[i] = value
+		}
+		return v, nil
+	case map[string]any:
+		if len(v) == 1 {
+			for tag, inner := range v {
+				if text, ok := inner.(string); ok && (tag == "int" || tag == "float" || tag == "f32") {
+					return untagNumber(tag, text)
+				}
+				if object, ok := inner.(map[string]any); ok && tag == "object" {
+					return untagMembers(object)
+				}
+			}
+		}
+		return untagMembers(v)
+	case json.Number:
+		return nil, fmt.Errorf("the bare number %s has no tag", v)
+	}
+	return tagged, nil
+}
+
+func untagMembers(object map[string]any) (any, error) {
+	for key, item := range object {
+		value, err := untag(item)
+		if err != nil {
+			return nil, err
+		}
+		object[key] = value
+	}
+	return object, nil
+}
+
+func untagNumber(tag, text string) (any, error) {
+	if tag == "int" {
+		integer, ok := new(big.Int).SetString(text, 10)
+		if !ok {
+			return nil, fmt.Errorf("%q is no integer", text)
+		}
+		return integer, nil
+	}
+	bits := 64
+	if tag == "f32" {
+		bits = 32
+	}
+	number, err := strconv.ParseFloat(text, bits)
+	if err != nil && !math.IsInf(number, 0) {
+		return nil, err
+	}
+	if tag == "f32" {
+		return float32(number), nil
+	}
+	return number, nil
+}

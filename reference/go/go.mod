@@ -1,0 +1,3 @@
+module toyspec
+
+go 1.22

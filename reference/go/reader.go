@@ -1,0 +1,257 @@
+package toyspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Mode says what reading does with a stream that is not complete.
+type Mode string
+
+// The reading modes.
+const (
+	Strict  Mode = "strict"  // anything but a complete stream is an error
+	Tail    Mode = "tail"    // a torn end is reported, damage is an error
+	Prefix  Mode = "prefix"  // reading stops at the first damage
+	Salvage Mode = "salvage" // unreadable lines are skipped
+)
+
+// State is what the bytes of a stream show of its end.
+type State string
+
+// The states of a stream.
+const (
+	Complete State = "complete"
+	Torn     State = "torn"
+	Damaged  State = "damaged"
+)
+
+// maxListedGaps bounds the gaps that a report lists; all are counted.
+const maxListedGaps = 100
+
+// Record is one committed JSON object.
+type Record struct {
+	Raw    []byte // the line without its LF, as it is in the stream
+	Line   int    // line number, from 1
+	Offset int64  // byte offset of the line, from 0
+	Kind   string // what the record declares to be; "" where it declares nothing
+	Value  map[string]any
+}
+
+// Gap is a run of bytes that gave no record.
+type Gap struct {
+	Line   int
+	Offset int64
+	Length int64
+	Reason string // the rule that the line breaks, or "stopped" for what was left unread
+}
+
+// Report accounts for every byte of a stream: Committed + Fragment + GapBytes = Size.
+type Report struct {
+	Profile   Profile
+	State     State
+	Records   int
+	Committed int64 // bytes of readable and blank lines, with their LFs
+	Fragment  int64 // bytes after the last LF
+	Gaps      []Gap // the first 100, then what was left unread
+	GapBytes  int64
+	Size      int64
+}
+
+// StreamError says why a mode refuses a stream.
+type StreamError struct {
+	Path   string
+	Line   int
+	Offset int64
+	Reason string
+	Report Report
+}
+
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("%s:%d: %s at byte %d", e.Path, e.Line, e.Reason, e.Offset)
+}
+
+// Options change how a stream is read; the zero value reads in mode Tail.
+type Options struct {
+	Mode         Mode
+	Profile      Profile // detected where it is empty
+	Name         string  // name of the stream's file, where the source is no path
+	MaxLineBytes int     // MaxLineBytes where it is 0
+}
+
+// ReadFile calls each for every record of the stream at path, which may be a bundle's directory, and returns the report.
+// It returns a *StreamError where the mode refuses the stream, and the error of each, which ends reading.
+func ReadFile(path string, options Options, each func(Record) error) (Report, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		found, err := streamIn(path)
+		if err != nil {
+			return Report{}, err
+		}
+		path = found
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer file.Close()
+	if options.Name == "" {
+		options.Name = path
+	}
+	return read(file, options, profileAt(path), each)
+}
+
+// Read is like ReadFile for a stream that comes from a reader.
+func Read(source io.Reader, options Options, each func(Record) error) (Report, error) {
+	fallback := Toy
+	if filepath.Base(options.Name) == profileTables[Metrics].file {
+		fallback = Metrics
+	}
+	return read(source, options, fallback, each)
+}
+
+func streamIn(directory string) (string, error) {
+	for _, name := range []string{profileTables[Toy].file, profileTables[Metrics].file} {
+		path := filepath.Join(directory, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%s: no events.jsonl or metrics.jsonl in it", directory)
+}
+
+type reading struct {
+	options  Options
+	report   Report
+	last     string
+	any      bool
+	each     func(Record) error
+	stopped  *Gap
+	fallback Profile
+}
+
+func read(source io.Reader, options Options, fallback Profile, each func(Record) error) (Report, error) {
+	if options.Mode == "" {
+		options.Mode = Tail
+	}
+	if options.MaxLineBytes == 0 {
+		options.MaxLineBytes = MaxLineBytes
+	}
+	r := &reading{options: options, each: each, fallback: fallback}
+	r.report.Profile = options.Profile
+	err := r.all(source)
+	if r.report.Profile == "" {
+		r.report.Profile = fallback
+	}
+	if err != nil {
+		return r.report, err
+	}
+	return r.report, r.finish()
+}
+
+// all goes over the lines of the source; a line beyond the limit is counted and not held.
+func (r *reading) all(source io.Reader) error {
+	lines := newLineSplitter(source, r.options.MaxLineBytes)
+	for number := 1; ; number++ {
+		line, err := lines.next()
+		if err == io.EOF {
+			r.report.Fragment = line.length
+			r.report.Size = line.offset + line.length
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.line(line, number); err != nil {
+			return err
+		}
+		if r.stopped != nil {
+			end := line.offset + line.length + 1
+			rest, err := io.Copy(io.Discard, lines.reader)
+			if err != nil {
+				return err
+			}
+			r.report.Size = end + rest
+			if rest > 0 {
+				r.gap(Gap{number + 1, end, rest, "stopped"})
+			}
+			return nil
+		}
+	}
+}
+
+func (r *reading) line(line splitLine, number int) error {
+	whole := line.length + 1
+	reason := "line-too-long"
+	if line.data != nil {
+		if isBlank(line.data) {
+			r.report.Committed += whole
+			return nil
+		}
+		reason = vetLine(line.data, number == 1)
+	}
+	if reason != "" {
+		gap := Gap{number, line.offset, whole, reason}
+		r.gap(gap)
+		if r.options.Mode != Salvage {
+			r.stopped = &gap
+		}
+		return nil
+	}
+	value := decodeObject(line.data)
+	if r.report.Profile == "" {
+		r.report.Profile = detectProfile(value, r.fallback)
+	}
+	kind := ""
+	if tag := profileTables[r.report.Profile].tag; tag != "" {
+		kind, _ = value[tag].(string)
+	}
+	r.report.Committed += whole
+	r.report.Records++
+	r.any, r.last = true, kind
+	return r.each(Record{line.data, number, line.offset, kind, value})
+}
+
+func (r *reading) gap(gap Gap) {
+	r.report.GapBytes += gap.Length
+	if len(r.report.Gaps) < maxListedGaps || gap.Reason == "stopped" {
+		r.report.Gaps = append(r.report.Gaps, gap)
+	}
+}
+
+func (r *reading) finish() error {
+	last := profileTables[r.report.Profile].last
+	switch {
+	case r.report.GapBytes > 0:
+		r.report.State = Damaged
+	case r.report.Fragment > 0 || !r.any || last != "" && r.last != last:
+		r.report.State = Torn
+	default:
+		r.report.State = Complete
+	}
+	if r.stopped != nil && r.options.Mode != Prefix {
+		return &StreamError{r.options.Name, r.stopped.Line, r.stopped.Offset, r.stopped.Reason, r.report}
+	}
+	if r.options.Mode == Strict && r.report.State != Complete {
+		return &StreamError{r.options.Name, 1, r.report.Committed, string(r.report.State), r.report}
+	}
+	return nil
+}
+
+// decodeObject returns the object that a vetted text holds; of a repeated key, the last value. Numbers keep their text.
+func decodeObject(data []byte) map[string]any {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value map[string]any
+	if err := decoder.Decode(&value); err != nil {
+		panic(fmt.Sprintf("toyspec: the vetter accepted what encoding/json refuses: %v", err))
+	}
+	return value
+}

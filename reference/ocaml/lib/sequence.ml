@@ -1,0 +1,53 @@
+type t = {
+  mutable started : bool;
+  mutable ended : bool;
+  mutable last : float;
+  mutable phase : string;
+  mutable bases : (string * string) list; (* digits of the last step by phase *)
+}
+
+let create () = { started = false; ended = false; last = 0.; phase = "train"; bases = [] }
+let ended s = s.ended
+let last s = s.last
+let string record key = match Profile.member record key with Some (`String text) -> Some text | _ -> None
+
+let digits record key =
+  match Profile.member record key with Some (`Int i) -> Some (string_of_int i) | Some (`Intlit text) -> Some text | _ -> None
+
+let number record key =
+  match Profile.member record key with
+  | Some (`Float x) -> Some x
+  | Some (`Int i) -> Some (float i)
+  | Some (`Intlit text) -> Some (float_of_string text)
+  | _ -> None
+
+(* Steps are not negative, so the longer of two is the larger. *)
+let is_after a b =
+  let a = if a = "-0" then "0" else a and b = if b = "-0" then "0" else b in
+  String.length a > String.length b || (String.length a = String.length b && a > b)
+
+let phase_of s record = Option.value (string record "phase") ~default:s.phase
+
+let admit s record =
+  let kind = string record "kind" in
+  let refuse reason = raise (Canonical.Refused reason) in
+  if s.ended then refuse "the run has ended";
+  if (not s.started) && kind <> Some "run_start" then refuse "the first record is a run_start";
+  if s.started && kind = Some "run_start" then refuse "the run has started";
+  (match (kind, List.assoc_opt (phase_of s record) s.bases, digits record "step") with
+  | Some "step", Some base, Some step when step.[0] <> '-' && not (is_after step base) ->
+    refuse (Printf.sprintf "step %s after step %s; write run_resume first" step base)
+  | _ -> ());
+  match (record, number record "t") with
+  | `Assoc members, Some t when t < s.last -> `Assoc (List.map (fun (key, value) -> (key, if key = "t" then `Float s.last else value)) members)
+  | _ -> record
+
+let note s record =
+  (match number record "t" with Some t when t > s.last -> s.last <- t | _ -> ());
+  (match (string record "kind", digits record "step") with
+  | Some "run_start", _ when not s.started -> s.phase <- phase_of s record
+  | Some "run_end", _ -> s.ended <- true
+  | Some "run_resume", _ -> s.bases <- (match digits record "from_step" with Some from -> [ ("train", from) ] | None -> [])
+  | Some "step", Some step -> s.bases <- (phase_of s record, step) :: List.remove_assoc (phase_of s record) s.bases
+  | _ -> ());
+  s.started <- true

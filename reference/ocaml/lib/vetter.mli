@@ -1,0 +1,8 @@
+(** Judges one line as bytes and as JSON, strictly: Yojson accepts comments, NaN and more. *)
+
+val is_blank : string -> bool
+(** [is_blank line] is [true] when the line holds nothing but JSON white space. *)
+
+val vet : string -> first:bool -> string option
+(** [vet line ~first] is the first rule that makes a line unreadable, [None] for a readable one. The line is not blank and
+    within the limit of length; [first] says that it begins the stream. A repeated key leaves a line readable. *)

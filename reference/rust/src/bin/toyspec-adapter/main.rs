@@ -1,0 +1,105 @@
+//! Lets the conformance runner test this crate: see conformance/PROTOCOL.md.
+
+mod answers;
+mod base64;
+mod tagging;
+
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+
+use answers::Adapter;
+use serde_json::{json, Value as Json};
+
+const USAGE: &str = "usage: toyspec-adapter --hello | --lines | --oneshot ROLE [--option value …]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let status = match words.as_slice() {
+        ["--hello"] => say(&hello()).map(|()| 0),
+        ["--lines"] => answer_lines().map(|()| 0),
+        ["--oneshot", role, options @ ..] => answer_once(role, options),
+        _ => {
+            eprintln!("{USAGE}");
+            Ok(2)
+        }
+    };
+    match status {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("toyspec-adapter: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn hello() -> Json {
+    json!({"hello": {"protocol": 1, "name": "toyspec-rs", "language": "Rust", "version": env!("CARGO_PKG_VERSION"),
+        "roles": ["reader", "writer", "canonical-writer", "checker", "follower"],
+        "profiles": ["toy/v1", "metrics/v1", "kaun/v1"], "lines": true,
+        "capabilities": ["line_limit", "bundle", "latest_attempt", "findings_offset", "own_kinds"]}})
+}
+
+fn say(message: &Json) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(format!("{message}\n").as_bytes())?;
+    out.flush()
+}
+
+fn answer_lines() -> io::Result<()> {
+    say(&hello())?;
+    let mut adapter = Adapter::default();
+    for line in io::stdin().lock().split(b'\n') {
+        let mut answer;
+        match serde_json::from_slice::<Json>(&line?) {
+            Ok(mut asked) => {
+                let stream = asked["stream"].as_str().map(base64::decode);
+                answer = adapter.answer(&asked, stream.unwrap_or_default());
+                if let Some(stream) = answer.stream.take() {
+                    answer.message["stream"] = base64::encode(&stream).into();
+                }
+                answer.message["id"] = asked["id"].take();
+            }
+            Err(error) => answer = answers::Answer::from(json!({"id": 0, "error": error.to_string()})),
+        }
+        say(&answer.message)?;
+    }
+    Ok(())
+}
+
+fn answer_once(role: &str, options: &[&str]) -> io::Result<u8> {
+    let mut asked = json!({"role": role});
+    for pair in options.chunks_exact(2) {
+        let key = pair[0].trim_start_matches("--").replace('-', "_");
+        asked[key] = pair[1].parse::<u64>().map_or_else(|_| pair[1].into(), Json::from);
+    }
+    let mut adapter = Adapter::default();
+    if role == "follower" {
+        asked["follower"] = 0.into();
+        for line in io::stdin().lock().split(b'\n') {
+            line?;
+            say(&adapter.answer(&asked, Vec::new()).message)?;
+        }
+        return Ok(0);
+    }
+    let mut input = Vec::new();
+    io::stdin().lock().read_to_end(&mut input)?;
+    if role.ends_with("writer") {
+        let records = input.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        asked["records"] = records.map(serde_json::from_slice).collect::<Result<Vec<Json>, _>>()?.into();
+        let answer = adapter.answer(&asked, Vec::new());
+        io::stdout().lock().write_all(&answer.stream.unwrap_or_default())?;
+        return Ok(status(&answer.message));
+    }
+    let answer = adapter.answer(&asked, input);
+    say(&answer.message)?;
+    Ok(status(&answer.message))
+}
+
+fn status(answer: &Json) -> u8 {
+    if let Some(trouble) = answer.get("error").or(answer.get("untestable")).and_then(Json::as_str) {
+        eprintln!("toyspec-adapter: {trouble}");
+        return 3;
+    }
+    u8::from(!(matches!(answer["outcome"].as_str(), Some("read" | "written")) || answer["valid"] == json!(true)))
+}

@@ -1,0 +1,119 @@
+//! Judges the files beside a stream, run.json and flow.json: see spec/bundle.md.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::check::collect::{Collector, Extra, Place};
+use crate::escape::shortened;
+use crate::record::judge;
+use crate::tables::Rule;
+use crate::tape::{Kind, Node};
+use crate::vet::{Fault, Status, Vetter};
+use crate::Profile;
+
+const MANIFEST: &str = "run.json";
+const SIDECARS: [&str; 2] = [MANIFEST, "flow.json"];
+
+/// What lies around a stream.
+#[derive(Default)]
+pub(crate) struct Bundle {
+    /// Name of the directory.
+    pub directory: Option<String>,
+    sidecars: Vec<Sidecar>,
+}
+
+/// A file beside a stream: its bytes, or why they cannot be read.
+struct Sidecar {
+    name: &'static str,
+    data: Result<Vec<u8>, String>,
+}
+
+impl Bundle {
+    /// Returns the bytes of the file that may be a kaun manifest.
+    pub fn manifest(&self) -> Option<&[u8]> {
+        let manifest = self.sidecars.iter().find(|sidecar| sidecar.name == MANIFEST)?;
+        manifest.data.as_deref().ok()
+    }
+
+    /// Reports the sidecars that cannot be read, and what is wrong with a kaun manifest.
+    pub fn judge(&self, profile: Profile, found: &mut Collector) {
+        for sidecar in &self.sidecars {
+            match &sidecar.data {
+                Ok(data) => self.judge_text(sidecar.name, data, profile, found),
+                Err(trouble) => report(found, sidecar.name, b"", unreadable(sidecar.name, 0, trouble)),
+            }
+        }
+    }
+
+    fn judge_text(&self, name: &'static str, data: &[u8], profile: Profile, found: &mut Collector) {
+        let mut vetter = Vetter::default();
+        let status = vetter.vet(data, true);
+        match vetter.record(data) {
+            Some(value) if name == MANIFEST && profile == Profile::Kaun => self.judge_manifest(data, value, found),
+            Some(_) => {}
+            None if status == Status::Blank => report(found, name, data, unreadable(name, 0, "it is empty")),
+            None => {
+                let fault = vetter.faults.listed.first();
+                let (at, message) = fault.map_or((0, ""), |fault| (fault.at, fault.message.as_str()));
+                report(found, name, data, unreadable(name, at, message));
+            }
+        }
+    }
+
+    fn judge_manifest(&self, data: &[u8], value: Node, found: &mut Collector) {
+        let Some(kind) = Profile::Kaun.table().kinds.iter().find(|kind| !kind.is_record) else { return };
+        let judgement = judge(kind, value);
+        let is_wrong = judgement.faults.iter().any(|fault| fault.pointer == "/run_id");
+        let mut faults = judgement.faults;
+        faults.extend(judgement.unknown.into_iter().map(|key| {
+            let message = format!("the manifest has no key `{}`", shortened(&key.path));
+            Fault { rule: Rule::UnknownKey, at: key.at, pointer: key.pointer, message }
+        }));
+        faults.sort_by_key(|fault| (fault.at, fault.rule));
+        for fault in faults {
+            report(found, MANIFEST, data, fault);
+        }
+        let (Some(directory), Some(run_id)) = (&self.directory, value.get("run_id")) else { return };
+        if !is_wrong && run_id.kind() == Kind::String && run_id.string() != directory.as_str() {
+            let (own, named) = (shortened(&run_id.string()), shortened(directory));
+            let message = format!("`run_id` is {own}, the directory is {named}");
+            let pointer = "/run_id".to_string();
+            report(found, MANIFEST, data, Fault { rule: Rule::RunIdMismatch, at: run_id.at(), pointer, message });
+        }
+    }
+}
+
+/// Returns what lies around the stream at a path; no sidecar is held beyond the limit.
+pub(crate) fn read_sidecars(stream: &Path, limit: usize) -> Bundle {
+    let absolute = std::path::absolute(stream).unwrap_or_else(|_| stream.to_path_buf());
+    let directory = absolute.parent().and_then(Path::file_name).unwrap_or_default();
+    let there = |name: &&'static str| stream.with_file_name(name).symlink_metadata().is_ok();
+    let read = |name| Sidecar { name, data: content(&stream.with_file_name(name), limit) };
+    let sidecars = SIDECARS.into_iter().filter(there).map(read).collect();
+    Bundle { directory: Some(directory.to_string_lossy().into_owned()), sidecars }
+}
+
+fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
+    if !path.is_file() {
+        return Err("it is no regular file".to_string());
+    }
+    let mut data = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(limit as u64 + 1).read_to_end(&mut data).map_err(|error| error.to_string())?;
+    if data.len() > limit {
+        return Err(format!("it is longer than {limit} bytes"));
+    }
+    Ok(data)
+}
+
+fn unreadable(name: &str, at: usize, reason: &str) -> Fault {
+    Fault::whole(Rule::SidecarUnreadable, at, format!("{name} cannot be read: {reason}"))
+}
+
+fn report(found: &mut Collector, name: &'static str, data: &[u8], fault: Fault) {
+    let line = memchr::memchr_iter(b'\n', &data[..fault.at.min(data.len())]).count() as u64 + 1;
+    let place = Place { line, offset: fault.at as u64 };
+    let extra = Extra { sidecar: Some(name), at_end: false };
+    found.add_full(fault.rule, place, &fault.pointer, || fault.message, extra);
+}

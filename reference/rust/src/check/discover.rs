@@ -1,0 +1,60 @@
+//! Finds the streams below a path: see spec/bundle.md.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Profile;
+
+/// What is found at or below a path.
+#[derive(Debug)]
+pub enum Found {
+    /// A stream to judge.
+    Stream(PathBuf),
+    /// A directory that was named and has no stream in it or below.
+    NoStream(PathBuf),
+    /// A path that cannot be read.
+    Trouble(PathBuf, io::Error),
+}
+
+/// Returns the stream at a path, or every stream in the directory and below it, in the order of their names.
+///
+/// Symbolic links to directories are followed only where they are named; below a directory only regular files are
+/// streams. A directory that cannot be listed does not stop the rest.
+pub fn find_streams(path: &Path) -> Vec<Found> {
+    match fs::metadata(path) {
+        Err(error) => return vec![Found::Trouble(path.to_path_buf(), error)],
+        Ok(data) if !data.is_dir() => return vec![Found::Stream(path.to_path_buf())],
+        Ok(_) => {}
+    }
+    let mut found = Vec::new();
+    let mut pending = vec![path.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        match listed(&directory) {
+            Ok(entries) => {
+                found.extend(entries.iter().filter(|path| is_stream(path)).cloned().map(Found::Stream));
+                pending.extend(entries.into_iter().filter(|path| is_directory(path)).rev());
+            }
+            Err(error) => found.push(Found::Trouble(directory, error)),
+        }
+    }
+    if found.is_empty() {
+        found.push(Found::NoStream(path.to_path_buf()));
+    }
+    found
+}
+
+fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn is_stream(path: &Path) -> bool {
+    let names = [Profile::Toy.file(), Profile::Metrics.file()];
+    names.iter().any(|name| path.file_name() == Some(name.as_ref())) && path.is_file()
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir())
+}

@@ -1,0 +1,152 @@
+//! What the fast path takes in, the exact path finds without fault, and everything else it leaves alone.
+
+use crate::check::StreamChecker;
+use crate::check::{CheckOptions, FileReport};
+use crate::profile::Hints;
+use crate::test_random::Random;
+
+const TOY: [&str; 22] = [
+    r#"{"kind":"step","t":1.5,"step":7,"loss":1.0,"step":8}"#,
+    r#"{"kind":"note","t":-1.0,"text":""}"#,
+    r#"{"kind":"step","t":1.5,"loss":2.25}"#,
+    r#"{"kind":"tap","step":1,"region":"r"}"#,
+    r#"{"kind":"tap","t":2.0,"step":1,"region":"r","histogram":[1,2,3]}"#,
+    r#"{"kind":"op_timing","t":2.0,"step":9,"buckets":{"b":1,"a":2,"b":3}}"#,
+    r#"{"kind":"step","phase":"train","t":1.5,"step":7,"loss":2.25,"lr":1e-4,"grad_norm":null,"tokens":4096}"#,
+    r#"{"kind": "step", "t": 1.75, "step": 8, "loss": 2.0, "extra": {"a": 1.0, "b": null, "c": 3}}"#,
+    r#"{"kind":"step","step":9,"loss":1.0,"t":2,"phase":"eval"}"#,
+    r#"{"kind":"tap","t":2.0,"step":9,"region":"a/\"b\"","shape":[2,3],"sparsity":0.5,"gram":[[1.0,null],[]]}"#,
+    r#"{"kind":"grad","t":2.0,"step":9,"param":"p","l2":1.0,"head":null,"per_head_l2":[1.0,2.5e-3]}"#,
+    r#"{"kind":"op_timing","t":2.0,"step":9,"buckets":{"z":1,"a":2,"m":3},"compute_us":12}"#,
+    r#"{"kind":"drift","t":2.0,"step":9,"param":"p","cos_to_init":1.0005,"l2_to_init":0.0,"freq":0.0}"#,
+    r#"{"kind":"sample","t":2.5,"prompt":"\u00e9\n","text":"é 𝄞 \ud834\udd1e"}"#,
+    r#"{"kind":"eval","t":2.5,"name":"n","extra":{"deep":{"x":[1,{"y":"z"}],"w":true},"u":12345678901234567890}}"#,
+    r#"{"kind":"note","t":123456789.12345679,"text":""}"#,
+    r#"{"kind":"system","t":2.5,"memory_used_bytes":900719925474099,"extra":{}}"#,
+    r#"{"kind":"region_enter","t":3.0,"region":"r"}"#,
+    r#"{"kind":"region_exit","t":3.0,"region":"r"}"#,
+    r#"{"kind":"run_resume","t":3.0,"from_step":7}"#,
+    r#"{"kind":"compare","t":3.0,"step":9,"baseline_run_id":"b","verdict":"par"}"#,
+    r#"{"kind":"run_end","t":9.0,"reason":"completed","final_step":9,"final_loss":2}"#,
+];
+const STARTS: [&str; 4] = [",\"t\":0.0", "", ",\"t\":1,\"phase\":\"eval\"", ",\"t\":0.5,\"config\":{\"subsample\":2}"];
+const METRICS: [&str; 5] = [
+    r#"{,"step":1,"wall_time_ms":10.5,"loss":2.5,"grad_norm":1.0,"throughput_samples_per_sec":64.0}"#,
+    r#"{"step":1,"wall_time_ms":10.5,"loss":2.5,"grad_norm":1.0}"#,
+    r#"{"step":1,"wall_time_ms":10.5,"loss":2.5,"grad_norm":1.0,"throughput_samples_per_sec":64.0,"extra":{}}"#,
+    r#"{"step":2,"wall_time_ms":20,"loss":3.4e38,"grad_norm":1e-3,"throughput_samples_per_sec":0,"extra":{"a":1}}"#,
+    r#"{ "wall_time_ms":30.0, "step":3, "loss":1.0,"grad_norm":1.0,"throughput_samples_per_sec":null }"#,
+];
+const KAUN: [&str; 3] = [
+    r#"{"type":"scalar","step":1,"tag":"x"}"#,
+    r#"{"type":"scalar","step":1,"wall_time":1780219812.5,"tag":"train/loss","value":2.5,"minimize":true,"epoch":0}"#,
+    r#"{"type":"scalar","step":1,"tag":"x","value":null,"minimize":false}"#,
+];
+const TOKENS: [&str; 36] = [
+    "null",
+    "true",
+    "-0",
+    "-5.5",
+    "007",
+    "-0.0",
+    "1e400",
+    "1e99",
+    "1E+5",
+    "01",
+    "1.",
+    "1.0",
+    "-1",
+    "9007199254740993",
+    "4294967296",
+    "3.4028235677973366e38",
+    "\"\"",
+    "\"\\ud800\"",
+    "\"a\\",
+    "{}",
+    "[]",
+    "{\"a\":1,\"a\":2}",
+    ",",
+    ":",
+    " ",
+    "\t",
+    "\r",
+    "\n",
+    "\0",
+    "\u{7f}",
+    "\u{2028}",
+    "\"step\":3,",
+    "\"t\":0.0,",
+    "\"phase\":\"serve\",",
+    "\"loss\":NaN,",
+    "123456789012345678901234567890.5",
+];
+
+fn report(text: &[u8], chunk: usize, is_fast: bool, limit: usize) -> FileReport {
+    let options = CheckOptions { max_line_bytes: limit, ..CheckOptions::default() };
+    let mut checker = StreamChecker::new(options, Hints::default(), None);
+    checker.use_fast_path(is_fast);
+    text.chunks(chunk).for_each(|chunk| checker.feed(chunk));
+    checker.finish()
+}
+
+fn stream(random: &mut Random, lines: &[&str]) -> Vec<u8> {
+    let mut text = Vec::new();
+    if lines.len() == TOY.len() {
+        let rest = STARTS[random.below(STARTS.len())];
+        text.extend(format!("{{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"run_id\":\"r\"{rest}}}\n").bytes());
+    }
+    for _ in 0..random.below(12) {
+        text.extend(lines[random.below(lines.len())].as_bytes());
+        text.push(b'\n');
+    }
+    for _ in 0..random.below(3) {
+        replace_value(random, &mut text);
+    }
+    for _ in 0..random.below(3) {
+        let at = random.below(text.len() + 1);
+        let end = (at + random.below(6)).min(text.len());
+        let token: Vec<u8> = match random.below(3) {
+            0 => Vec::new(),
+            1 => vec![random.below(256) as u8],
+            _ => TOKENS[random.below(TOKENS.len())].into(),
+        };
+        text.splice(at..end, token);
+    }
+    text
+}
+
+/// Gives a member that a random place is near to another value.
+fn replace_value(random: &mut Random, text: &mut Vec<u8>) {
+    let start = random.below(text.len() + 1);
+    let Some(colon) = text[start..].iter().position(|byte| *byte == b':') else { return };
+    let at = start + colon + 1;
+    let end = text[at..].iter().position(|byte| b",}]\n".contains(byte)).map_or(text.len(), |end| at + end);
+    text.splice(at..end, TOKENS[random.below(TOKENS.len())].bytes());
+}
+
+/// The fast path changes nothing but the time that a verdict takes, however the bytes arrive.
+#[test]
+fn the_fast_path_agrees_with_the_exact_one() {
+    let mut random = Random::new(20260531);
+    for round in 0..30_000 {
+        let lines: &[&str] = [&TOY[..], &METRICS, &KAUN][round % 3];
+        let text = stream(&mut random, lines);
+        let limit = if random.below(8) == 0 { 100 } else { 1 << 24 };
+        let exact = report(&text, text.len().max(1), false, limit);
+        let fast = report(&text, 1 + random.below(300), true, limit);
+        assert_eq!(format!("{exact:?}"), format!("{fast:?}"), "{}", String::from_utf8_lossy(&text));
+    }
+}
+
+/// Without this, the test above would hold for a fast path that takes nothing in.
+#[test]
+fn the_fast_path_takes_in_what_is_clean() {
+    let mut text = String::from("{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n");
+    for step in 1..=100 {
+        text += &format!("{{\"kind\":\"step\",\"t\":{step}.5,\"step\":{step},\"loss\":0.1,\"extra\":{{\"a\":1}}}}\n");
+    }
+    let mut checker = StreamChecker::new(CheckOptions::default(), Hints::default(), None);
+    checker.feed(text.as_bytes());
+    // The first line names the profile; the last one lies too near to the end of the text to be looked at in words.
+    assert!(checker.lines_taken_fast() >= 99, "{}", checker.lines_taken_fast());
+}

@@ -1,0 +1,179 @@
+//! What rules between lines see of a stream: one record after the other, and facts that hold throughout.
+
+use std::cmp::Ordering;
+
+use crate::tables::Rule;
+use crate::tape::{Kind, Node};
+
+/// A broken rule, at the record that is being observed.
+pub(crate) struct Hit {
+    pub rule: Rule,
+    pub pointer: String,
+    /// The first byte of the place in the line; None is the line.
+    pub at: Option<usize>,
+    pub message: String,
+}
+
+impl Hit {
+    /// Returns a hit at the whole line.
+    pub fn line(rule: Rule, message: String) -> Hit {
+        Hit { rule, pointer: String::new(), at: None, message }
+    }
+
+    /// Returns a hit at a member.
+    pub fn at(rule: Rule, field: &str, value: Node, message: String) -> Hit {
+        Hit { rule, pointer: format!("/{field}"), at: Some(value.at()), message }
+    }
+}
+
+/// One record as the rules see it.
+pub(crate) struct Seen<'a> {
+    pub node: Node<'a>,
+    /// The kind; None where the tag is missing or no string.
+    pub kind: Option<&'a str>,
+    /// Whether this revision knows the kind.
+    pub known: bool,
+    /// Fields that have an error of their own and take no part.
+    pub faulty: &'a [String],
+    /// Line number, from 1.
+    pub line: u64,
+}
+
+impl<'a> Seen<'a> {
+    /// Returns the value of a field that takes part.
+    pub fn field(&self, name: &str) -> Option<Node<'a>> {
+        if !self.known || self.faulty.iter().any(|faulty| faulty == name) {
+            return None;
+        }
+        self.node.get(name)
+    }
+
+    /// Returns a string that takes part.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.field(name).filter(|value| value.kind() == Kind::String).map(|value| value.string().into_owned())
+    }
+
+    /// Returns the value at a pointer whose first field takes part.
+    pub fn at(&self, pointer: &str) -> Option<Node<'a>> {
+        let mut keys = pointer[1..].split('/');
+        let first = self.field(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.get(key))
+    }
+
+    pub fn is(&self, kind: &str) -> bool {
+        self.kind == Some(kind)
+    }
+}
+
+/// A number that counts, of any length and not negative.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    Small(u64),
+    Large(String),
+}
+
+impl Count {
+    pub fn of(value: Node) -> Count {
+        let text = value.literal().trim_start_matches('-');
+        text.parse().map_or_else(|_| Count::Large(text.to_string()), Count::Small)
+    }
+
+    /// Returns whether this is one more than another.
+    pub fn follows(&self, other: &Count) -> bool {
+        match (other, self) {
+            (Count::Small(one), Count::Small(two)) => one.checked_add(1) == Some(*two),
+            (one, Count::Large(two)) => one.successor() == *two,
+            _ => false,
+        }
+    }
+
+    pub fn text(&self) -> String {
+        match self {
+            Count::Small(number) => number.to_string(),
+            Count::Large(text) => text.clone(),
+        }
+    }
+
+    fn successor(&self) -> String {
+        let text = self.text();
+        let nines = text.len() - text.trim_end_matches('9').len();
+        let (head, tail) = text.split_at(text.len() - nines);
+        let raised = match head.as_bytes().split_last() {
+            Some((last, before)) => format!("{}{}", String::from_utf8_lossy(before), (last + 1) as char),
+            None => "1".to_string(),
+        };
+        raised + &"0".repeat(tail.len())
+    }
+}
+
+impl PartialOrd for Count {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Count {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Count::Small(one), Count::Small(two)) => one.cmp(two),
+            (Count::Small(_), Count::Large(_)) => Ordering::Less,
+            (Count::Large(_), Count::Small(_)) => Ordering::Greater,
+            (Count::Large(one), Count::Large(two)) => (one.len(), one).cmp(&(two.len(), two)),
+        }
+    }
+}
+
+/// A number or null, compared by value.
+#[derive(Clone, Debug)]
+pub(crate) enum Scalar {
+    Null,
+    Integer(String),
+    Float(f64),
+}
+
+impl Scalar {
+    pub fn of(value: Node) -> Scalar {
+        if value.kind() == Kind::Null {
+            Scalar::Null
+        } else {
+            Scalar::of_text(value.literal())
+        }
+    }
+
+    /// Returns the scalar with this text.
+    pub fn of_text(text: &str) -> Scalar {
+        if text == "null" {
+            return Scalar::Null;
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+            return Scalar::Integer(if text == "-0" { "0" } else { text }.to_string());
+        }
+        Scalar::Float(text.parse().unwrap_or(f64::NAN))
+    }
+
+    pub fn shown(&self) -> String {
+        match self {
+            Scalar::Null => "null".to_string(),
+            Scalar::Integer(text) => crate::escape::shortened(text),
+            Scalar::Float(number) => number.to_string(),
+        }
+    }
+
+    fn value(&self) -> f64 {
+        match self {
+            Scalar::Null => f64::NAN,
+            Scalar::Integer(text) => text.parse().unwrap_or(f64::NAN),
+            Scalar::Float(number) => *number,
+        }
+    }
+}
+
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Scalar::Null, Scalar::Null) => true,
+            (Scalar::Integer(one), Scalar::Integer(two)) => one == two,
+            _ => self.value() == other.value(),
+        }
+    }
+}

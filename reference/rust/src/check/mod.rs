@@ -1,0 +1,137 @@
+//! Judges streams and bundles and gives findings as data: see spec/checking.md.
+
+mod bundle;
+mod collect;
+mod containers;
+mod discover;
+mod fast;
+#[cfg(test)]
+mod fast_test;
+mod hits;
+mod hot;
+mod roles;
+mod rules;
+mod stream;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub use discover::{find_streams, Found};
+pub use stream::StreamChecker;
+
+use crate::profile::{is_manifest, Hints};
+use crate::reader::State;
+use crate::schema::Severity;
+use crate::tables::{Rule, MAX_LINE_BYTES};
+use crate::Profile;
+
+use bundle::{read_sidecars, Bundle};
+use collect::{Collector, Place};
+
+/// How to check: which profile, which rules, which limit.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// The profile to judge by; None detects it from the first readable record.
+    pub profile: Option<Profile>,
+    /// Rules to report; empty means all.
+    pub select: BTreeSet<Rule>,
+    /// Rules not to report; wins over `select`.
+    pub ignore: BTreeSet<Rule>,
+    /// Longest line that is judged, in bytes without its LF.
+    pub max_line_bytes: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        let (select, ignore) = (BTreeSet::new(), BTreeSet::new());
+        CheckOptions { profile: None, select, ignore, max_line_bytes: MAX_LINE_BYTES }
+    }
+}
+
+impl CheckOptions {
+    fn reports(&self, rule: Rule) -> bool {
+        !self.ignore.contains(&rule) && (self.select.is_empty() || self.select.contains(&rule))
+    }
+}
+
+/// One fault, at its cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What is broken.
+    pub rule: Rule,
+    /// How grave it is in the profile.
+    pub severity: Severity,
+    /// Line number, from 1.
+    pub line: u64,
+    /// Byte offset of the place from the start of the stream, from 0.
+    pub offset: u64,
+    /// RFC 6901 JSON Pointer; "" is the whole line.
+    pub pointer: String,
+    /// The fact, with the value found; log text in it is inert.
+    pub message: String,
+    /// Name of the file beside the stream that the place is in.
+    pub sidecar: Option<&'static str>,
+}
+
+/// The verdict on one stream.
+#[derive(Clone, Debug)]
+pub struct FileReport {
+    /// The format that was judged by; None where there is no stream.
+    pub profile: Option<Profile>,
+    /// What the bytes show of its end; None where there is no stream.
+    pub state: Option<State>,
+    /// Whether no finding, listed or not, is an error.
+    pub valid: bool,
+    /// Number of readable records.
+    pub events: u64,
+    /// Size of the stream.
+    pub bytes: u64,
+    /// The first 100 findings of each rule, in the order of their lines.
+    pub findings: Vec<Finding>,
+    /// Number of further findings of each rule.
+    pub suppressed: BTreeMap<&'static str, u64>,
+}
+
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// Returns the verdict on a stream from any source; `name` is the name of its file, if it has one.
+pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io::Result<FileReport> {
+    judge(source, StreamChecker::new(options, Hints::of_name(name), None), &Bundle::default())
+}
+
+/// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
+pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
+    let file = File::open(path)?;
+    let mut hints = Hints::of_name(&path.to_string_lossy());
+    if path.file_name() != Some(Profile::Toy.file().as_ref()) {
+        return judge(file, StreamChecker::new(options, hints, None), &Bundle::default());
+    }
+    let bundle = read_sidecars(path, options.max_line_bytes);
+    hints.has_manifest = bundle.manifest().is_some_and(is_manifest);
+    judge(file, StreamChecker::new(options, hints, bundle.directory.clone()), &bundle)
+}
+
+/// Returns the verdict on a directory that was named and has no stream.
+pub fn no_stream(options: CheckOptions) -> FileReport {
+    let mut found = Collector::new(options);
+    let message = || "no events.jsonl or metrics.jsonl here or below".to_string();
+    found.add(Rule::StreamMissing, Place { line: 1, offset: 0 }, "", message);
+    let valid = !found.has_error;
+    let findings = found.take();
+    FileReport { profile: None, state: None, valid, events: 0, bytes: 0, findings, suppressed: BTreeMap::new() }
+}
+
+fn judge(mut source: impl Read, mut checker: StreamChecker, bundle: &Bundle) -> io::Result<FileReport> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match source.read(&mut chunk) {
+            Ok(0) => return Ok(checker.finish_bundle(bundle)),
+            Ok(count) => checker.feed(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Judges one stream, fed in pieces of any size: see spec/checking.md.
+
+use crate::check::bundle::Bundle;
+use crate::check::collect::{Collector, Extra, Place};
+use crate::check::fast::Fast;
+use crate::check::hits::{Hit, Seen};
+use crate::check::rules::StreamRules;
+use crate::check::{CheckOptions, FileReport};
+use crate::escape::shortened;
+use crate::lines::{Line, Splitter};
+use crate::profile::{detect, Hints};
+use crate::record::{judge, nearest, typed};
+use crate::schema::KindTable;
+use crate::tables::Rule;
+use crate::tape::{Kind, Node};
+use crate::vet::{Status, Vetter};
+use crate::{Profile, State};
+
+/// Judges a stream as it is fed.
+pub struct StreamChecker {
+    splitter: Splitter,
+    inner: Inner,
+}
+
+/// What judges lines, once they are cut.
+pub(crate) struct Inner {
+    found: Collector,
+    hints: Hints,
+    limit: usize,
+    vetter: Vetter,
+    rules: Option<StreamRules>,
+    fast: Option<Fast>,
+    is_fast: bool,
+    /// Number of lines that the fast path has taken in.
+    #[cfg_attr(not(test), allow(dead_code))]
+    taken_fast: u64,
+    records: u64,
+    gaps: u64,
+    has_return: bool,
+    /// The last record.
+    last: Place,
+    last_kind: LastKind,
+    /// Name of the directory that the first run_id is held against; None once it was.
+    directory: Option<String>,
+    mismatch: Option<(Place, String)>,
+}
+
+/// Whether the last record ends a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastKind {
+    Closing,
+    Other,
+}
+
+impl StreamChecker {
+    pub(crate) fn new(options: CheckOptions, hints: Hints, directory: Option<String>) -> StreamChecker {
+        let limit = options.max_line_bytes;
+        let rules = options.profile.map(StreamRules::new);
+        let fast = options.profile.map(Fast::new);
+        let inner = Inner {
+            found: Collector::new(options),
+            hints,
+            limit,
+            vetter: Vetter::default(),
+            rules,
+            fast,
+            is_fast: true,
+            taken_fast: 0,
+            records: 0,
+            gaps: 0,
+            has_return: false,
+            last: Place { line: 1, offset: 0 },
+            last_kind: LastKind::Other,
+            directory,
+            mismatch: None,
+        };
+        StreamChecker { splitter: Splitter::new(limit), inner }
+    }
+
+    /// Judges the lines that `data` commits.
+    pub fn feed(&mut self, mut data: &[u8]) {
+        if self.splitter.pending > 0 {
+            data = self.feed_one(data);
+        }
+        let (lines, rest) = data.split_at(memchr::memrchr(b'\n', data).map_or(0, |at| at + 1));
+        let mut lines = lines;
+        let is_utf8 = simdutf8::basic::from_utf8(lines).is_ok();
+        while !lines.is_empty() {
+            if is_utf8 {
+                lines = self.feed_fast(lines);
+            }
+            if !lines.is_empty() {
+                lines = self.feed_one(lines);
+            }
+        }
+        self.feed_one(rest);
+    }
+
+    /// Judges at most one line the exact way; returns what is behind it.
+    fn feed_one<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
+        let inner = &mut self.inner;
+        let (taken, _) = self.splitter.feed_one(data, |line| inner.judge_line(line));
+        &data[taken..]
+    }
+
+    /// Takes in the lines at the start of `data`, whole lines of UTF-8, that are without fault; returns the others.
+    fn feed_fast<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
+        let inner = &mut self.inner;
+        let (Some(fast), Some(rules), true) = (&mut inner.fast, &mut inner.rules, inner.is_fast) else { return data };
+        let taken = fast.run(data, rules, inner.limit);
+        if taken.lines > 0 {
+            let line = self.splitter.number + taken.lines - 1;
+            inner.last = Place { line, offset: self.splitter.committed + taken.last as u64 };
+            inner.last_kind = LastKind::Other;
+            inner.records += taken.lines;
+            inner.taken_fast += taken.lines;
+            self.splitter.skip(taken.lines, taken.bytes as u64);
+        }
+        &data[taken.bytes..]
+    }
+
+    /// Returns the verdict on everything fed.
+    pub fn finish(self) -> FileReport {
+        self.finish_bundle(&Bundle::default())
+    }
+
+    /// Returns the verdict on everything fed, and on the files beside it.
+    pub(crate) fn finish_bundle(self, bundle: &Bundle) -> FileReport {
+        let StreamChecker { splitter, mut inner } = self;
+        let found = &mut inner.found;
+        if splitter.pending > 0 {
+            judge_fragment(&splitter, found);
+        } else if inner.records == 0 && inner.gaps == 0 {
+            let message = || format!("no record in {} bytes", splitter.size());
+            found.add(Rule::StreamEmpty, Place { line: 1, offset: 0 }, "", message);
+        } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
+            for Hit { rule, message, .. } in rules.finish() {
+                found.add(rule, inner.last, "", || message);
+            }
+        }
+        if let Some((place, message)) = inner.mismatch.take() {
+            found.add(Rule::RunIdMismatch, place, "/run_id", || message);
+        }
+        let profile = found.profile.unwrap_or_else(|| detect(None, inner.hints));
+        bundle.judge(profile, found);
+        let is_unfinished = profile.table().last.is_some() && inner.last_kind != LastKind::Closing;
+        let state = if inner.gaps > 0 {
+            State::Damaged
+        } else if splitter.pending > 0 || inner.records == 0 || is_unfinished {
+            State::Torn
+        } else {
+            State::Complete
+        };
+        FileReport {
+            profile: Some(profile),
+            state: Some(state),
+            valid: !inner.found.has_error,
+            events: inner.records,
+            bytes: splitter.size(),
+            findings: inner.found.take(),
+            suppressed: inner.found.suppressed,
+        }
+    }
+}
+
+#[cfg(test)]
+impl StreamChecker {
+    pub(crate) fn use_fast_path(&mut self, is_fast: bool) {
+        self.inner.is_fast = is_fast;
+    }
+
+    pub(crate) fn lines_taken_fast(&self) -> u64 {
+        self.inner.taken_fast
+    }
+}
+
+impl Inner {
+    fn judge_line(&mut self, line: Line) {
+        let mut vetter = std::mem::take(&mut self.vetter);
+        let start = self.found.len();
+        let text = line.data.unwrap_or_default();
+        match line.data {
+            Some(text) => vetter.vet(text, line.number == 1),
+            None => vetter.too_long(line.length, self.limit),
+        };
+        self.report_vetting(line, &mut vetter);
+        if let Some(node) = vetter.record(text) {
+            if self.rules.is_none() {
+                self.follow(detect(Some(node), self.hints));
+            }
+            self.judge_record(line, node, start);
+        }
+        self.vetter = vetter;
+    }
+
+    fn follow(&mut self, profile: Profile) {
+        let mut rules = StreamRules::new(profile);
+        if self.gaps > 0 {
+            rules.gap();
+        }
+        self.found.profile = Some(profile);
+        self.rules = Some(rules);
+        self.fast = Some(Fast::new(profile));
+    }
+
+    fn report_vetting(&mut self, line: Line, vetter: &mut Vetter) {
+        for fault in vetter.faults.listed.iter_mut().filter(|_| vetter.status != Status::Blank) {
+            let message = std::mem::take(&mut fault.message);
+            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || message);
+        }
+        for &(rule, count) in &vetter.faults.unlisted {
+            self.found.count(rule, count);
+        }
+        if vetter.status == Status::Unreadable {
+            self.gaps += 1;
+            if let Some(rules) = &mut self.rules {
+                rules.gap();
+            }
+        } else if !self.has_return {
+            if let Some(at) = memchr::memchr(b'\r', line.data.unwrap_or_default()) {
+                self.has_return = true;
+                self.found.add(Rule::CarriageReturn, place(line, at), "", || "the line holds a carriage return".into());
+            }
+        }
+    }
+
+    /// Judges a record, puts the findings of its line, from index `start` on, in order, and observes it.
+    fn judge_record(&mut self, line: Line, node: Node, start: usize) {
+        let Some(profile) = self.found.profile else { return };
+        let tag = profile.tag();
+        let name = match tag {
+            None => Some("entry".into()),
+            Some(tag) => node.get(tag).filter(|value| value.kind() == Kind::String).map(|value| value.string()),
+        };
+        let kind = name.as_deref().and_then(|name| profile.kind(name));
+        let mut faulty = Vec::new();
+        match (kind, tag) {
+            (Some(kind), _) => faulty = self.judge_fields(kind, line, node),
+            (None, Some(tag)) => self.report_tag(profile, tag, name.as_deref(), line, node),
+            (None, None) => {}
+        }
+        self.found.arrange(start);
+        self.records += 1;
+        self.last = Place { line: line.number, offset: line.offset };
+        let is_closing = name.is_some() && name.as_deref() == profile.table().last;
+        self.last_kind = if is_closing { LastKind::Closing } else { LastKind::Other };
+        let seen = Seen { node, kind: name.as_deref(), known: kind.is_some(), faulty: &faulty, line: line.number };
+        for Hit { rule, pointer, at, message } in self.rules.as_mut().map_or(Vec::new(), |rules| rules.observe(&seen)) {
+            self.found.add(rule, place(line, at.unwrap_or(0)), &pointer, || message);
+        }
+        if self.directory.is_some() && seen.is("run_start") {
+            self.hold_against_directory(&seen, line);
+        }
+    }
+
+    /// Reports the faults of a record; returns the fields that take no part in later rules.
+    fn judge_fields(&mut self, kind: &'static KindTable, line: Line, node: Node) -> Vec<String> {
+        let found = judge(kind, node);
+        let faulty = found.faulty_fields().map(String::from).collect();
+        for fault in found.faults {
+            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || fault.message);
+        }
+        for key in found.unknown {
+            let head = format!("{} has no key `{}`", kind.name, shortened(&key.path));
+            let tail = key.meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            let name = format!("{} {}", kind.name, key.path);
+            self.found.tally(Rule::UnknownKey, &name, place(line, key.at), &key.pointer, (head, tail));
+        }
+        faulty
+    }
+
+    fn report_tag(&mut self, profile: Profile, tag: &str, name: Option<&str>, line: Line, node: Node) {
+        let pointer = format!("/{tag}");
+        match (name, node.get(tag)) {
+            (Some(name), Some(value)) => {
+                let known = profile.table().kinds.iter().filter(|kind| kind.is_record).map(|kind| kind.name);
+                let meant = nearest(name, known).map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+                let head = format!("kind {} is not known", shortened(name));
+                self.found.tally(Rule::UnknownKind, name, place(line, value.at()), &pointer, (head, meant));
+            }
+            (_, Some(value)) => {
+                let message = || format!("`{tag}` is {}, not a string", typed(value));
+                self.found.add(Rule::WrongType, place(line, value.at()), &pointer, message);
+            }
+            (_, None) => {
+                let message = || format!("the record has no `{tag}`");
+                self.found.add(Rule::MissingKey, place(line, node.at()), &pointer, message);
+            }
+        }
+    }
+
+    fn hold_against_directory(&mut self, seen: &Seen, line: Line) {
+        let (Some(directory), Some(value)) = (self.directory.take(), seen.field("run_id")) else { return };
+        let run_id = value.string();
+        if run_id != directory {
+            // Findings about the bundle come after those about the stream.
+            let message = format!("`run_id` is {}, the directory is {}", shortened(&run_id), shortened(&directory));
+            self.mismatch = Some((place(line, value.at()), message));
+        }
+    }
+}
+
+fn place(line: Line, at: usize) -> Place {
+    Place { line: line.number, offset: line.offset + at as u64 }
+}
+
+fn judge_fragment(splitter: &Splitter, found: &mut Collector) {
+    let place = Place { line: splitter.number, offset: splitter.committed };
+    let count = splitter.pending;
+    if splitter.all_nul {
+        let message = || format!("{count} bytes of NUL after the last committed record");
+        found.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, sidecar: None });
+    } else {
+        let message = || format!("{count} bytes after the last committed record");
+        found.add(Rule::UnterminatedLine, place, "", message);
+    }
+}

@@ -1,0 +1,52 @@
+//! Reads, writes, checks and follows training logs of the profiles toy/v1, metrics/v1 and kaun/v1.
+//!
+//! ```no_run
+//! let mut run = toyspec::Writer::open("runs/llama-001", toyspec::Exist::Replace)?;
+//! run.write(&serde_json::json!({"kind": "run_start", "schema": "toy/v1", "run_id": "llama-001"}))?;
+//! run.write(&serde_json::json!({"kind": "step", "step": 1, "loss": 2.5}))?;
+//! for record in toyspec::Reader::open("runs/llama-001", toyspec::Options::default())? {
+//!     println!("{}", record?.kind.unwrap_or_default());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod attempts;
+mod canonical;
+mod check;
+mod composer;
+mod dates;
+mod escape;
+mod follower;
+mod lines;
+mod live_file;
+mod numbers;
+mod profile;
+mod reader;
+mod record;
+mod scanner;
+mod schema;
+#[rustfmt::skip]
+mod tables;
+mod tape;
+#[cfg(test)]
+mod test_random;
+mod unescape;
+mod value;
+mod vet;
+mod writer;
+
+pub use attempts::Attempts;
+pub use canonical::{encode, Refused};
+pub use check::{
+    check_file, check_source, find_streams, no_stream, CheckOptions, FileReport, Finding, Found, StreamChecker,
+};
+pub use composer::{check_run_id, Composer};
+pub use escape::printable;
+pub use follower::{Event, Followed, Follower};
+pub use numbers::{binary32_text, binary64_text};
+pub use profile::Profile;
+pub use reader::{Error, Gap, Mode, Options, Reader, Record, Report, State};
+pub use schema::{NumberPlace, Severity};
+pub use tables::{Rule, MAX_DEPTH, MAX_LINE_BYTES, RULES};
+pub use value::{Map, Number, Value};
+pub use writer::{End, Exist, WriteError, Writer};

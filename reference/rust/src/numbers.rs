@@ -1,0 +1,114 @@
+//! The canonical text of numbers: see spec/encoding.md.
+
+/// Returns the canonical text of a finite number: the shortest digits that read back to it.
+pub fn binary64_text(number: f64) -> String {
+    layout(ryu::Buffer::new().format_finite(number))
+}
+
+/// Returns the canonical text of a finite binary32 number.
+pub fn binary32_text(number: f32) -> String {
+    layout(ryu::Buffer::new().format_finite(number))
+}
+
+/// Gives the digits of a decimal the layout of the specification: plain where the point falls within or near them.
+fn layout(shortest: &str) -> String {
+    let (sign, text) = shortest.strip_prefix('-').map_or(("", shortest), |text| ("-", text));
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let leading = all.len() - all.trim_start_matches('0').len();
+    let digits = all.trim_matches('0');
+    if digits.is_empty() {
+        return format!("{sign}0.0");
+    }
+    // Digits before the point.
+    let point = whole.len() as i32 - leading as i32 + exponent;
+    let count = digits.len() as i32;
+    if point > 16 || point <= -5 {
+        let (first, rest) = digits.split_at(1);
+        let dot = if rest.is_empty() { "" } else { "." };
+        return format!("{sign}{first}{dot}{rest}e{}", point - 1);
+    }
+    if point <= 0 {
+        return format!("{sign}0.{}{digits}", "0".repeat(-point as usize));
+    }
+    if point >= count {
+        return format!("{sign}{digits}{}.0", "0".repeat((point - count) as usize));
+    }
+    let (before, after) = digits.split_at(point as usize);
+    format!("{sign}{before}.{after}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{binary32_text, binary64_text};
+    use crate::test_random::Random;
+
+    /// Returns the digits of a text and where its point stands, whatever the layout.
+    fn parts(text: &str) -> (String, i32) {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{}{fraction}", whole.trim_start_matches('-'));
+        let leading = all.len() - all.trim_start_matches('0').len();
+        let point = whole.trim_start_matches('-').len() as i32 - leading as i32 + exponent.parse::<i32>().unwrap();
+        (all.trim_matches('0').to_string(), point)
+    }
+
+    /// Demands that two spellings have the same digits, or that `own` is the even one of two that are equally close.
+    fn assert_shortest(own: &str, other: &str, exact: &str) {
+        let (own, other, exact) = (parts(own), parts(other), parts(exact));
+        if own != other {
+            let lower = own.0.clone().min(other.0.clone());
+            assert_eq!((own.1, own.0.len()), (other.1, other.0.len()));
+            assert_eq!(format!("{lower}5"), exact.0, "not between {own:?} and {other:?}");
+            assert!(own.0.ends_with(['2', '4', '6', '8']), "{own:?} is not even");
+        }
+    }
+
+    /// The digits are those that the standard library finds by another algorithm, which rounds halves up, and read
+    /// back to the same number.
+    #[test]
+    fn digits_are_the_shortest() {
+        let mut random = Random::new(1);
+        let powers = (0..2046).map(|exponent| f64::from_bits(exponent << 52));
+        let doubles: Vec<f64> = (0..1_000_000).map(|_| f64::from_bits(random.next())).chain(powers).collect();
+        for number in doubles.into_iter().filter(|number| number.is_finite() && *number != 0.0) {
+            let text = binary64_text(number);
+            assert_eq!(text.parse::<f64>().unwrap().to_bits(), number.to_bits());
+            assert_shortest(&text, &format!("{number:e}"), &format!("{number:.30}"));
+        }
+        for number in (0..1_000_000).map(|_| f32::from_bits(random.next() as u32)) {
+            if number.is_finite() && number != 0.0 {
+                let text = binary32_text(number);
+                assert_eq!(text.parse::<f32>().unwrap().to_bits(), number.to_bits());
+                assert_shortest(&text, &format!("{number:e}"), &format!("{number:.30}"));
+            }
+        }
+    }
+
+    /// The layout is that of the table of the specification.
+    #[test]
+    fn layout_is_that_of_the_specification() {
+        let known = [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (1e-5, "0.00001"),
+            (1.5e-6, "1.5e-6"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e16"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (2_f64.powi(-44), "5.684341886080802e-14"),
+            (-123.25, "-123.25"),
+            (1234567890123456.7, "1234567890123456.8"),
+        ];
+        for (number, text) in known {
+            assert_eq!(text, binary64_text(number));
+        }
+        assert_eq!("3.4028235e38", binary32_text(f32::MAX));
+        assert_eq!("0.1", binary32_text(0.1));
+    }
+}

@@ -1,0 +1,297 @@
+//! Scans one JSON text, byte by byte from the left, without recursion.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::tables::{Rule, MAX_DEPTH};
+use crate::tape::{push_token, Entry, Kind, Node};
+use crate::unescape::{has_lone_surrogate, unescaped};
+use crate::vet::{Fault, Faults};
+
+/// Beyond this many members, keys are looked up in a table.
+const FEW_KEYS: usize = 16;
+
+/// An object or array that is open.
+struct Open<'a> {
+    /// Its entry.
+    entry: usize,
+    is_object: bool,
+    /// Number of members or items before the current one.
+    count: usize,
+    /// Entry of the current key.
+    key: usize,
+    keys: Option<HashMap<Cow<'a, [u8]>, usize>>,
+}
+
+/// One scan of one text, strict and without recursion. It follows RFC 8259, except that it takes NaN and infinities
+/// for numbers and half a surrogate pair for an escape, and notes them as faults.
+pub(crate) struct Scanner<'a, 'f> {
+    text: &'a [u8],
+    entries: &'f mut Vec<Entry>,
+    faults: &'f mut Faults,
+    open: Vec<Open<'a>>,
+}
+
+type Stop = Fault;
+
+impl<'a, 'f> Scanner<'a, 'f> {
+    pub fn new(text: &'a [u8], entries: &'f mut Vec<Entry>, faults: &'f mut Faults) -> Self {
+        entries.clear();
+        Scanner { text, entries, faults, open: Vec::new() }
+    }
+
+    /// Scans the whole text; fails where it stops being JSON or is nested too deep.
+    pub fn scan(mut self) -> Result<(), Stop> {
+        let mut at = self.skip(0);
+        at = self.value(at)?;
+        while !self.open.is_empty() {
+            at = self.member(at)?;
+        }
+        at = self.skip(at);
+        if at != self.text.len() {
+            return Err(self.unexpected(at, "the end of the line"));
+        }
+        Ok(())
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        // No NUL is in the text.
+        self.text.get(at).copied().unwrap_or(0)
+    }
+
+    fn skip(&self, mut at: usize) -> usize {
+        while matches!(self.byte(at), b' ' | b'\t' | b'\r' | b'\n') {
+            at += 1;
+        }
+        at
+    }
+
+    /// Goes over what follows in the innermost container: a member, or its end.
+    fn member(&mut self, at: usize) -> Result<usize, Stop> {
+        let mut at = self.skip(at);
+        let Some(container) = self.open.last() else { return Ok(at) };
+        let (is_object, count) = (container.is_object, container.count);
+        if self.byte(at) == if is_object { b'}' } else { b']' } {
+            let entry = container.entry;
+            self.entries[entry].next = self.entries.len() as u32;
+            self.open.pop();
+            return Ok(at + 1);
+        }
+        if count > 0 || self.entries.len() > container.entry + 1 {
+            if self.byte(at) != b',' {
+                return Err(self.unexpected(at, if is_object { "',' or '}'" } else { "',' or ']'" }));
+            }
+            at = self.skip(at + 1);
+            if let Some(container) = self.open.last_mut() {
+                container.count += 1;
+            }
+        }
+        if is_object {
+            at = self.key(at)?;
+        }
+        self.value(at)
+    }
+
+    /// Goes over a key and its colon, up to the value.
+    fn key(&mut self, start: usize) -> Result<usize, Stop> {
+        if self.byte(start) != b'"' {
+            return Err(self.unexpected(start, "a key in double quotes"));
+        }
+        let (end, suspicious) = self.string(start)?;
+        let colon = self.skip(end);
+        if self.byte(colon) != b':' {
+            return Err(self.unexpected(colon, "':' after the key"));
+        }
+        let at = self.skip(colon + 1);
+        let index = self.push(Kind::Key, start, end);
+        if let Some(container) = self.open.last_mut() {
+            container.key = index;
+        }
+        if suspicious {
+            self.note_surrogate(start, end);
+        }
+        if let Some(earlier) = self.earlier(index) {
+            self.entries[earlier].kind = Kind::Replaced;
+            self.note(Rule::DuplicateKey, at, || "the key is in this object already".to_string());
+        }
+        Ok(at)
+    }
+
+    /// Returns the entry of an earlier member with the key of entry `index`.
+    fn earlier(&mut self, index: usize) -> Option<usize> {
+        let text = self.text;
+        let body = |entry: Entry| unescaped(&text[entry.at as usize + 1..entry.end as usize - 1]);
+        let entries = &self.entries;
+        let container = self.open.last_mut()?;
+        let key = body(entries[index]);
+        let first = container.entry + 1;
+        let before = || {
+            let mut at = first;
+            std::iter::from_fn(move || {
+                (at < index).then(|| {
+                    let found = at;
+                    at = entries[at + 1].next as usize;
+                    found
+                })
+            })
+        };
+        if container.count < FEW_KEYS {
+            return before().find(|&at| entries[at].kind == Kind::Key && body(entries[at]) == key);
+        }
+        let keys = container.keys.get_or_insert_with(|| {
+            before().filter(|&at| entries[at].kind == Kind::Key).map(|at| (body(entries[at]), at)).collect()
+        });
+        keys.insert(key, index)
+    }
+
+    fn push(&mut self, kind: Kind, at: usize, end: usize) -> usize {
+        let index = self.entries.len();
+        self.entries.push(Entry { at: at as u32, end: end as u32, next: index as u32 + 1, kind });
+        index
+    }
+
+    fn value(&mut self, start: usize) -> Result<usize, Stop> {
+        match self.byte(start) {
+            b'"' => {
+                let (end, suspicious) = self.string(start)?;
+                if suspicious {
+                    self.note_surrogate(start, end);
+                }
+                self.push(Kind::String, start, end);
+                Ok(end)
+            }
+            bracket @ (b'{' | b'[') => {
+                if self.open.len() == MAX_DEPTH {
+                    let message = format!("more than {MAX_DEPTH} objects and arrays inside one another");
+                    return Err(Fault::whole(Rule::NestedTooDeep, start, message));
+                }
+                let is_object = bracket == b'{';
+                let entry = self.push(if is_object { Kind::Object } else { Kind::Array }, start, start + 1);
+                self.open.push(Open { entry, is_object, count: 0, key: 0, keys: None });
+                Ok(start + 1)
+            }
+            b't' => self.word(start, b"true", Kind::True),
+            b'f' => self.word(start, b"false", Kind::False),
+            b'n' => self.word(start, b"null", Kind::Null),
+            b'N' => self.word(start, b"NaN", Kind::Number),
+            b'I' => self.word(start, b"Infinity", Kind::Number),
+            b'-' if self.byte(start + 1) == b'I' => self.word(start, b"-Infinity", Kind::Number),
+            b'-' | b'0'..=b'9' => self.number(start),
+            _ => Err(self.unexpected(start, "a value")),
+        }
+    }
+
+    fn word(&mut self, start: usize, word: &'static [u8], kind: Kind) -> Result<usize, Stop> {
+        for (i, &expected) in word.iter().enumerate() {
+            if self.byte(start + i) != expected {
+                return Err(self.unexpected(start + i, &format!("'{}'", String::from_utf8_lossy(word))));
+            }
+        }
+        if kind == Kind::Number {
+            self.note(Rule::NonFiniteNumber, start, || {
+                format!("number {} is not finite", String::from_utf8_lossy(word))
+            });
+        }
+        self.push(kind, start, start + word.len());
+        Ok(start + word.len())
+    }
+
+    fn number(&mut self, start: usize) -> Result<usize, Stop> {
+        let mut at = start + usize::from(self.byte(start) == b'-');
+        at = if self.byte(at) == b'0' { at + 1 } else { self.digits(at)? };
+        if self.byte(at) == b'.' {
+            at = self.digits(at + 1)?;
+        }
+        let mut has_exponent = false;
+        if matches!(self.byte(at), b'e' | b'E') {
+            has_exponent = true;
+            at = self.digits(at + 1 + usize::from(matches!(self.byte(at + 1), b'+' | b'-')))?;
+        }
+        let index = self.push(Kind::Number, start, at);
+        // The largest binary64 has 309 digits: a shorter number without exponent cannot overflow.
+        if has_exponent || at - start >= 309 {
+            let literal = Node::at_entry(self.text, self.entries, index).literal();
+            if literal.parse().is_ok_and(f64::is_infinite) {
+                let shown = crate::escape::shortened(literal);
+                self.note(Rule::NonFiniteNumber, start, || format!("number {shown} is beyond the range of binary64"));
+            }
+        }
+        Ok(at)
+    }
+
+    fn digits(&self, start: usize) -> Result<usize, Stop> {
+        let count = self.text[start.min(self.text.len())..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(self.unexpected(start, "a digit"));
+        }
+        Ok(start + count)
+    }
+
+    /// Returns where a string ends, and whether it has an escape that may be half a surrogate pair.
+    fn string(&self, start: usize) -> Result<(usize, bool), Stop> {
+        let mut at = start + 1;
+        let mut suspicious = false;
+        loop {
+            match self.byte(at) {
+                b'"' => return Ok((at + 1, suspicious)),
+                b'\\' => {
+                    at += 1;
+                    match self.byte(at) {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => at += 1,
+                        b'u' => {
+                            let hex = (1..=4).take_while(|i| self.byte(at + i).is_ascii_hexdigit()).count();
+                            if hex < 4 {
+                                return Err(self.unexpected(at + 1 + hex, "four hexadecimal digits after \\u"));
+                            }
+                            suspicious |= matches!(self.byte(at + 1), b'd' | b'D') && self.byte(at + 2) >= b'8';
+                            at += 5;
+                        }
+                        _ => return Err(self.unexpected(at, "an escape letter after the backslash")),
+                    }
+                }
+                0..=0x1F => return Err(self.unexpected(at, "the end of the string")),
+                _ => at += 1,
+            }
+        }
+    }
+
+    fn note_surrogate(&mut self, start: usize, end: usize) {
+        if has_lone_surrogate(&self.text[start + 1..end - 1]) {
+            self.note(Rule::LoneSurrogate, start, || "an escape is half a surrogate pair".to_string());
+        }
+    }
+
+    fn note(&mut self, rule: Rule, at: usize, message: impl FnOnce() -> String) {
+        if self.faults.counts(rule) {
+            let pointer = self.pointer();
+            self.faults.list(Fault { rule, at, pointer, message: message() });
+        }
+    }
+
+    /// Returns the pointer to the current member.
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for container in &self.open {
+            pointer.push('/');
+            if container.is_object {
+                let entry = self.entries[container.key];
+                let key = unescaped(&self.text[entry.at as usize + 1..entry.end as usize - 1]);
+                push_token(&mut pointer, &crate::unescape::shown(&key));
+            } else {
+                pointer += &container.count.to_string();
+            }
+        }
+        pointer
+    }
+
+    fn unexpected(&self, at: usize, expected: &str) -> Stop {
+        let at = at.min(self.text.len());
+        let rest = &self.text[at..self.text.len().min(at + 4)];
+        let found = match String::from_utf8_lossy(rest).chars().next() {
+            None => "the line ends".to_string(),
+            Some('"') => "a double quote stands there".to_string(),
+            Some(other) => format!("'{}' stands there", crate::escape::printable(&other.to_string())),
+        };
+        Fault::whole(Rule::InvalidJson, at, format!("expected {expected}, but {found}"))
+    }
+}

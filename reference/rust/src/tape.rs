@@ -1,0 +1,135 @@
+//! The values of one JSON text, in the order of their bytes.
+
+use std::borrow::Cow;
+
+use crate::unescape::unescaped;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    False,
+    True,
+    Number,
+    String,
+    Array,
+    Object,
+    /// The key of the member whose value comes next.
+    Key,
+    /// The key of a member that a later one with the same key replaces.
+    Replaced,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// The first byte of the value.
+    pub at: u32,
+    /// The byte behind it; of a container, the end of its opening bracket.
+    pub end: u32,
+    /// The entry behind the value and all that is in it.
+    pub next: u32,
+    pub kind: Kind,
+}
+
+/// A value in a scanned text.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'t> {
+    text: &'t [u8],
+    entries: &'t [Entry],
+    index: usize,
+}
+
+impl<'t> Node<'t> {
+    pub fn root(text: &'t [u8], entries: &'t [Entry]) -> Node<'t> {
+        Node { text, entries, index: 0 }
+    }
+
+    /// Returns the value of an entry.
+    pub fn at_entry(text: &'t [u8], entries: &'t [Entry], index: usize) -> Node<'t> {
+        Node { text, entries, index }
+    }
+
+    fn entry(self) -> Entry {
+        self.entries[self.index]
+    }
+
+    pub fn kind(self) -> Kind {
+        self.entry().kind
+    }
+
+    /// Returns the offset of the first byte.
+    pub fn at(self) -> usize {
+        self.entry().at as usize
+    }
+
+    /// Returns the text of a scalar.
+    pub fn raw(self) -> &'t [u8] {
+        &self.text[self.at()..self.entry().end as usize]
+    }
+
+    /// Returns the text of a number.
+    pub fn literal(self) -> &'t str {
+        std::str::from_utf8(self.raw()).unwrap_or_default()
+    }
+
+    /// Returns the characters of a string or key of a readable line.
+    pub fn string(self) -> Cow<'t, str> {
+        let raw = self.raw();
+        match unescaped(&raw[1..raw.len() - 1]) {
+            Cow::Borrowed(text) => String::from_utf8_lossy(text),
+            Cow::Owned(text) => Cow::Owned(String::from_utf8_lossy(&text).into_owned()),
+        }
+    }
+
+    /// Returns whether this is a number without fraction and exponent.
+    pub fn is_integer(self) -> bool {
+        self.kind() == Kind::Number && !self.raw().iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+    }
+
+    /// Returns the members of an object: of a repeated key, the last.
+    pub fn members(self) -> impl Iterator<Item = (Node<'t>, Node<'t>)> {
+        let mut index = self.index + 1;
+        let end = self.end_of(Kind::Object);
+        std::iter::from_fn(move || {
+            while index < end {
+                let key = Node { index, ..self };
+                let value = Node { index: index + 1, ..self };
+                index = value.entry().next as usize;
+                if key.kind() == Kind::Key {
+                    return Some((key, value));
+                }
+            }
+            None
+        })
+    }
+
+    /// Returns the items of an array.
+    pub fn items(self) -> impl Iterator<Item = Node<'t>> {
+        let mut index = self.index + 1;
+        let end = self.end_of(Kind::Array);
+        std::iter::from_fn(move || {
+            (index < end).then(|| {
+                let item = Node { index, ..self };
+                index = item.entry().next as usize;
+                item
+            })
+        })
+    }
+
+    /// Returns the value of a member.
+    pub fn get(self, key: &str) -> Option<Node<'t>> {
+        self.members().find(|(name, _)| name.string() == key).map(|(_, value)| value)
+    }
+
+    fn end_of(self, kind: Kind) -> usize {
+        if self.kind() == kind {
+            self.entry().next as usize
+        } else {
+            0
+        }
+    }
+}
+
+/// Appends a key to a pointer, with the escapes of RFC 6901.
+pub(crate) fn push_token(pointer: &mut String, key: &str) {
+    *pointer += &key.replace('~', "~0").replace('/', "~1");
+}

@@ -1,0 +1,267 @@
+//! Judges one line as bytes and as JSON, before anything looks at its meaning: see spec/encoding.md.
+
+use crate::lines::is_blank;
+use crate::scanner::Scanner;
+use crate::tables::{Rule, MAX_FINDINGS_PER_RULE};
+use crate::tape::{Entry, Kind, Node};
+
+/// A line can repeat one long key in the pointers of all its faults; beyond this many characters they are counted only.
+const POINTER_BUDGET: usize = 1 << 20;
+
+/// One fault of the bytes or JSON layer in one line.
+pub(crate) struct Fault {
+    pub rule: Rule,
+    /// Offset of the place in the line; the length of the line when it ends too early.
+    pub at: usize,
+    pub pointer: String,
+    pub message: String,
+}
+
+impl Fault {
+    /// Returns a fault of the whole line.
+    pub fn whole(rule: Rule, at: usize, message: String) -> Fault {
+        Fault { rule, at, pointer: String::new(), message }
+    }
+}
+
+/// The faults of one line: at most `MAX_FINDINGS_PER_RULE` of each rule are listed, the others counted.
+pub(crate) struct Faults {
+    pub listed: Vec<Fault>,
+    pub unlisted: Vec<(Rule, u64)>,
+    seen: Vec<(Rule, usize)>,
+    budget: usize,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Faults { listed: Vec::new(), unlisted: Vec::new(), seen: Vec::new(), budget: POINTER_BUDGET }
+    }
+}
+
+impl Faults {
+    /// Returns whether a fault of the rule is listed; one that is not is counted here.
+    pub fn counts(&mut self, rule: Rule) -> bool {
+        let listed = self.seen.iter().find(|(seen, _)| *seen == rule).map_or(0, |&(_, count)| count);
+        if listed < MAX_FINDINGS_PER_RULE && (self.budget > 0 || listed == 0) {
+            return true;
+        }
+        match self.unlisted.iter_mut().find(|(seen, _)| *seen == rule) {
+            Some((_, count)) => *count += 1,
+            None => self.unlisted.push((rule, 1)),
+        }
+        false
+    }
+
+    /// Lists a fault that `counts` has asked for.
+    pub fn list(&mut self, fault: Fault) {
+        self.budget = self.budget.saturating_sub(fault.pointer.chars().count());
+        match self.seen.iter_mut().find(|(rule, _)| *rule == fault.rule) {
+            Some((_, count)) => *count += 1,
+            None => self.seen.push((fault.rule, 1)),
+        }
+        self.listed.push(fault);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Blank,
+    Readable,
+    Unreadable,
+}
+
+/// Judges lines one after the other; holds what the last one was made of.
+pub(crate) struct Vetter {
+    pub faults: Faults,
+    pub status: Status,
+    entries: Vec<Entry>,
+}
+
+impl Default for Vetter {
+    fn default() -> Self {
+        Vetter { faults: Faults::default(), status: Status::Blank, entries: Vec::new() }
+    }
+}
+
+impl Vetter {
+    /// Judges one line of any bytes, LF excluded. `first` says that it begins the stream. A text with LF in it, such
+    /// as a file that is one JSON object, is judged the same way: LF is white space.
+    pub fn vet(&mut self, text: &[u8], first: bool) -> Status {
+        if !self.faults.listed.is_empty() {
+            self.faults = Faults::default();
+        }
+        self.status = Status::Unreadable;
+        if is_blank(text) {
+            self.status = Status::Blank;
+        } else if let Err(fault) = bytes(text, first).and_then(|()| self.scan(text)) {
+            self.faults = Faults::default();
+            self.faults.listed.push(fault);
+        } else if self.faults.listed.iter().all(|fault| fault.rule == Rule::DuplicateKey) {
+            self.status = Status::Readable;
+        }
+        self.status
+    }
+
+    /// Judges a line that is longer than the limit.
+    pub fn too_long(&mut self, length: u64, limit: usize) -> Status {
+        self.faults = Faults::default();
+        let message = format!("the line has {length} bytes, the limit is {limit}");
+        self.faults.listed.push(Fault::whole(Rule::LineTooLong, 0, message));
+        self.status = Status::Unreadable;
+        self.status
+    }
+
+    /// Returns the object of the readable line that was judged last.
+    pub fn record<'t>(&'t self, text: &'t [u8]) -> Option<Node<'t>> {
+        (self.status == Status::Readable).then(|| Node::root(text, &self.entries))
+    }
+
+    fn scan(&mut self, text: &[u8]) -> Result<(), Fault> {
+        if text.len() > u32::MAX as usize {
+            return Err(Fault::whole(Rule::LineTooLong, 0, "the line is longer than can be judged".to_string()));
+        }
+        // One long line is no reason to keep its memory.
+        self.entries.clear();
+        self.entries.shrink_to(1 << 16);
+        Scanner::new(text, &mut self.entries, &mut self.faults).scan()?;
+        let root = Node::root(text, &self.entries);
+        if root.kind() != Kind::Object {
+            return Err(Fault::whole(Rule::NotAnObject, root.at(), format!("the value is {}", noun(root.kind()))));
+        }
+        self.faults.listed.sort_by_key(|fault| (fault.at, fault.rule));
+        Ok(())
+    }
+}
+
+fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
+    if first && text.starts_with(b"\xEF\xBB\xBF") {
+        let message = "the stream begins with the bytes ef bb bf".to_string();
+        return Err(Fault::whole(Rule::ByteOrderMark, 0, message));
+    }
+    if let Some(at) = memchr::memchr(0, text) {
+        let count = memchr::memchr_iter(0, text).count();
+        let message = format!("the line holds NUL: {count} of its {} bytes", text.len());
+        return Err(Fault::whole(Rule::NulBytes, at, message));
+    }
+    simdutf8::compat::from_utf8(text).map(|_| ()).map_err(|error| {
+        let at = error.valid_up_to();
+        Fault::whole(Rule::InvalidUtf8, at, format!("byte {:02x} is not UTF-8", text[at]))
+    })
+}
+
+fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::False => "false",
+        Kind::True => "true",
+        Kind::Number => "a number",
+        Kind::Array => "an array",
+        _ => "a string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Status, Vetter};
+    use crate::test_random::Random;
+    use crate::{Map, Value};
+
+    const PIECES: [&str; 40] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\"a\"",
+        "\"b\":",
+        "\\",
+        "\\u0061",
+        "\\ud800",
+        "\\udc00",
+        "\\u12",
+        "0",
+        "01",
+        "-",
+        "1.5",
+        "1e9",
+        "1e999",
+        ".",
+        "e",
+        "+",
+        "true",
+        "false",
+        "null",
+        "nul",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        " ",
+        "\t",
+        "\r",
+        "\u{1}",
+        "é",
+        "𝄞",
+        "{\"a\":1}",
+        "[1,2]",
+        "\"x\\n\"",
+        "{\"a\":{\"a\":[]}}",
+    ];
+
+    fn vetted(text: &[u8]) -> (Status, Option<Map>) {
+        let mut vetter = Vetter::default();
+        let status = vetter.vet(text, false);
+        (status, vetter.record(text).map(Map::of))
+    }
+
+    /// A text is readable where another parser takes it for an object of finite numbers, and then both find one value.
+    #[test]
+    fn another_parser_agrees() {
+        let mut random = Random::new(2);
+        let mut readable = 0;
+        for round in 0..400_000 {
+            let count = 1 + random.below(12);
+            let mut text: String = (0..count).map(|_| PIECES[random.below(PIECES.len())]).collect();
+            if round % 2 == 0 {
+                text = format!("{{\"k\":{text}}}");
+            }
+            let (status, record) = vetted(text.as_bytes());
+            let other: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(&text).ok();
+            assert_eq!(other.is_some(), status == Status::Readable, "{text}");
+            if let (Some(other), Some(record)) = (other, record) {
+                readable += 1;
+                let own: serde_json::Value = serde_json::to_value(&record).unwrap();
+                // -0 is an integer here and a float there.
+                assert_eq!(
+                    serde_json::Value::Object(other).to_string().replace("-0.0", "0"),
+                    own.to_string(),
+                    "{text}"
+                );
+            }
+        }
+        assert!(readable > 5_000, "{readable}");
+    }
+
+    /// Integers keep all their digits, whatever their keys are called.
+    #[test]
+    fn no_number_is_lost() {
+        let key = "$serde_json::private::Number";
+        let text = format!("{{\"{key}\":\"1\",\"n\":{}}}", "9".repeat(300));
+        let (_, record) = vetted(text.as_bytes());
+        let record = record.unwrap();
+        assert_eq!(Some("1"), record.get(key).and_then(Value::as_str));
+        let Some(Value::Number(number)) = record.get("n") else { panic!("no number") };
+        assert_eq!(Some("9".repeat(300)), number.integer_text());
+    }
+
+    /// The longest and the deepest text end in a verdict, in time that grows with their length.
+    #[test]
+    fn hostile_texts_come_to_an_end() {
+        let wide: String = (0..500_000).map(|n| format!("\"k{n}\":0,")).collect();
+        for text in ["[".repeat(1 << 24), "{\"a\":".repeat(1 << 21), "\"\\u".repeat(1 << 20), "9".repeat(1 << 20)] {
+            assert_eq!(Status::Unreadable, vetted(text.as_bytes()).0);
+        }
+        assert_eq!(Status::Readable, vetted(format!("{{{wide}\"k\":0}}").as_bytes()).0);
+    }
+}

@@ -1,0 +1,87 @@
+/** Splits a stream of bytes into lines at LF, in pieces of any size. */
+
+import { LIMITS } from "./tables.js";
+
+/** One committed line. */
+export interface Line {
+  /** Line number, from 1. */
+  number: number;
+  /** Byte offset from the start of the stream, from 0. */
+  offset: number;
+  /** Number of bytes before the LF. */
+  length: number;
+  /** The bytes before the LF; null where there are more than the limit. */
+  data: Uint8Array | null;
+}
+
+/** The bytes after the last LF. */
+export interface Fragment {
+  number: number;
+  offset: number;
+  length: number;
+  allNul: boolean;
+}
+
+const LF = 0x0a;
+
+/** Cuts what is fed into committed lines; how the bytes arrive changes nothing. */
+export class LineSplitter {
+  private number = 1;
+  private offset = 0;
+  private length = 0;
+  private held: Uint8Array[] = [];
+  private allNul = true;
+
+  constructor(private readonly limit: number = LIMITS.max_line_bytes) {}
+
+  /** Number of bytes fed so far. */
+  get size(): number {
+    return this.offset + this.length;
+  }
+
+  /** Returns the lines that the chunk commits. The chunk may be kept; do not change it afterwards. */
+  *feed(chunk: Uint8Array): Generator<Line> {
+    let from = 0;
+    for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
+      this.hold(chunk.subarray(from, end));
+      yield this.commit();
+      from = end + 1;
+    }
+    if (from < chunk.length) this.hold(chunk.slice(from));
+  }
+
+  /** Returns the bytes after the last LF as they stand, null when there are none. */
+  fragment(): Fragment | null {
+    if (this.length === 0) return null;
+    return { number: this.number, offset: this.offset, length: this.length, allNul: this.allNul };
+  }
+
+  private hold(piece: Uint8Array): void {
+    this.length += piece.length;
+    this.allNul &&= piece.every((byte) => byte === 0);
+    if (this.length > this.limit) this.held = [];
+    else if (piece.length > 0) this.held.push(piece);
+  }
+
+  private commit(): Line {
+    const data = this.length > this.limit ? null : joined(this.held, this.length);
+    const line = { number: this.number, offset: this.offset, length: this.length, data };
+    this.number++;
+    this.offset += this.length + 1;
+    this.length = 0;
+    this.held = [];
+    this.allNul = true;
+    return line;
+  }
+}
+
+function joined(pieces: Uint8Array[], length: number): Uint8Array {
+  if (pieces.length === 1) return pieces[0]!;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}

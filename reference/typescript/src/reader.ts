@@ -1,0 +1,167 @@
+/** Reads a whole stream: records in order, and an account of every byte that gave none. */
+
+import { LineSplitter } from "./lines.js";
+import { declaredKind, detectProfile, fallbackProfile } from "./profiles.js";
+import type { ObjectNode } from "./scanner.js";
+import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
+import { reasonOf, vetLine } from "./vetting.js";
+
+/** What reading does with a stream that is not complete. */
+export type Mode = "strict" | "tail" | "prefix" | "salvage";
+export type State = "complete" | "torn" | "damaged";
+
+/** One committed JSON object. */
+export class Record {
+  constructor(
+    /** The line without its LF, as it is in the stream. */
+    readonly raw: Uint8Array,
+    /** Line number, from 1. */
+    readonly line: number,
+    /** Byte offset of the line, from 0. */
+    readonly offset: number,
+    /** What the record declares to be; null where it declares nothing. */
+    readonly kind: string | null,
+    /** The object with the text of its numbers and the places of its values. */
+    readonly node: ObjectNode,
+  ) {}
+
+  /** The object as JSON.parse gives it: integers beyond 2^53 are rounded. */
+  get value(): { [key: string]: unknown } {
+    return JSON.parse(new TextDecoder().decode(this.raw)) as { [key: string]: unknown };
+  }
+}
+
+/** Bytes that gave no record. */
+export interface Gap {
+  line: number;
+  offset: number;
+  length: number;
+  /** The rule that the line breaks, or `stopped` for what was left unread. */
+  reason: string;
+}
+
+/** The account of one reading. Always: committed + fragment + gapBytes = size. */
+export interface Report {
+  profile: ProfileName;
+  state: State;
+  records: number;
+  /** Bytes of readable and blank lines, with their LFs. */
+  committed: number;
+  /** Bytes after the last LF. */
+  fragment: number;
+  /** The first 100, then what was left unread. */
+  gaps: Gap[];
+  gapBytes: number;
+  size: number;
+}
+
+/** Thrown where a mode refuses a stream. */
+export class StreamError extends Error {
+  constructor(
+    readonly report: Report,
+    readonly reason: string,
+    readonly line: number,
+    readonly offset: number,
+    name: string,
+  ) {
+    super(`${name}:${line}: ${reason} at byte ${offset}`);
+  }
+}
+
+export interface ReadOptions {
+  mode?: Mode | undefined;
+  profile?: ProfileName | undefined;
+  /** Name of the file, which tells the profile where the records do not. */
+  name?: string | undefined;
+  maxLineBytes?: number | undefined;
+}
+
+/** Yields the records of a stream and returns the report; throws StreamError where the mode refuses the stream. */
+export function* read(chunks: Iterable<Uint8Array>, options: ReadOptions = {}): Generator<Record, Report> {
+  const reading = new Reading(options);
+  for (const chunk of chunks) yield* reading.feed(chunk);
+  return reading.finish();
+}
+
+/** Like `read`, for chunks that arrive one by one: a stream of Node or of the browser. */
+export async function* readAsync(chunks: AsyncIterable<Uint8Array>, options: ReadOptions = {}): AsyncGenerator<Record, Report> {
+  const reading = new Reading(options);
+  for await (const chunk of chunks) yield* reading.feed(chunk);
+  return reading.finish();
+}
+
+class Reading {
+  private readonly mode: Mode;
+  private readonly limit: number;
+  private readonly splitter: LineSplitter;
+  private profile: ProfileName | undefined;
+  private last: string | null = null;
+  private records = 0;
+  private committed = 0;
+  private readonly gaps: Gap[] = [];
+  private gapBytes = 0;
+  private stop: Gap | null = null;
+  private extra = 0;
+
+  constructor(private readonly options: ReadOptions) {
+    this.mode = options.mode ?? "tail";
+    this.limit = options.maxLineBytes ?? LIMITS.max_line_bytes;
+    this.splitter = new LineSplitter(this.limit);
+    this.profile = options.profile;
+  }
+
+  *feed(chunk: Uint8Array): Generator<Record> {
+    if (this.stop) {
+      this.extra += chunk.length;
+      return;
+    }
+    const before = this.splitter.size;
+    for (const line of this.splitter.feed(chunk)) {
+      const vetted = vetLine(line, this.limit);
+      if (vetted.status === "unreadable") {
+        const gap = { line: line.number, offset: line.offset, length: line.length + 1, reason: reasonOf(vetted) };
+        this.note(gap);
+        if (this.mode !== "salvage") {
+          this.stop = gap;
+          this.extra = before + chunk.length - (gap.offset + gap.length);
+          return;
+        }
+        continue;
+      }
+      this.committed += line.length + 1;
+      if (!vetted.value) continue;
+      this.profile ??= detectProfile(vetted.value, fallbackProfile(this.options.name));
+      this.last = declaredKind(vetted.value, this.profile);
+      this.records++;
+      yield new Record(line.data!, line.number, line.offset, this.last, vetted.value);
+    }
+  }
+
+  finish(): Report {
+    const stop = this.stop;
+    if (stop && this.extra > 0) {
+      this.note({ line: stop.line + 1, offset: stop.offset + stop.length, length: this.extra, reason: "stopped" });
+    }
+    const profile = this.profile ?? fallbackProfile(this.options.name);
+    const fragment = stop ? 0 : (this.splitter.fragment()?.length ?? 0);
+    const { records, committed, gaps, gapBytes } = this;
+    const report: Report = {
+      profile, state: this.state(profile, fragment), records, committed, fragment, gaps, gapBytes, size: committed + fragment + gapBytes,
+    };
+    const name = this.options.name ?? "<stream>";
+    if (stop && this.mode !== "prefix") throw new StreamError(report, stop.reason, stop.line, stop.offset, name);
+    if (this.mode === "strict" && report.state !== "complete") throw new StreamError(report, report.state, 1, committed, name);
+    return report;
+  }
+
+  private note(gap: Gap): void {
+    this.gapBytes += gap.length;
+    if (this.gaps.length < LIMITS.max_findings_per_rule || gap.reason === "stopped") this.gaps.push(gap);
+  }
+
+  private state(profile: ProfileName, fragment: number): State {
+    const complete = PROFILES[profile].complete?.last;
+    if (this.gapBytes > 0) return "damaged";
+    return fragment > 0 || this.records === 0 || (complete !== undefined && this.last !== complete) ? "torn" : "complete";
+  }
+}

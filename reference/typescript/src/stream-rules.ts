@@ -1,0 +1,312 @@
+/** The rules between lines, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
+
+import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
+import { LIMITS, type ProfileName, PROFILES, type ProfileTable, type StreamRule } from "./tables.js";
+
+/** A broken rule, at the record that is being observed. */
+export interface Hit {
+  rule: string;
+  pointer: string;
+  message: string;
+}
+
+/** One record as the rules see it. */
+export interface Observation {
+  record: ObjectNode;
+  /** Null where the tag is missing or no string. */
+  kind: string | null;
+  /** True for a kind that this revision knows. */
+  known: boolean;
+  /** Members with a finding of their own, which take no part. */
+  bad: ReadonlySet<string>;
+  line: number;
+}
+
+interface Rule {
+  observe(seen: Observation): Hit[];
+  gap?(): void;
+  finish?(): Hit[];
+}
+
+function member(seen: Observation, name: string): Node | undefined {
+  return seen.bad.has(name) ? undefined : seen.record.members.get(name);
+}
+
+function text(seen: Observation, name: string): string | undefined {
+  const node = member(seen, name);
+  return node?.type === "string" ? node.value : undefined;
+}
+
+/** A number that is compared exactly: integers by their digits, all others as binary64. */
+type Exact = bigint | number;
+
+function exact(node: Node | undefined): Exact | undefined {
+  if (node?.type !== "number") return undefined;
+  return node.isInteger ? BigInt(node.text) : Number(node.text);
+}
+
+/** A field that the schema types as number is binary64, however it is written. */
+function binary64(node: Node | undefined): number | undefined {
+  return node?.type === "number" ? Number(node.text) : undefined;
+}
+
+/** What the first record of a kind says for the whole stream, and whether a gap came before. */
+class Facts {
+  gapSeen = false;
+  phase: string;
+  private readonly seen = new Map<string, Observation["record"]>();
+
+  constructor(private readonly table: ProfileTable) {
+    this.phase = table.phase?.default ?? "";
+  }
+
+  observe(seen: Observation): void {
+    if (seen.kind === null || !seen.known || this.seen.has(seen.kind)) return;
+    const wanted = this.table.rules.some((rule) => rule.needs?.kind === seen.kind || rule.skipped?.unless.kind === seen.kind);
+    if (!wanted && this.table.phase?.from !== seen.kind) return;
+    const members = new Map<string, Node>();
+    for (const rule of this.table.rules) {
+      if (rule.needs?.kind === seen.kind) keep(members, rule.needs.field, seen.record.members.get(rule.needs.field));
+      if (rule.skipped?.unless.kind === seen.kind) {
+        const [first = ""] = rule.skipped.unless.pointer.slice(1).split("/");
+        keep(members, first, member(seen, first));
+      }
+    }
+    this.seen.set(seen.kind, { type: "object", offset: 0, members });
+    if (this.table.phase?.from === seen.kind) this.phase = text(seen, this.table.phase.field) ?? this.phase;
+  }
+
+  has(kind: string): boolean {
+    return this.seen.has(kind);
+  }
+
+  /** Returns what the first record of a kind has at a pointer. */
+  at(kind: string, pointer: string): Node | undefined {
+    let node: Node | undefined = this.seen.get(kind);
+    for (const key of pointer.slice(1).split("/")) node = node?.type === "object" ? node.members.get(key) : undefined;
+    return node;
+  }
+
+  phaseOf(seen: Observation): string {
+    return text(seen, this.table.phase?.field ?? "") ?? this.phase;
+  }
+}
+
+function keep(members: Map<string, Node>, key: string, node: Node | undefined): void {
+  if (node) members.set(key, node);
+}
+
+const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
+  first(rule, facts) {
+    let done = false;
+    return {
+      observe(seen) {
+        if (done) return [];
+        done = true;
+        const fine = seen.kind === rule.kind || seen.kind === null || facts.gapSeen;
+        return fine ? [] : [{ rule: rule.rule, pointer: "", message: `the first record is no ${rule.kind}` }];
+      },
+    };
+  },
+  once(rule) {
+    let line = 0;
+    return {
+      observe(seen) {
+        if (seen.kind !== rule.kind) return [];
+        if (line) return [{ rule: rule.rule, pointer: "", message: `a second ${rule.kind}; the first is at line ${line}` }];
+        line = seen.line;
+        return [];
+      },
+    };
+  },
+  last(rule) {
+    let line = 0;
+    return {
+      observe(seen) {
+        if (line) return [{ rule: rule.rule, pointer: "", message: `a record after the ${rule.kind} at line ${line}` }];
+        if (seen.kind === rule.kind) line = seen.line;
+        return [];
+      },
+    };
+  },
+  present(rule) {
+    let found = false;
+    return {
+      observe(seen) {
+        found ||= seen.kind === rule.kind;
+        return [];
+      },
+      finish: () => (found ? [] : [{ rule: rule.rule, pointer: "", message: `the stream ends without ${rule.kind}` }]),
+    };
+  },
+  monotone(rule) {
+    let last: Exact | undefined;
+    const field = rule.field!;
+    return {
+      observe(seen) {
+        const node = seen.known ? member(seen, field) : undefined;
+        const value = rule.repeats === "refused" ? exact(node) : binary64(node);
+        if (value === undefined) return [];
+        const before = last;
+        last = value;
+        const behind = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
+        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: `${field} is ${value} after ${before}` }] : [];
+      },
+      gap() {
+        if (rule.cleared_by_gap) last = undefined;
+      },
+    };
+  },
+  "sequence-per-phase"(rule, facts) {
+    const bases = new Map<string, bigint>();
+    const restart = rule.restart!;
+    const skipped = rule.skipped!;
+    return {
+      observe(seen) {
+        if (seen.kind === restart.kind) {
+          bases.clear();
+          const from = exact(member(seen, restart.field));
+          if (typeof from === "bigint") bases.set(restart.phase, from);
+          return [];
+        }
+        const value = seen.kind === rule.kind ? exact(member(seen, rule.field!)) : undefined;
+        if (typeof value !== "bigint") return [];
+        const phase = facts.phaseOf(seen);
+        const base = bases.get(phase);
+        bases.set(phase, value);
+        if (base === undefined || value === base + 1n) return [];
+        const pointer = `/${rule.field}`;
+        if (value <= base) return [{ rule: rule.rule, pointer, message: `step ${value} after step ${base}` }];
+        const unless = facts.at(skipped.unless.kind, skipped.unless.pointer);
+        if (unless && unless.type !== "null") return [];
+        return [{ rule: skipped.rule, pointer, message: `step ${value} after step ${base}: ${value - base - 1n} missing` }];
+      },
+      gap() {
+        if (rule.cleared_by_gap) bases.clear();
+      },
+    };
+  },
+  "same-as-last"(rule, facts) {
+    let last: Node | undefined;
+    let done = false;
+    const of = rule.of!;
+    return {
+      observe(seen) {
+        if (seen.kind === of.kind && seen.known) {
+          if (facts.phaseOf(seen) === of.phase) last = member(seen, of.field);
+          return [];
+        }
+        if (seen.kind !== rule.kind) return [];
+        const value = member(seen, rule.field!);
+        const silent = done || facts.gapSeen || !value || !last;
+        done = true;
+        if (silent || isSame(value, last)) return [];
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `${rule.field} is not that of the last ${of.phase} ${of.kind}` }];
+      },
+    };
+  },
+  nested(rule) {
+    const open: { region: string; line: number }[] = [];
+    let off = false;
+    const hit = (pointer: string, message: string): Hit => ({ rule: rule.rule, pointer, message });
+    return {
+      observe(seen) {
+        if (off) return [];
+        if (seen.kind === rule.closed_by) {
+          off = true;
+          return open.reverse().map(({ line }) => hit("", `the region entered at line ${line} is still open`));
+        }
+        const region = seen.kind === rule.enter || seen.kind === rule.exit ? text(seen, rule.field!) : undefined;
+        if (region === undefined) return [];
+        const pointer = `/${rule.field}`;
+        if (seen.kind === rule.enter) {
+          if (open.length === LIMITS.max_open_regions) {
+            off = true;
+            open.length = 0;
+            return [hit(pointer, `more than ${LIMITS.max_open_regions} regions are open; no more are tracked`)];
+          }
+          open.push({ region, line: seen.line });
+          return [];
+        }
+        const index = open.findLastIndex((entry) => entry.region === region);
+        if (index < 0) return [hit(pointer, "a region is left that is not open")];
+        const inner = index < open.length - 1;
+        open.splice(index, 1);
+        return inner ? [hit(pointer, "a region is left while another is open inside it")] : [];
+      },
+      gap() {
+        if (rule.cleared_by_gap) open.length = 0;
+      },
+    };
+  },
+  requires(rule, facts) {
+    return {
+      observe(seen) {
+        if (seen.kind !== rule.kind) return [];
+        if (rule.when && text(seen, rule.when.field) !== rule.when.equals) return [];
+        const { kind, field } = rule.needs!;
+        if (kind === undefined) {
+          return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: `${rule.kind} has no ${field}` }];
+        }
+        const missing = facts.has(kind) && facts.at(kind, `/${field}`) === undefined;
+        return missing ? [{ rule: rule.rule, pointer: "", message: `a ${rule.kind} event, but ${kind} has no ${field}` }] : [];
+      },
+    };
+  },
+  "null-number"(rule) {
+    let done = false;
+    return {
+      observe(seen) {
+        if (done || !seen.known || (rule.kind !== undefined && seen.kind !== rule.kind)) return [];
+        const nulls = (rule.fields ?? []).flatMap((name) => nullsIn(member(seen, name), name));
+        const first = nulls.sort((a, b) => a.offset - b.offset)[0];
+        if (first) {
+          done = true;
+          return [{ rule: rule.rule, pointer: pointerTo(first.path), message: `${first.path.join(".")} is null` }];
+        }
+        return [];
+      },
+    };
+  },
+};
+
+function isSame(a: Node | undefined, b: Node | undefined): boolean {
+  if (a?.type !== "number" || b?.type !== "number") return a?.type === b?.type;
+  return a.isInteger && b.isInteger ? BigInt(a.text) === BigInt(b.text) : Number(a.text) === Number(b.text);
+}
+
+function nullsIn(node: Node | undefined, name: string): { path: string[]; offset: number }[] {
+  if (node?.type === "null") return [{ path: [name], offset: node.offset }];
+  if (node?.type !== "object") return [];
+  return [...node.members].flatMap(([key, item]) => (item.type === "null" ? [{ path: [name, key], offset: item.offset }] : []));
+}
+
+/** All rules between lines of one profile, in the order of its stream.json. */
+export class StreamRules {
+  private readonly facts: Facts;
+  private readonly rules: Rule[];
+
+  constructor(profile: ProfileName) {
+    const table = PROFILES[profile];
+    this.facts = new Facts(table);
+    this.rules = table.rules.map((rule) => MAKERS[rule.type]!(rule, this.facts));
+  }
+
+  /** Returns what is wrong at a record. */
+  observe(seen: Observation): Hit[] {
+    const hits = this.rules.flatMap((rule) => rule.observe(seen));
+    this.facts.observe(seen);
+    return hits;
+  }
+
+  /** Takes note of an unreadable line. */
+  gap(): void {
+    this.facts.gapSeen = true;
+    for (const rule of this.rules) rule.gap?.();
+  }
+
+  /** Returns what is wrong at the end of a stream that has records and no fragment. */
+  finish(): Hit[] {
+    return this.rules.flatMap((rule) => rule.finish?.() ?? []);
+  }
+}

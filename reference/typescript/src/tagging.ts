@@ -1,0 +1,73 @@
+/** Values as tagged JSON, the form in which the conformance protocol moves them: see conformance/PROTOCOL.md. */
+
+import { binary32Text, binary64Text } from "./numbers.js";
+import { kindTable, memberType, numberType } from "./profiles.js";
+import type { Node, ObjectNode } from "./scanner.js";
+import { type ProfileName, PROFILES, type TypeTable } from "./tables.js";
+import { Binary32, Float, type Value } from "./values.js";
+
+const TAGS = new Set(["int", "float", "f32", "object"]);
+
+/** Returns a record that was read in tagged form. */
+export function tagRecord(record: ObjectNode, profile: ProfileName): unknown {
+  const tag = PROFILES[profile].tag;
+  const kind = tag === null ? undefined : record.members.get(tag);
+  const table = kindTable(profile, kind?.type === "string" ? kind.value : null);
+  return tagNode(record, table && { types: ["object"], fields: table.fields });
+}
+
+function tagNode(node: Node, table: TypeTable | undefined): unknown {
+  switch (node.type) {
+    case "null":
+      return null;
+    case "boolean":
+    case "string":
+      return node.value;
+    case "number":
+      return tagNumber(node, table);
+    case "array":
+      return node.items.map((item) => tagNode(item, table?.items));
+    case "object": {
+      const entries = [...node.members].map(([key, item]) => [key, tagNode(item, memberType(table, key))] as const);
+      // No prototype, so that a key such as __proto__ is a key.
+      const members = Object.assign(Object.create(null) as object, {}) as { [key: string]: unknown };
+      for (const [key, item] of entries) Object.defineProperty(members, key, { value: item, enumerable: true });
+      return entries.length === 1 && TAGS.has(entries[0]![0]) ? { object: members } : members;
+    }
+  }
+}
+
+function tagNumber(node: Node & { type: "number" }, table: TypeTable | undefined): unknown {
+  const type = numberType(table, node);
+  if (type === "int") return { int: String(BigInt(node.text)) };
+  const number = Number(node.text);
+  return type === "f32" ? { f32: binary32Text(number) } : { float: binary64Text(number) };
+}
+
+/** Returns the value that a tagged one stands for; throws TypeError where it is none. */
+export function untag(tagged: unknown): Value {
+  if (Array.isArray(tagged)) return tagged.map(untag);
+  if (typeof tagged !== "object" || tagged === null) {
+    if (typeof tagged === "number") throw new TypeError(`the bare number ${tagged} has no tag`);
+    return tagged as Value;
+  }
+  const entries = Object.entries(tagged);
+  const [tag, inner] = entries[0] ?? [];
+  if (entries.length === 1 && tag !== undefined && TAGS.has(tag)) {
+    if (tag === "object") return members(inner as object);
+    return untagNumber(tag, inner as string);
+  }
+  return members(tagged);
+}
+
+function members(object: object): Value {
+  const found = Object.create(null) as { [key: string]: Value };
+  for (const [key, item] of Object.entries(object)) Object.defineProperty(found, key, { value: untag(item), enumerable: true });
+  return found;
+}
+
+function untagNumber(tag: string, text: string): Value {
+  if (tag === "int") return BigInt(text);
+  const number = { nan: NaN, inf: Infinity, "-inf": -Infinity }[text] ?? Number(text);
+  return tag === "f32" ? new Binary32(number) : new Float(number);
+}
