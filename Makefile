@@ -1,0 +1,200 @@
+# Everything that one does with this tree; `make help` lists it.
+# Needed: GNU make, a POSIX shell and Python 3.11 or later. The rest is installed into .venv and build/.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# The first Python that is new enough; `make test PYTHON=python3.13` asks for one by name.
+ifndef PYTHON
+PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)) python3)
+endif
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+
+VENV := .venv
+BIN := $(VENV)/bin
+DEV := $(VENV)/installed-$(PYTHON_VERSION)
+DEMO_VENV := build/demo-venv
+
+# What the wheel is made of.
+PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas spec conformance
+
+# Those of the further languages that are there.
+LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard reference/*)))
+
+# What `make generate` may write.
+GENERATED := schemas spec reference docs mkdocs.yml
+
+export NO_MKDOCS_2_WARNING := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+##@ Start here
+
+.PHONY: demo
+demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged and live runs
+	@$(DEMO_VENV)/bin/python reference/python/demo/show.py
+
+.PHONY: test
+test: $(DEV) ## run all checks: drift, lint, docs, languages, wheel, pytest
+	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) wheel-test pytest
+
+##@ While working
+
+.PHONY: pytest
+pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: faults
+faults: $(DEV) ## kill, starve and confuse writers and readers for minutes, and print a table
+	@TOYSPEC_FAULTS=long $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(DEV) ## feed mutated streams to every implementation; `make fuzz SECONDS=3600`
+	@PYTHONPATH=.:reference/python/tests $(BIN)/python -m faults.fuzz $(or $(SECONDS),600)
+
+.PHONY: generate
+generate: $(DEV) ## write everything that is made from schemas/
+	@cd reference && ../$(BIN)/python -m codegen
+
+.PHONY: format
+format: $(DEV) ## format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+.PHONY: docs
+docs: $(DEV) ## build the site into site/
+	@$(BIN)/mkdocs build --strict --site-dir site
+
+.PHONY: docs-serve
+docs-serve: $(DEV) ## serve the site to this machine alone, and rebuild it on change
+	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+.PHONY: bench
+bench: $(DEV) ## measure reading, checking and writing
+	@$(BIN)/python reference/python/bench
+
+##@ Single checks
+
+.PHONY: drift
+drift: $(DEV) ## prove that generated files are what the schemas make
+	@cd reference && ../$(BIN)/python -m codegen --check || \
+		{ echo "stale files: run \`make generate\` and commit what it writes" >&2; exit 1; }
+ifdef CI
+	@if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then \
+		$(MAKE) generate && git diff --exit-code -- $(GENERATED) || \
+			{ echo "generated files differ from what is committed" >&2; exit 1; }; \
+	else echo "no git tree: the comparison with what is committed was left out"; fi
+endif
+
+.PHONY: lint
+lint: $(DEV) ## check style, types and layers
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "format: run \`make format\`" >&2; exit 1; }
+	@$(BIN)/mypy
+	@PYTHONPATH=reference:. $(BIN)/lint-imports --no-cache --no-logo
+
+.PHONY: wheel-test
+wheel-test: $(DEV) ## build the wheel and test it away from the source tree
+	@PYTHON='$(BIN)/python' sh .ci/wheel-test
+
+##@ Conformance
+
+.PHONY: conform
+conform: $(DEV) ## prove every implementation that this machine can build, and test the proof
+	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md
+	@$(BIN)/python -m conformance cross --no-build --page docs/reference/conformance.md
+	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
+
+##@ Other languages
+
+.PHONY: languages
+languages: $(LANGUAGES) ## test all of the following
+
+.PHONY: c
+c: ## test the C library, with sanitizers
+	@$(call with_tool,cc --version,apt install gcc · xcode-select --install · winget install LLVM.LLVM,\
+		$(MAKE) -C reference/c test all)
+
+.PHONY: go
+go: ## vet and test the Go module
+	@$(call with_tool,go version,apt install golang-go · brew install go · winget install GoLang.Go,\
+		cd reference/go && gofmt -l . && test -z "$$(gofmt -l .)" && go vet ./... && go test ./...)
+
+.PHONY: ocaml
+ocaml: ## test the OCaml library
+	@$(call with_tool,dune --version && ocamlfind query yojson,apt install ocaml-dune libyojson-ocaml-dev · opam install dune yojson,\
+		cd reference/ocaml && dune build && dune test)
+
+.PHONY: ruby
+ruby: ## test the Ruby gem
+	@$(call with_tool,ruby --version,apt install ruby · brew install ruby · winget install RubyInstallerTeam.Ruby.3.3,\
+		ruby reference/ruby/test/test_toyspec.rb)
+
+.PHONY: rust
+rust: ## test the Rust crate
+	@$(call with_tool,cargo --version,apt install cargo · brew install rust · winget install Rustlang.Rustup,\
+		cd reference/rust && cargo test --quiet)
+
+.PHONY: typescript
+typescript: ## test the TypeScript package
+	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
+		cd reference/typescript && npm install --silent --no-audit --no-fund && npm test --silent)
+
+# with_tool PROBE,HOW TO GET IT,COMMANDS: a missing tool is a failure in CI; anyone else is told, and goes on without.
+define with_tool
+if { $(1); } >/dev/null 2>&1; then $(3); \
+else echo "left out: \`$(1)\` does not run ($(2))"; test -z "$(CI)"; fi
+endef
+
+##@ Release
+
+.PHONY: dist
+dist: $(DEV) ## build sdist and wheel into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist .
+
+.PHONY: clean
+clean: ## remove everything that make has made
+	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules)
+	@find reference conformance -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Environments. A stamp names the Python it was made with, so that another one makes another environment.
+
+.PHONY: python-is-there
+python-is-there:
+	@if [ -z '$(PYTHON_VERSION)' ]; then \
+		echo "toyspec needs Python 3.11 or later, and '$(PYTHON)' does not run." >&2; \
+		echo "Install it (apt install python3 python3-venv · brew install python · winget install Python.Python.3.13)," >&2; \
+		echo "or name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "toyspec needs Python 3.11 or later; '$(PYTHON)' is $(PYTHON_VERSION)." >&2; \
+		echo "Install a newer one beside it and name it: make $(MAKECMDGOALS) PYTHON=python3.13" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make environments: its venv module is missing." >&2; \
+		echo "Install it (Debian and Ubuntu: apt install python3-venv), or name another Python with PYTHON=" >&2; exit 1; }
+
+$(DEV): pyproject.toml | python-is-there
+	@echo "installing the development environment into $(VENV) (Python $(PYTHON_VERSION))"
+	@$(BIN)/python -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(PYTHON_VERSION)")' 2>/dev/null \
+		|| $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@rm -f $(VENV)/installed-* && touch $@
+
+.PHONY: always
+always:
+
+# Not editable, with what the trainer needs and nothing else: what a user gets.
+$(DEMO_VENV)/installed-$(PYTHON_VERSION): always | python-is-there
+	@if [ ! -f $@ ] || [ -n "$$(find Makefile $(PACKAGED) -type f ! -path '*__pycache__*' -newer $@ | head -n 1)" ]; then \
+		echo "installing toyspec into $(DEMO_VENV) (Python $(PYTHON_VERSION))" && \
+		{ [ -f $@ ] || $(PYTHON) -m venv --clear $(DEMO_VENV); } && \
+		$(DEMO_VENV)/bin/python -m pip install --quiet '.[train]' && \
+		touch $@; fi
