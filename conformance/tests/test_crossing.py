@@ -81,7 +81,8 @@ def test_page_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
     )
     page.put(str(path), "a", ["new"])
     assert path.read_text() == (
-        "# Title\n<!-- generated:a -->\n\nnew\n\n<!-- /generated -->\nprose\n<!-- generated:b -->\n<!-- /generated -->\n"
+        "# Title\n<!-- generated:a -->\n\nnew\n\n<!-- /generated -->\nprose\n"
+        "<!-- generated:b -->\n<!-- /generated -->\n"
     )
     with pytest.raises(ValueError, match="has no part"):
         page.put(str(path), "c", [])
