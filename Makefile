@@ -14,6 +14,7 @@ PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_
 
 VENV := .venv
 BIN := $(VENV)/bin
+SITE := site
 DEV := $(VENV)/installed-$(PYTHON_VERSION)
 DEMO_VENV := build/demo-venv
 
@@ -63,12 +64,17 @@ format: $(DEV) ## format the code and fix what can be fixed
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(DEV) ## build the site into site/
-	@$(BIN)/mkdocs build --strict --site-dir site
+docs: $(DEV) site-files ## build the site into site/
+	@$(BIN)/mkdocs build --strict --site-dir '$(SITE)'
 
 .PHONY: docs-serve
-docs-serve: $(DEV) ## serve the site to this machine alone, and rebuild it on change
+docs-serve: $(DEV) site-files ## serve the site to this machine alone, and rebuild it on change
 	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+# What the site has and the tree does not keep: a page for each statement, the downloads, llms.txt.
+.PHONY: site-files
+site-files: $(DEV)
+	@cd reference && ../$(BIN)/python -m codegen.site
 
 .PHONY: bench
 bench: $(DEV) ## measure reading, checking and writing
@@ -102,7 +108,7 @@ wheel-test: $(DEV) ## build the wheel and test it away from the source tree
 
 .PHONY: conform
 conform: $(DEV) ## prove every implementation that this machine can build, and test the proof
-	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md
+	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md --proven conformance/proven.json
 	@$(BIN)/python -m conformance cross --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
 

@@ -1,0 +1,70 @@
+"""Gives the tests the site, a server for it, and pages of a real browser that may not fail unnoticed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from browser.serving import browser_program, built_site, serving
+from browser.watching import FLAGS, Watch
+
+
+def need(tool: str | None, name: str, source: str) -> str:
+    """Return the path *tool*; without one, skip and say how to get it, or fail in CI, where it has to be there."""
+    if tool is not None:
+        return tool
+    reason = f"{name} is not installed ({source})"
+    # Only the Linux runners are set up for the site; elsewhere the package alone is tested.
+    if "CI" in os.environ and sys.platform == "linux":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built in strict mode from the present sources."""
+    need(shutil.which("make"), "make", "apt install make · xcode-select --install")
+    need(shutil.which("npm"), "npm", "apt install npm · brew install node · winget install OpenJS.NodeJS")
+    return built_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def server(site: Path) -> Iterator[str]:
+    """Yield the address of the start page, which ends in a slash; it lies in a folder of the host."""
+    with serving(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Yield a browser that reaches this machine alone.
+
+    It lives as long as one module: its event loop runs in this thread, and other tests fork or want a loop.
+    """
+    source = "apt install chromium · a Chromium or Google Chrome on the PATH"
+    program = need(browser_program(), "chromium", source)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS, chromium_sandbox=False)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watch(browser: Browser, server: str) -> Iterator[Watch]:
+    """Yield a maker of pages; the test fails if one of them reports an error or asks for what is not of the site."""
+    watch = Watch(browser, server)
+    yield watch
+    watch.close()
+    assert [] == watch.troubles
+
+
+@pytest.fixture
+def page(watch: Watch) -> Page:
+    """Return a page of 1280 by 900 pixels in a fresh context; ``page.goto("")`` leads to the start page."""
+    return watch.new_page()

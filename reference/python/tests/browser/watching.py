@@ -1,0 +1,85 @@
+"""Opens pages and notes everything that goes wrong in them."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # A page that wants another host is told that there is none.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+
+WIDE = (1280, 900)
+PHONE = (375, 812)
+
+LOCAL = {"blob", "data", "about"}
+"""Schemes of addresses that no host is asked for."""
+
+
+class Watch:
+    """Makes pages of one browser for the site at *server*, and collects their troubles."""
+
+    def __init__(self, browser: Browser, server: str) -> None:
+        self.troubles: list[str] = []
+        self.expected: set[str] = set()
+        """Addresses that a test asks for although they are not found."""
+        self._browser = browser
+        self._server = server
+        self._contexts: list[BrowserContext] = []
+
+    def new_page(
+        self, size: tuple[int, int] = WIDE, scheme: Literal["light", "dark"] = "light", *, motion: bool = False
+    ) -> Page:
+        """Return a page in a context of its own, of *size* in pixels, for a reader who prefers the colour *scheme*."""
+        context = self._browser.new_context(
+            base_url=self._server,
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            reduced_motion="no-preference" if motion else "reduce",
+            service_workers="block",
+        )
+        context.set_default_timeout(20_000)
+        context.on("console", self._see_console)
+        context.on("weberror", lambda error: self._note(f"uncaught: {error.error}", error.page))
+        context.on("request", self._see_request)
+        context.on("requestfailed", self._see_failure)
+        context.on("response", self._see_response)
+        self._contexts.append(context)
+        return context.new_page()
+
+    def close(self) -> None:
+        """Close every page that was made."""
+        for context in self._contexts:
+            context.close()
+
+    def _note(self, trouble: str, page: Page | None) -> None:
+        self.troubles.append(f"{page.url if page else 'worker'}: {trouble}")
+
+    def _see_console(self, message: ConsoleMessage) -> None:
+        is_expected = message.location["url"] in self.expected
+        if message.type in ("error", "warning") and not is_expected:
+            self._note(f"console: {message.text} ({message.location['url']})", message.page)
+
+    def _see_request(self, request: Request) -> None:
+        if urlsplit(request.url).scheme not in LOCAL and not request.url.startswith(self._server):
+            self.troubles.append(f"request out of the site: {request.url}")
+
+    def _see_failure(self, request: Request) -> None:
+        # A page that is left drops what it still waits for.
+        if request.failure != "net::ERR_ABORTED":
+            self.troubles.append(f"request failed: {request.url}: {request.failure}")
+
+    def _see_response(self, response: Response) -> None:
+        if response.status >= 400 and response.url not in self.expected:
+            self.troubles.append(f"answer {response.status}: {response.url}")
