@@ -13,6 +13,7 @@ from toyspec.cli import check, exit_codes
 from toyspec.cli.commands import COMMANDS, command_parser, load
 from toyspec.cli.main import main
 from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.version import __version__
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 
@@ -131,13 +132,43 @@ def test_reader_of_the_output_goes_away() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written() -> None:
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
     """A full disk under the output is an error with a cause, said once."""
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            command("explain"), stdout=full, stderr=subprocess.PIPE, env=environment(), check=False, timeout=30
+            command("explain", *arguments),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+            timeout=30,
         )
     assert (exit_codes.USAGE, b"toyspec explain: No space left on device\n") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
+@pytest.mark.parametrize(
+    ("closed", "arguments", "expected"),
+    [
+        ("<&-", "check -q -", (exit_codes.USAGE, b"-: Bad file descriptor\n", b"")),
+        ("<&-", "--version", (exit_codes.OK, f"toyspec {__version__}\n".encode(), b"")),
+        (">&-", "explain", (exit_codes.USAGE, b"", b"toyspec explain: Bad file descriptor\n")),
+        (">&-", "--help", (exit_codes.USAGE, b"", b"toyspec: Bad file descriptor\n")),
+        ("2>&-", "show nothing", (exit_codes.USAGE, b"", b"")),
+        ("<&- >&- 2>&-", "show nothing", (exit_codes.USAGE, b"", b"")),
+    ],
+)
+def test_closed_standard_stream(closed: str, arguments: str, expected: tuple[int, bytes, bytes]) -> None:
+    """A command that needs a standard stream that is closed says so; one that does not need it does not notice."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *command()],
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=30,
+    )
+    assert expected == (done.returncode, done.stdout, done.stderr)
 
 
 def test_output_in_another_encoding(tmp_path: Path) -> None:

@@ -77,6 +77,22 @@ def test_directory_without_a_stream_is_missing_one(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_directory_that_may_not_be_entered_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system does not tell what a directory holds, nothing is said to be missing."""
+    run = str(tmp_path)
+    real = os.stat
+
+    def refused(path: str, **options: Any) -> os.stat_result:
+        if str(path).startswith(os.path.join(run, "")):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", refused)
+    monkeypatch.setattr(os, "lstat", refused)
+    with pytest.raises(StreamUnreadableError, match=r"events\.jsonl: Permission denied"):
+        read(run)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
 def test_fifo_in_a_run_directory_is_refused_without_waiting(tmp_path: Path) -> None:
     """Only a person who names a FIFO wants to wait for it."""
@@ -160,7 +176,7 @@ def test_input_error_is_a_stream_error() -> None:
 
     reading = read(Failing(RUN))
     records: list[Record] = []
-    with pytest.raises(StreamUnreadableError, match=f"input/output error after byte {len(RUN)}"):
+    with pytest.raises(StreamUnreadableError, match=f"Input/output error after byte {len(RUN)}"):
         records.extend(reading)
     with pytest.raises(ValueError, match="closed before its end"):
         _ = reading.report

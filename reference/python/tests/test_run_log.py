@@ -163,7 +163,7 @@ def test_steps_of_a_replaced_run_are_refused(tmp_path: Path, events: list[dict[s
 def test_missing_stream_and_missing_run_start(tmp_path: Path) -> None:
     """Both are told apart, and name the stream."""
     stream = tmp_path / "r" / "events.jsonl"
-    with pytest.raises(StreamMissingError, match="no such file"):
+    with pytest.raises(StreamMissingError, match="No such file"):
         RunLog.open(tmp_path / "r")
     _bundle(tmp_path / "r", *LOSSES)
     with pytest.raises(RunStartMissingError) as caught:

@@ -49,7 +49,7 @@ def repair(
     try:
         file = AppendFile.reopen(stream, create="never", options=Options(calls=calls))
     except FileNotFoundError:
-        raise StreamMissingError(stream, "no such file or directory") from None
+        raise StreamMissingError(stream, "No such file or directory") from None
     try:
         result = _repaired(file, dry_run=dry_run)
     except BaseException:

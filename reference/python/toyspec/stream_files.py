@@ -10,6 +10,7 @@ from typing import IO, Literal
 
 from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.system_calls import cause_of
 
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE)
 """Names of the files in a run directory that are streams, the first found being the run's."""
@@ -31,9 +32,20 @@ def locate_stream(path: str) -> tuple[str, SpecialFiles]:
         return path, "allow"
     for name in STREAM_NAMES:
         stream = os.path.join(path, name)
-        if os.path.lexists(stream):
+        if may_be_there(stream):
             return stream, "refuse"
     raise StreamMissingError(path, f"the directory holds neither {' nor '.join(STREAM_NAMES)}")
+
+
+def may_be_there(path: str) -> bool:
+    """Return False when nothing has the name *path*, and True also where the system does not tell."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def open_stream(path: str, *, special: SpecialFiles) -> int:
@@ -50,7 +62,7 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
         flags = _FLAGS if waits else _FLAGS | _NO_WAIT
         descriptor = _open_shared(path, flags)
     except (FileNotFoundError, NotADirectoryError):
-        raise StreamMissingError(path, "no such file or directory") from None
+        raise StreamMissingError(path, "No such file or directory") from None
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
@@ -66,7 +78,7 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
 
 def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
     """Return the exception for an input *error* on *path*, after *offset* bytes where some were read."""
-    fact = (error.strerror or str(error) or type(error).__name__).lower()
+    fact = cause_of(error)
     return StreamUnreadableError(path, fact if offset is None else f"{fact} after byte {offset}", offset=offset)
 
 

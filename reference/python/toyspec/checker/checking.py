@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from toyspec.checker.collecting import Collector, Place
-from toyspec.checker.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams, reason
+from toyspec.checker.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.checker.options import CheckOptions
 from toyspec.checker.sidecars import SidecarText, has_manifest, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
@@ -20,6 +20,7 @@ from toyspec.findings import FileReport, PathError, Profile, Report
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.profiles import EVENTS_FILE
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -139,7 +140,7 @@ def _judge(found: Found, options: CheckOptions, on_size: Callable[[int], None] |
         with open(found.path, "rb", buffering=0) as file:
             return _judge_file(file, found.path, options, on_size)
     except OSError as error:
-        return PathError(found.path, reason(error))
+        return PathError(found.path, cause_of(error))
 
 
 def _judge_file(file: BinaryIO, path: str, options: CheckOptions, on_size: Callable[[int], None] | None) -> FileReport:

@@ -10,6 +10,7 @@ import msgspec
 
 from toyspec.findings import PathError
 from toyspec.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def find_streams(path: str) -> Iterator[Found]:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        yield PathError(path, reason(error))
+        yield PathError(path, cause_of(error))
         return
     if not stat.S_ISDIR(status.st_mode):
         yield Stream(path, status.st_size)
@@ -60,12 +61,6 @@ def find_streams(path: str) -> Iterator[Found]:
         yield NoStream(path)
 
 
-def reason(error: Exception) -> str:
-    """Return why a path could not be read, in the words of the operating system."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text or type(error).__name__
-
-
 def _walk(root: str) -> Iterator[Stream | PathError]:
     pending = [root]
     while pending:
@@ -74,7 +69,7 @@ def _walk(root: str) -> Iterator[Stream | PathError]:
             with os.scandir(directory) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            yield PathError(directory, reason(error))
+            yield PathError(directory, cause_of(error))
             continue
         for entry in entries:
             if entry.name in _STREAM_NAMES and entry.is_file():

@@ -11,6 +11,7 @@ from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.faults import RecordFault
 from toyspec.escaping import shortened
 from toyspec.generated import rules
+from toyspec.system_calls import cause_of
 from toyspec.vetting import spans, vet
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _read(path: str, name: str, max_bytes: int) -> SidecarText:
         with open(path, "rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as error:
-        return SidecarText(name, b"", error.strerror or type(error).__name__)
+        return SidecarText(name, b"", cause_of(error))
     if len(data) > max_bytes:
         return SidecarText(name, b"", f"it is longer than {max_bytes} bytes")
     return SidecarText(name, data)

@@ -23,6 +23,7 @@ from toyspec.profiles import EVENTS_FILE
 from toyspec.run_ids import check_run_id
 from toyspec.run_stream import RunStream, Settings
 from toyspec.surroundings import this_host
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -104,7 +105,7 @@ def run(options: Namespace) -> int:
     except OSError as error:
         is_over = isinstance(error, StreamRefusedError) and error.reason == "complete"
         hint = "; `toyspec emit --replace DIR run_start` begins a new one" if is_over else ""
-        _say(f"{path}: {error.strerror or error}; nothing was written{hint}")
+        _say(f"{path}: {cause_of(error)}; nothing was written{hint}")
         return exit_codes.USAGE
     return exit_codes.OK
 

@@ -15,6 +15,7 @@ from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.live_file import LiveFile
 from toyspec.stream_files import locate_stream
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from toyspec.checker import CheckOptions
@@ -44,7 +45,7 @@ def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: 
         verdict.error(PathError(path, fact_of(error)))
         return False
     except OSError as error:
-        verdict.error(PathError(path, error.strerror or str(error)))
+        verdict.error(PathError(path, cause_of(error)))
         return False
     judged.finish()
     return interrupted

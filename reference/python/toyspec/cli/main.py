@@ -14,10 +14,12 @@ from toyspec.escaping import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal, TextIO
 
 
 def run() -> int:
     """Run the command line of this process and return its exit code."""
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, not an exception.
         if hasattr(stream, "reconfigure"):
@@ -29,6 +31,28 @@ def run() -> int:
         # What cannot be written was reported; the interpreter would try, and report it, once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _open_closed() -> None:
+    """Put something into the place of each standard stream that the caller has closed.
+
+    Otherwise the next file that is opened gets the number of a standard stream, and what is written there ends up in
+    it. Reading or writing in the wrong direction fails, so that a command that needs the stream says so.
+    """
+    if sys.stdin is None:
+        sys.stdin = _devnull(0, os.O_WRONLY, "r")
+    if sys.stdout is None:
+        sys.stdout = _devnull(1, os.O_RDONLY, "w")
+    if sys.stderr is None:
+        sys.stderr = _devnull(2, os.O_WRONLY, "w")
+
+
+def _devnull(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return open(number, mode, encoding="utf-8", closefd=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toyspec.cli.terminal import columns
@@ -58,6 +59,10 @@ class Parser(argparse.ArgumentParser):
             near = did_you_mean(word, known) if word.startswith("-") else ""
             raise UsageError(f"unexpected argument {unknown[0]!r}{near}")
         return options
+
+    def print_help(self, file: Any = None) -> None:
+        """Write the help; raise OSError when that fails, which argparse keeps to itself."""
+        (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""

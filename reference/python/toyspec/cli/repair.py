@@ -17,6 +17,7 @@ from toyspec.escaping import printable, printable_bytes, shortened
 from toyspec.findings import PathError
 from toyspec.repairing import Repair
 from toyspec.repairing import repair as repair_stream
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -96,12 +97,12 @@ def _outcome(found: Found, asks: Literal["look", "ask", "cut"], terminal: Termin
     try:
         return _repaired(found, asks, terminal)
     except StreamRefusedError as error:
-        _failed(found.path, error.strerror or str(error))
+        _failed(found.path, cause_of(error))
         return "refused"
     except StreamError as error:
         return _failed(found.path, fact_of(error))
     except OSError as error:
-        return _failed(found.path, error.strerror or str(error))
+        return _failed(found.path, cause_of(error))
 
 
 def _repaired(stream: Stream, asks: Literal["look", "ask", "cut"], terminal: Terminal) -> Outcome:

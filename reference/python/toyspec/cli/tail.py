@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -160,9 +159,9 @@ def _say(text: str) -> None:
 
 def _is_there(path: str) -> bool:
     from toyspec.errors import StreamMissingError
-    from toyspec.stream_files import locate_stream
+    from toyspec.stream_files import locate_stream, may_be_there
 
     try:
-        return os.path.exists(locate_stream(path)[0])
+        return may_be_there(locate_stream(path)[0])
     except StreamMissingError:
         return False
