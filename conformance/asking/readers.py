@@ -40,7 +40,7 @@ def questions(case: Case) -> Iterator[Question]:
 def _read(case: Case, told: Mode | None, mode: Mode, stage: Stage) -> list[str]:
     request = _request(case, stage) | ({"mode": told} if told else {})
     answer = stage.answer(request)
-    found = list(_report_differences(case, mode, answer))
+    found = list(_report_differences(case, mode, request, answer))
     if "records" in answer:
         count = account(case, mode).records
         found += _record_differences(case, case.records[:count], answer)
@@ -67,14 +67,12 @@ def _record_differences(case: Case, expected: Any, answer: Mapping[str, Any]) ->
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN} more"]
 
 
-def _report_differences(case: Case, mode: Mode, answer: Mapping[str, Any]) -> Iterator[str]:
+def _report_differences(case: Case, mode: Mode, request: dict[str, Any], answer: Mapping[str, Any]) -> Iterator[str]:
     expected = account(case, mode)
     gap_bytes = sum(gap.length for gap in expected.gaps)
-    # A read that stops before the first record cannot know what it would have told.
-    unseen = not expected.records and mode != "salvage" and expected.gaps and case.options.profile is None
     for part, value in (
         ("outcome", expected.outcome),
-        ("profile", answer["profile"] if unseen else case.profile),
+        ("profile", _profile(case, mode, request)),
         ("state", case.state),
         ("count", expected.records),
         ("committed", expected.committed),
@@ -94,6 +92,15 @@ def _report_differences(case: Case, mode: Mode, answer: Mapping[str, Any]) -> It
         error = {"line": case.data.count(b"\n", 0, gap.offset) + 1, "offset": gap.offset, "reason": gap.reason}
         if answer.get("error") != error:
             yield f"error is {answer.get('error')}, expected {error}"
+
+
+def _profile(case: Case, mode: Mode, request: dict[str, Any]) -> str | None:
+    """Return the profile that a reading in *mode* has to tell: no record after the gap where it stops tells it."""
+    expected = account(case, mode)
+    if mode == "salvage" or expected.records or not expected.gaps:
+        return case.profile
+    profile: str = Miniature().read(request | {"mode": mode})["profile"]
+    return profile
 
 
 def _resumes(case: Case) -> bool:

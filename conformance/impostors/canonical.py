@@ -202,6 +202,16 @@ class BreaksTiesUpwards(Miniature):
             return f"{text[:-1]}{int(text[-1]) + 1}" if is_tie and "." in text and "e" not in text else text
 
 
+class TakesTheDigitsOfBinary32Alone(Miniature):
+    """Writes the binary32 digits that read back at once, which by way of binary64 read back as another value."""
+
+    class writing_type(Writing):
+        def binary32(self, number: float) -> str:
+            text = super().binary32(number)
+            alone = {"7.038531e-26": "7.0385313e-26", "7.0385307e-26": "7.038531e-26"}
+            return text[: -len(text.lstrip("-"))] + alone.get(text.lstrip("-"), text.lstrip("-"))
+
+
 class KeepsBinary64InF32(Miniature):
     """Does not round what it writes into a binary32 field."""
 
@@ -241,5 +251,6 @@ ALL: tuple[Impostor, ...] = (
     _impostor(LosesTheSignOfZero, "encoding/canonical-layout", "wrote", "encoding/canonical-number-fields"),
     _impostor(BreaksTiesUpwards, "encoding/canonical-binary32", "wrote"),
     _impostor(KeepsBinary64InF32, "encoding/non-finite-null", "refused|wrote", "encoding/canonical-open-maps"),
+    _impostor(TakesTheDigitsOfBinary32Alone, "encoding/canonical-binary32", "wrote"),
     _impostor(WidensF32, "encoding/canonical-binary32", "wrote"),
 )

@@ -27,6 +27,8 @@ class Stream:
     lines: list[Line]
     fragment: bytes
     profile: str
+    unread: str
+    """The profile of the same stream where no record of it is read."""
 
     def __post_init__(self) -> None:
         total = sum(line.length for line in self.lines) + len(self.fragment)
@@ -43,7 +45,8 @@ class Reading:
         """Return the stream that *data* is; *manifest* says that a kaun manifest lies beside it."""
         lines, fragment = self.lines.split(data)
         first = next((line.value for line in lines if line.status == "readable"), None)
-        return Stream(data, lines, fragment, profile or self.detect(first, name, manifest=manifest))
+        found, unread = (profile or self.detect(value, name, manifest=manifest) for value in (first, None))
+        return Stream(data, lines, fragment, found, unread)
 
     def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
         """Return the profile of a stream with *first* as its first record."""
@@ -87,7 +90,7 @@ class Reading:
         given = self.latest(records, stream.profile) if view == "latest" else records
         answer = {
             "outcome": "fails" if fails else "read",
-            "profile": stream.profile,
+            "profile": self.profile(stream, records, stopped=stopped),
             "state": state,
             "records": [self.tagged_record(line.value, stream.profile) for line in given],
             "count": len(records),
@@ -100,6 +103,10 @@ class Reading:
             line = lines[-1]
             answer["error"] = {"line": line.number, "offset": line.offset, "reason": line.reason}
         return answer
+
+    def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str:
+        """Return the profile as far as a reading that gave *records* knows it."""
+        return stream.unread if stopped and not records else stream.profile
 
     def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
         """Return the lines that *mode* reaches, and the number of bytes behind them that it does not."""
@@ -166,10 +173,14 @@ class Reading:
         """Return a number as its place, then its text, demands."""
         if "number" not in _types(schema):
             return {"int": literal} if is_integer(literal) else {"float": float_text(float(literal))}
-        number = float(literal)
+        number = self.number(literal)
         if schema.get("x-width") == 32 and abs(number) < _F32_LIMIT:
             return {"f32": f32_text(number)}
         return {"float": float_text(number)}
+
+    def number(self, literal: str) -> float:
+        """Return the value of a number where the schema types one."""
+        return float(int(literal)) if is_integer(literal) else float(literal)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:

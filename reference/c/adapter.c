@@ -165,7 +165,8 @@ static bool untag(struct toyspec_value *value) {
         *value = inner;
     } else if (inner.type == TOYSPEC_STRING) {
         *value = (struct toyspec_value){.type = integer ? TOYSPEC_INTEGER : TOYSPEC_FLOAT, .text = inner.text, .owned = inner.owned};
-        value->number = narrow ? (double)strtof(inner.text.bytes, NULL) : strtod(inner.text.bytes, NULL);
+        value->number = strtod(inner.text.bytes, NULL);
+        if (narrow && isfinite(value->number)) value->number = (double)(float)value->number;
     } else return false;
     free((char *)held->key.bytes);
     free(held);

@@ -70,8 +70,21 @@ static void test_numbers_read_back(void) {
         }
         if (isfinite(narrow)) {
             CHECK(toyspec_binary32_text(narrow, text) == strlen(text));
-            CHECK(strtof(text, NULL) == narrow);
+            CHECK((float)strtod(text, NULL) == narrow);
         }
+    }
+}
+
+static void test_binary32_reads_back_by_way_of_binary64(void) {
+    /* The binary64 value nearest to 7.038531e-26 is the middle between these two. */
+    const uint32_t bits[] = {0x15ae43fd, 0x15ae43fe};
+    const char *const expected[] = {"7.0385307e-26", "7.038531e-26"};
+    for (int i = 0; i < 2; i++) {
+        float narrow;
+        char text[32];
+        memcpy(&narrow, &bits[i], sizeof narrow);
+        toyspec_binary32_text(narrow, text);
+        CHECK(strcmp(text, expected[i]) == 0);
     }
 }
 
@@ -190,6 +203,7 @@ static void test_long_line_is_counted(void) {
 
 int main(void) {
     test_numbers_read_back();
+    test_binary32_reads_back_by_way_of_binary64();
     test_powers_of_two_are_shortest();
     test_step_and_end();
     test_refused_record_changes_nothing();
@@ -197,6 +211,6 @@ int main(void) {
     test_fragment_is_set_aside();
     test_forked_child_does_not_write();
     test_long_line_is_counted();
-    printf("%d passed, %d failed\n", 8 - (failures > 0), failures > 0);
+    printf("%d passed, %d failed\n", 9 - (failures > 0), failures > 0);
     return failures > 0;
 }

@@ -818,6 +818,7 @@ static double read_number(const char *text, size_t length) {
     copy[out] = 0;
     double number = strtod(copy, NULL);
     if (copy != small) free(copy);
+    if (length == 2 && number == 0) number = 0; /* digits are an integer first, which has no sign of zero */
     return number;
 }
 
@@ -856,7 +857,9 @@ static bool reads_back(const struct decimal *d, double number, bool narrow) {
     char text[48];
     /* Digits without a point read the same in every locale. */
     snprintf(text, sizeof text, "%.*se%d", d->count, d->digits, d->point - d->count);
-    return narrow ? strtof(text, NULL) == (float)number : strtod(text, NULL) == number;
+    double back = strtod(text, NULL);
+    /* A reader rounds a binary32 field to binary64 first; beyond the largest binary32 there is no value to round to. */
+    return narrow ? fabs(back) < 3.4028235677973366e38 && (float)back == (float)number : back == number;
 }
 
 /* Gives the shortest digits that read back, of several the closest. */

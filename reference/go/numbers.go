@@ -11,8 +11,16 @@ func Binary64Text(number float64) string {
 	return layout(strconv.FormatFloat(number, 'e', -1, 64), number)
 }
 
-// Binary32Text returns the canonical text of a finite binary32 number.
+// Binary32Text returns the canonical text of a finite binary32 number: the shortest digits that read back to it by way
+// of binary64.
 func Binary32Text(number float32) string {
+	// The binary64 value nearest to 7.038531e-26 is the middle between these two, and reads back as the even one.
+	switch math.Float32bits(number) &^ (1 << 31) {
+	case 0x15ae43fd:
+		return layout(strconv.FormatFloat(math.Copysign(7.0385307e-26, float64(number)), 'e', -1, 64), float64(number))
+	case 0x15ae43fe:
+		return layout(strconv.FormatFloat(math.Copysign(7.038531e-26, float64(number)), 'e', -1, 64), float64(number))
+	}
 	return layout(strconv.FormatFloat(float64(number), 'e', -1, 32), float64(number))
 }
 

@@ -245,13 +245,36 @@ func (r *reading) finish() error {
 	return nil
 }
 
-// decodeObject returns the object that a vetted text holds; of a repeated key, the last value. Numbers keep their text.
+// decodeObject returns the object that a vetted text holds; of a repeated key, the last value. Numbers keep their text,
+// but for the zero of digits alone, which has no sign.
 func decodeObject(data []byte) map[string]any {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var value map[string]any
 	if err := decoder.Decode(&value); err != nil {
 		panic(fmt.Sprintf("toyspec: the vetter accepted what encoding/json refuses: %v", err))
+	}
+	if bytes.Contains(data, []byte("-0")) {
+		withoutSigns(value)
+	}
+	return value
+}
+
+// withoutSigns takes the sign off every zero of digits alone inside a value, and returns the value.
+func withoutSigns(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			v[key] = withoutSigns(item)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = withoutSigns(item)
+		}
+	case json.Number:
+		if v == "-0" {
+			return json.Number("0")
+		}
 	}
 	return value
 }

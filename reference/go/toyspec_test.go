@@ -109,6 +109,12 @@ func TestNumberText(t *testing.T) {
 			t.Errorf("%g is %s, expected %s", number, got, text)
 		}
 	}
+	if got := Binary32Text(math.Float32frombits(0x15ae43fd)); got != "7.0385307e-26" {
+		t.Errorf("binary32 15ae43fd is %s", got)
+	}
+	if got := Binary32Text(-math.Float32frombits(0x15ae43fe)); got != "-7.038531e-26" {
+		t.Errorf("binary32 95ae43fe is %s", got)
+	}
 	if got := Binary32Text(float32(0.1)); got != "0.1" {
 		t.Errorf("binary32 0.1 is %s", got)
 	}

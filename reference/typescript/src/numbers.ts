@@ -1,4 +1,9 @@
-/** The canonical text of numbers: see spec/encoding.md#canonical-form. */
+/** Numbers and their canonical text: see spec/encoding.md#numbers. */
+
+/** Returns the binary64 value of a number as it is written. Digits are an integer first, which has no sign of zero. */
+export function numberOf(text: string): number {
+  return text === "-0" ? 0 : Number(text);
+}
 
 /** Returns the shortest digits that read back to a finite binary64 number, in the layout of the specification. */
 export function binary64Text(number: number): string {

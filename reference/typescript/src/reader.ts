@@ -1,8 +1,9 @@
 /** Reads a whole stream: records in order, and an account of every byte that gave none. */
 
 import { LineSplitter } from "./lines.js";
+import { numberOf } from "./numbers.js";
 import { declaredKind, detectProfile, fallbackProfile } from "./profiles.js";
-import type { ObjectNode } from "./scanner.js";
+import type { Node, ObjectNode } from "./scanner.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
 import { reasonOf, vetLine } from "./vetting.js";
 
@@ -25,10 +26,23 @@ export class Record {
     readonly node: ObjectNode,
   ) {}
 
-  /** The object as JSON.parse gives it: integers beyond 2^53 are rounded. */
+  /** The object as JSON.parse gives it, but -0 without a point is 0: integers beyond 2^53 are rounded. */
   get value(): { [key: string]: unknown } {
-    return JSON.parse(new TextDecoder().decode(this.raw)) as { [key: string]: unknown };
+    const text = new TextDecoder().decode(this.raw);
+    const value = JSON.parse(text) as { [key: string]: unknown };
+    return text.includes("-0") ? (withoutSigns(value, this.node) as { [key: string]: unknown }) : value;
   }
+}
+
+/** Takes the sign off every zero of digits alone; what JSON.parse gives does not tell it from -0.0. */
+function withoutSigns(value: unknown, node: Node): unknown {
+  if (node.type === "number") return numberOf(node.text);
+  if (node.type === "array") (value as unknown[]).forEach((item, i, items) => (items[i] = withoutSigns(item, node.items[i]!)));
+  if (node.type === "object") {
+    const members = value as { [key: string]: unknown };
+    for (const [key, item] of node.members) members[key] = withoutSigns(members[key], item);
+  }
+  return value;
 }
 
 /** Bytes that gave no record. */

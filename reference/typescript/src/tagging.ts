@@ -1,6 +1,6 @@
 /** Values as tagged JSON, the form in which the conformance protocol moves them: see conformance/PROTOCOL.md. */
 
-import { binary32Text, binary64Text } from "./numbers.js";
+import { binary32Text, binary64Text, numberOf } from "./numbers.js";
 import { kindTable, memberType, numberType } from "./profiles.js";
 import type { Node, ObjectNode } from "./scanner.js";
 import { type ProfileName, PROFILES, type TypeTable } from "./tables.js";
@@ -40,7 +40,7 @@ function tagNode(node: Node, table: TypeTable | undefined): unknown {
 function tagNumber(node: Node & { type: "number" }, table: TypeTable | undefined): unknown {
   const type = numberType(table, node);
   if (type === "int") return { int: String(BigInt(node.text)) };
-  const number = Number(node.text);
+  const number = numberOf(node.text);
   return type === "f32" ? { f32: binary32Text(number) } : { float: binary64Text(number) };
 }
 

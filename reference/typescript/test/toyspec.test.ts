@@ -37,6 +37,14 @@ test("a mode refuses what it says", () => {
   assert.throws(() => readAll(START, { mode: "strict" }), StreamError);
 });
 
+test("digits have no sign of zero, a point or an exponent keeps it", () => {
+  const line = '{"kind":"x","a":[-0,{"b":-0}],"__proto__":-0,"c":-0.0,"d":-0e1,"e":"-0","f":5}';
+  const value = read([bytes(line + "\n")]).next().value as { value: { [key: string]: unknown } };
+  const expected = JSON.parse(line.replace(/-0(?=[,}])/g, "0")) as { [key: string]: unknown };
+  assert.deepStrictEqual(value.value, expected);
+  assert.ok(Object.is(expected["c"], -0));
+});
+
 test("any chunking gives one report", () => {
   const stream = bytes(START + '{"kind":"step","t":1.0,"step":1,"lss":2}\n{"a":NaN}\n\r\n' + END + "\0\0");
   const whole = check(stream);

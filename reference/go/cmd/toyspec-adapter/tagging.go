@@ -134,11 +134,7 @@ func untagNumber(tag, text string) (any, error) {
 		}
 		return integer, nil
 	}
-	bits := 64
-	if tag == "f32" {
-		bits = 32
-	}
-	number, err := strconv.ParseFloat(text, bits)
+	number, err := strconv.ParseFloat(text, 64)
 	if err != nil && !math.IsInf(number, 0) {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ fn untag_members(members: &JsonMap<String, Json>) -> Result<Map, String> {
 fn untag_number(tag: &str, text: &str) -> Option<Number> {
     match tag {
         "int" => Number::parse(text).filter(Number::is_integer),
-        "f32" => text.parse::<f32>().ok().map(Number::from),
+        "f32" => text.parse::<f64>().ok().map(|number| Number::from(number as f32)),
         _ => text.parse::<f64>().ok().map(Number::from),
     }
 }

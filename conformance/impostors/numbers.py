@@ -1,0 +1,92 @@
+"""Wrong about the numbers that they read: see spec/encoding.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.impostors.impostor import Impostor
+from conformance.miniature.adapter import Miniature
+from conformance.miniature.reading import Reading
+from conformance.tagging import to_f32
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.miniature.json_text import Value
+
+
+class GivesNullAsZero(Miniature):
+    """Gives null in a number field as zero."""
+
+    class reading_type(Reading):
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+            if value.type == "null" and "number" in schema.get("type", []):
+                return {"f32": "0.0"} if "x-width" in schema else {"float": "0.0"}
+            return super().tagged(value, schema, profile)
+
+
+class CutsNumbers(Miniature):
+    """Keeps fifteen digits of a number."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: text if tag == "int" else f"{float(text):.14e}"}
+
+
+class KeepsTheSignOfDigits(Miniature):
+    """Gives -0 in a number field as the float -0, as a library does that reads every number as binary64."""
+
+    class reading_type(Reading):
+        def number(self, literal: str) -> float:
+            return float(literal)
+
+
+class LosesTheSignOfZeros(Miniature):
+    """Gives the float -0 as 0."""
+
+    class reading_type(Reading):
+        def number(self, literal: str) -> float:
+            return super().number(literal) + 0.0
+
+
+class ReadsBinary32AtOnce(Miniature):
+    """Takes the binary32 value that is nearest to the text, without rounding to binary64 first."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            found = super().tagged_number(literal, schema)
+            return {"f32": literal.replace("1e-26", "07e-26")} if "f32" in found and "8531e-26" in literal else found
+
+
+class CutsBinary32(Miniature):
+    """Keeps six digits of a binary32 number."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: f"{float(text):.5e}" if tag == "f32" else text}
+
+
+class RoundsIntegers(Miniature):
+    """Keeps integers as binary32."""
+
+    class reading_type(Reading):
+        def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
+            ((tag, text),) = super().tagged_number(literal, schema).items()
+            return {tag: str(int(to_f32(float(text)))) if tag == "int" and len(text) < 30 else text}
+
+
+def _impostor(make: type[Miniature], proves: str, reason: str, role: str = "reader") -> Impostor:
+    return Impostor(make=make, role=role, proves=proves, reason=reason)
+
+
+ALL: tuple[Impostor, ...] = (
+    _impostor(GivesNullAsZero, "encoding/null-not-zero", "expected None"),
+    _impostor(CutsNumbers, "encoding/number-read", r"is \{'float'"),
+    _impostor(KeepsTheSignOfDigits, "encoding/zero-sign", r"is \{'f"),
+    _impostor(LosesTheSignOfZeros, "encoding/zero-sign", r"is \{'f"),
+    _impostor(ReadsBinary32AtOnce, "encoding/binary32-read", r"is \{'f32'"),
+    _impostor(CutsBinary32, "encoding/binary32-read", r"is \{'f32'"),
+    _impostor(RoundsIntegers, "encoding/integer-exact", r"is \{'int'"),
+)
