@@ -8,9 +8,9 @@ import msgspec
 
 from toyspec.canonical import InvalidEventError
 from toyspec.date_times import is_date_time
+from toyspec.decoding import event_types
 from toyspec.escaping import shortened
 from toyspec.generated.fields import DATE_TIMES
-from toyspec.records import event_types
 
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 

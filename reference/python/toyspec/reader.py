@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Literal, Self, get_args
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 
 import msgspec
 
@@ -16,11 +17,11 @@ from toyspec.generated import rules
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.lines import Fragment
 from toyspec.profiles import closing_kind, detect_profile, detect_profile_at
-from toyspec.records import Gap, Record, RecordFeed
+from toyspec.records import Gap, Record, RecordFeed, Target
 from toyspec.stream_files import Source, locate_stream, open_source, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
 """What a reading does with a stream that is not complete.
@@ -79,10 +80,12 @@ class Reading:
     def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: partial[RecordFeed]) -> None:
         # The walk does not know its reading: without a cycle, a reading that is dropped closes its file at once.
         self._walk = _Walk(source, mode, feed)
-        self._records = self._walk.records(attempts)
+        self._blocks = self._walk.blocks(attempts)
+        self._records: Iterator[Record] = chain.from_iterable(self._blocks)
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[Record]:
+        # What is behind this reading, whichever way it is asked: a loop makes no call for a record.
+        return self._records
 
     def __next__(self) -> Record:
         return next(self._records)
@@ -102,7 +105,8 @@ class Reading:
 
     def close(self) -> None:
         """Stop reading and let go of the file."""
-        self._records.close()
+        self._records = iter(())
+        self._blocks.close()
         self._walk.source.close()
 
     def __enter__(self) -> Self:
@@ -121,39 +125,36 @@ class _Walk:
         self._mode = mode
         self._new_feed = feed
 
-    def records(self, attempts: AttemptView) -> Generator[Record]:
+    def blocks(self, attempts: AttemptView) -> Generator[list[Record]]:
         try:
             yield from self._all() if attempts == "all" else self._latest()
         finally:
             self.source.close()
 
-    def _all(self) -> Generator[Record]:
+    def _all(self) -> Generator[list[Record]]:
         """Yield every record, leave the report behind and raise as the mode says."""
         account = _Account(self._new_feed())
         while chunk := self._read(account):
-            for item in account.feed.feed(chunk):
-                if isinstance(item, Record):
-                    account.records += 1
-                    account.last = item
-                    yield item
-                elif self._mode == "salvage":
-                    account.note(item)
-                else:
-                    self._stop(account, item)
-                    return
+            gap = account.take(chunk, "skip" if self._mode == "salvage" else "stop")
+            yield account.block
+            if gap is not None:
+                self._stop(account, gap)
+                return
         self.report = account.at_end()
         if self._mode == "strict" and self.report.state != "complete":
             raise _torn(self.source.name, self.report, account.last)
 
-    def _latest(self) -> Generator[Record]:
+    def _latest(self) -> Generator[list[Record]]:
         """Yield the records of the latest attempt at each step: one pass learns, a second one gives."""
         attempts = Attempts()
         last = 0
-        for record in self._all():
-            attempts.learn(record)
-            last = record.line
+        for block in self._all():
+            for record in block:
+                attempts.learn(record)
+                last = record.line
         self.source.rewind()
-        yield from attempts.latest(self._again(last))
+        for record in attempts.latest(self._again(last)):
+            yield [record]
 
     def _again(self, last: int) -> Generator[Record]:
         """Yield the records of the source from where it stands, as far as line *last*."""
@@ -190,10 +191,32 @@ class _Account:
     def __init__(self, feed: RecordFeed) -> None:
         self.feed = feed
         self.records = 0
+        self.block: list[Record] = []
+        """The records of the chunk that was taken in last."""
         self.last: Record | None = None
         self._gaps: list[Gap] = []
         self._unlisted = 0
         self._gap_bytes = 0
+
+    def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
+        """Take in *chunk*; its records are the block, those before its first gap where that is returned."""
+        before = self.feed.gap_bytes
+        found: list[Any] = self.feed.feed(chunk)
+        first = None
+        if self.feed.gap_bytes != before:
+            gaps = [item for item in found if isinstance(item, Gap)]
+            if damage == "stop":
+                first = gaps[0]
+                found = found[: found.index(first)]
+            else:
+                for gap in gaps:
+                    self.note(gap)
+                found = [item for item in found if isinstance(item, Record)]
+        self.block = found
+        self.records += len(found)
+        if found:
+            self.last = found[-1]
+        return first
 
     def note(self, gap: Gap) -> None:
         self._gap_bytes += gap.length
@@ -240,12 +263,13 @@ class _Account:
         )
 
 
-def read(
+def read(  # noqa: PLR0913 - each is an option of its own
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     mode: Mode = "tail",
     profile: Profile | None = None,
     attempts: AttemptView = "all",
+    decode: Target = "value",
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Reading:
     """Return a reading of the stream that *source* is.
@@ -253,13 +277,15 @@ def read(
     *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
     which is read from where it stands and stays open. *profile* is detected where it is not named.
     *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
-    it is not for pipes. *max_line_bytes* is the longest line that is read, LF excluded.
+    it is not for pipes. *decode* ``"event"`` makes ``record.event`` cheap, and ``record.value`` dear; what records
+    say stays the same. *max_line_bytes* is the longest line that is read, LF excluded.
 
     Raises StreamMissingError or StreamUnreadableError when there is nothing to read, ValueError and
     TypeError for arguments that make no sense. See Reading for what iterating raises.
     """
     _choice("mode", mode, get_args(Mode))
     _choice("attempts", attempts, get_args(AttemptView))
+    _choice("decode", decode, get_args(Target))
     if profile is not None:
         _choice("profile", profile, get_args(Profile))
     detect: Callable[..., Profile] = detect_profile
@@ -276,7 +302,7 @@ def read(
     if attempts == "latest" and not opened.rewind():
         opened.close()
         raise ValueError(f"attempts='latest' reads twice, which {opened.name} does not allow")
-    feed = partial(RecordFeed, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
+    feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed)
 
 

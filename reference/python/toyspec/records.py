@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from itertools import accumulate, count, repeat
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from toyspec.decoding import decode_events, decode_values, event_of
+from toyspec.findings import Profile
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.lines import Fragment, Line, LineSplitter
@@ -15,10 +18,12 @@ from toyspec.vetting import decode, vet, vet_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toyspec.findings import Profile, State
+    from toyspec.findings import State
+
+Target = Literal["value", "event"]
+"""What a line is decoded into first; the other is made when a record is asked for it, at some cost."""
 
 _SHOWN_BYTES = 60
-_types: dict[Profile, dict[str | None, type[msgspec.Struct]]] = {}
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -36,35 +41,36 @@ class Gap(msgspec.Struct, frozen=True):
     """The fact, with the value found; log text in it is escaped and cut."""
 
 
-class Record:
+# What a line holds is a tree, so no record is in a cycle; the collector would look at each one twice.
+class Record(msgspec.Struct, eq=False, gc=False):
     """One committed JSON object, with the bytes that it came from.
 
     ``record[key]`` and ``record.get(key)`` look into ``value``.
     """
 
-    __slots__ = ("_event", "_value", "kind", "line", "offset", "profile", "raw")
+    raw: bytes
+    """The line exactly as it is in the stream, without its LF; unknown kinds and keys survive in it."""
+    line: int
+    """Line number, counted from 1."""
+    # The offset less the line number: from line to line it grows by the length, and each LF counts as one line.
+    _lead: int
+    profile: Profile
+    """The format of the stream."""
+    kind: str | None
+    """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
+    _value: dict[str, Any] | None = None
+    _event: Any = msgspec.UNSET
 
-    def __init__(  # noqa: PLR0913, PLR0917 - readers make one of each line, and names in the call cost a tenth of it
-        self, raw: bytes, line: int, offset: int, value: dict[str, Any], profile: Profile, kind: str | None
-    ) -> None:
-        self.raw = raw
-        """The line exactly as it is in the stream, without its LF; unknown kinds and keys survive in it."""
-        self.line = line
-        """Line number, counted from 1."""
-        self.offset = offset
+    @property
+    def offset(self) -> int:
         """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
-        self.profile: Profile = profile
-        """The format of the stream."""
-        self.kind = kind
-        """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
-        self._value: dict[str, Any] | None = value
-        self._event: msgspec.Struct | msgspec.UnsetType | None = msgspec.UNSET
+        return self._lead + self.line
 
     @property
     def value(self) -> dict[str, Any]:
         """The decoded object; of a repeated key, the last value."""
         if self._value is None:
-            self._value = vet(self.raw, first=False).value
+            self._value = decode(self.raw) or vet(self.raw, first=False).value
             assert self._value is not None, "a record is made of a readable line"
         return self._value
 
@@ -75,7 +81,7 @@ class Record:
         The forms of dates and what holds between lines are for the checker, not judged here.
         """
         if self._event is msgspec.UNSET:
-            self._event = _typed(self.value, self.kind, self.profile)
+            self._event = event_of(self.raw, self.value, self.kind, self.profile)
         return self._event
 
     def drop_value(self) -> None:
@@ -98,6 +104,10 @@ class Record:
             return NotImplemented
         return (self.raw, self.line, self.offset, self.profile) == (other.raw, other.line, other.offset, other.profile)
 
+    def __ne__(self, other: object) -> bool:
+        # A Struct brings one of its own, which asks for the same object.
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.raw, self.line, self.offset))
 
@@ -106,21 +116,41 @@ class Record:
         return f"<Record line={self.line} offset={self.offset} {shown!r}>"
 
 
+class _EventRecord(Record, eq=False, gc=False):
+    """A record that was decoded into its event, which takes no call to look at."""
+
+    event: Any = None
+
+    def drop_value(self) -> None:
+        self._value = None
+        del self.event
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the event that was dropped."""
+        if name != "event":
+            raise AttributeError(f"a record has no attribute {name}")
+        self.event = event_of(self.raw, self.value, self.kind, self.profile)
+        return self.event
+
+
 class RecordFeed:
     """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
 
     The profile is that of the first record unless *profile* names it; *detect* tells it, by default from the
-    record alone. *max_line_bytes* is the longest line that is read, LF excluded.
+    record alone. *target* changes what records cost, not what they say. *max_line_bytes* is the longest line that is
+    read, LF excluded.
     """
 
     def __init__(
         self,
         *,
+        target: Target = "value",
         profile: Profile | None = None,
         detect: Callable[[Mapping[str, Any] | None], Profile] = detect_profile,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
+        self._target = target
         self._detect = detect
         self._named = profile
         self._profile = profile
@@ -140,14 +170,11 @@ class RecordFeed:
             for line in self._splitter.feed(chunk):
                 self._take(line, found)
             return found
-        for data in lines:
-            value = decode(data) if data else None
-            if value is not None and self._profile is not None:
-                self._last_kind = kind = record_kind(value, self._profile)
-                found.append(Record(data, number, offset, value, self._profile, kind))
-                self.records += 1
-            else:
-                self._take(Line(number, offset, len(data), data, b""), found)
+        for index, data in enumerate(lines):
+            if self._profile is not None:
+                self._take_block(lines[index:] if index else lines, number, offset, found)
+                break
+            self._take(Line(number, offset, len(data), data, b""), found)
             number += 1
             offset += len(data) + 1
         return found
@@ -206,6 +233,43 @@ class RecordFeed:
         """Forget the bytes after the last LF, as if they had not been fed."""
         self._splitter.drop_fragment()
 
+    def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
+        """Add what *lines* are, of which the first has *number* and *offset*; no call is made for a line."""
+        assert self._profile is not None, "the first record tells the profile"
+        records, odd = self._records(lines, (number, offset - number), self._profile)
+        if not odd:
+            found.extend(records)
+            self.records += len(records)
+            self._last_kind = records[-1].kind
+            return
+        alone = set(odd)
+        for index, record in enumerate(records):
+            if index in alone:
+                self._take(Line(record.line, record.offset, len(record.raw), record.raw, b""), found)
+            else:
+                self.records += 1
+                self._last_kind = record.kind
+                found.append(record)
+
+    def _records(self, lines: list[bytes], place: tuple[int, int], profile: Profile) -> tuple[list[Record], list[int]]:
+        """Return a record of each line from *place* on, and the indexes of those that must be looked at alone."""
+        number, lead = place
+        leads = accumulate(map(len, lines), initial=lead)
+        if self._target == "value":
+            values, odd = decode_values(lines)
+            return list(map(Record, lines, count(number), leads, repeat(profile), _kinds(values, profile), values)), odd
+        events, kinds, rest = decode_events(lines, profile)
+        nothing = repeat(None)
+        made = map(_EventRecord, lines, count(number), leads, repeat(profile), kinds, nothing, nothing, events)
+        records: list[Record] = list(made)
+        if not rest:
+            return records, []
+        values, odd = decode_values([lines[index] for index in rest])
+        for index, value, kind in zip(rest, values, _kinds(values, profile), strict=True):
+            held = records[index]
+            records[index] = Record(held.raw, held.line, held.offset - held.line, profile, kind, value)
+        return records, [rest[index] for index in odd]
+
     def _take(self, line: Line, found: list[Record | Gap]) -> None:
         value = decode(line.data) if line.data else None
         if value is not None:
@@ -231,43 +295,10 @@ class RecordFeed:
             found.append(Gap(line.number, line.offset, line.length + 1, fault.rule, fault.message))
 
 
+def _kinds(values: list[Any], profile: Profile) -> list[str | None]:
+    return [None if value is None else record_kind(value, profile) for value in values]
+
+
 def _record_of(line: Line, value: dict[str, Any], profile: Profile, kind: str | None) -> Record:
     assert line.data is not None, "a record is made of a readable line"
-    return Record(line.data, line.number, line.offset, value, profile, kind)
-
-
-def event_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
-    """Return the type of each kind of *profile*; the one type of a profile without kinds is under None."""
-    if profile not in _types:
-        _types[profile] = {_tag(cls): cls for cls in _record_classes(profile)}
-    return _types[profile]
-
-
-def _tag(cls: type[msgspec.Struct]) -> str | None:
-    tag = cls.__struct_config__.tag
-    return tag if isinstance(tag, str) else None
-
-
-def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
-    # One profile is all that most programs read; the types of the others are not worth their import.
-    if profile == "toy/v1":
-        from toyspec.generated.toy_v1 import ToyV1Record
-
-        return get_args(ToyV1Record)
-    if profile == "kaun/v1":
-        from toyspec.generated.kaun_v1 import KaunV1Record
-
-        return (KaunV1Record,)
-    from toyspec.generated.metrics_v1 import MetricsV1Record
-
-    return (MetricsV1Record,)
-
-
-def _typed(value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct | None:
-    cls = event_types(profile).get(kind)
-    if cls is None:
-        return None
-    try:
-        return msgspec.convert(value, cls)
-    except msgspec.ValidationError:
-        return None
+    return Record(line.data, line.number, line.offset - line.number, profile, kind, value)

@@ -17,7 +17,7 @@ from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 from toyspec.scanner import Fault, Scanner, ScanStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from toyspec.lines import Line
 
@@ -95,13 +95,20 @@ def decode(data: bytes) -> dict[str, Any] | None:
             return vet(data, first=False).value
         if not _is_shallow(data):
             return None
-    if len(data) >= _LONG_NUMBER and _LONG_RUN in data.translate(_NUMBER_BYTES):
+    if holds_long_number([data]):
         return vet(data, first=False).value
     try:
         value = _DECODER.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return value if type(value) is dict else None
+
+
+def holds_long_number(lines: Sequence[bytes]) -> bool:
+    """Return whether a line has a number so long that it may not be finite, or characters that look like one."""
+    if max(map(len, lines), default=0) < _LONG_NUMBER:
+        return False
+    return any(len(line) >= _LONG_NUMBER and _LONG_RUN in line.translate(_NUMBER_BYTES) for line in lines)
 
 
 def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int]:
