@@ -1,29 +1,23 @@
 /** Judges one stream, fed in pieces of any size: see spec/checking.md. */
 
+import { Collector, type Finding } from "./collecting.js";
+import { shortened } from "./escaping.js";
 import { type Fragment, type Line, LineSplitter } from "./lines.js";
+import { times, typed } from "./phrases.js";
+import { lineStart, type Place, placeIn, placeOf } from "./places.js";
 import { declaredKind, detectProfile, kindTable } from "./profiles.js";
 import type { State } from "./reader.js";
-import { judgeRecord, type RecordFault, shown } from "./record-judge.js";
-import { type Node, type ObjectNode } from "./scanner.js";
-import { type Hit, StreamRules } from "./stream-rules.js";
-import { LIMITS, type ProfileName, PROFILES, RULES, type RuleTable, type Severity } from "./tables.js";
-import { vet, vetLine, type Vetted } from "./vetting.js";
+import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
+import { type ObjectNode } from "./scanner.js";
+import { judgeSidecars, type Sidecar } from "./sidecars.js";
+import { StreamRules } from "./stream-rules.js";
+import { nearest } from "./suggestions.js";
+import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
+import { reasonOf, vetLine, type Vetted } from "./vetting.js";
 
-/** One fault, at its cause. */
-export interface Finding {
-  rule: string;
-  severity: Severity;
-  /** Line number, from 1. */
-  line: number;
-  /** Byte offset of the place from the start of the stream, from 0. */
-  offset: number;
-  /** RFC 6901 JSON Pointer; "" is the whole line. */
-  pointer: string;
-  message: string;
-  help: string;
-  /** The file beside the stream that the place is in. */
-  sidecar?: string;
-}
+export type { Finding } from "./collecting.js";
+export type { Excerpt } from "./places.js";
+export type { Sidecar } from "./sidecars.js";
 
 /** The verdict on one stream. */
 export interface FileReport {
@@ -37,6 +31,12 @@ export interface FileReport {
   suppressed: { [rule: string]: number };
 }
 
+/** Is told of each line as it is judged: what a viewer shows beside the verdict. */
+export interface Watch {
+  record(record: ObjectNode, kind: string | null, profile: ProfileName): void;
+  gap(offset: number, length: number, reason: string): void;
+}
+
 export interface CheckOptions {
   /** Shown in the report. */
   path?: string | undefined;
@@ -46,39 +46,21 @@ export interface CheckOptions {
   /** Name of the directory that the run's id is held against; absent for a stream in no bundle. */
   directory?: string | undefined;
   maxLineBytes?: number | undefined;
+  watch?: Watch | undefined;
 }
 
-/** A file beside the stream: its bytes, or why they could not be read. */
-export interface Sidecar {
-  name: "run.json" | "flow.json";
-  data: Uint8Array | null;
-  trouble?: string;
-}
-
-const RULE_TABLES = new Map<string, RuleTable>(RULES.map((rule) => [rule.id, rule]));
-const RULE_ORDER = new Map<string, number>(RULES.map((rule, index) => [rule.id, index]));
 const NOTHING_BAD: ReadonlySet<string> = new Set();
-
-interface Place {
-  line: number;
-  offset: number;
-}
 
 /** Judges a stream as it is fed. */
 export class StreamChecker {
   private readonly splitter: LineSplitter;
   private readonly limit: number;
-  private readonly findings: Finding[] = [];
-  private readonly suppressed = new Map<string, number>();
-  private readonly listed = new Map<string, number>();
-  private readonly tallies = new Map<string, { finding: Finding; count: number }>();
-  private hasError = false;
-  private profile: ProfileName | undefined;
+  private readonly collector = new Collector();
   private rules: StreamRules | undefined;
   private records = 0;
   private gaps = 0;
   private lastKind: string | null = null;
-  private last: Place = { line: 1, offset: 0 };
+  private last: Place = { line: 1, lineOffset: 0, byte: 0 };
   private sawCarriageReturn = false;
   private directory: string | undefined;
   private mismatch: { place: Place; message: string } | undefined;
@@ -102,23 +84,25 @@ export class StreamChecker {
 
   /** Returns the verdict on everything fed and on the files beside it; call it once, last. */
   finish(sidecars: readonly Sidecar[] = []): FileReport {
-    for (const { finding, count } of this.tallies.values()) if (count > 1) finding.message += ` (${count} times)`;
+    const { collector } = this;
+    collector.settle();
     const fragment = this.splitter.fragment();
+    const start = { line: 1, lineOffset: 0, byte: 0 };
     if (fragment) this.judgeFragment(fragment);
-    else if (this.records === 0 && this.gaps === 0) this.add("stream-empty", { line: 1, offset: 0 }, "", `no record in ${this.size} bytes`);
-    else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) this.add(hit.rule, this.last, "", hit.message);
-    if (this.mismatch) this.add("run-id-mismatch", this.mismatch.place, "/run_id", this.mismatch.message);
-    const profile = this.profile ?? this.options.fallback ?? "toy/v1";
-    for (const sidecar of sidecars) this.judgeSidecar(sidecar, profile);
+    else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", start, `no record in ${this.size} bytes`);
+    else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) collector.add(hit.rule, this.last, hit.message);
+    if (this.mismatch) collector.add("run-id-mismatch", this.mismatch.place, this.mismatch.message, { pointer: "/run_id" });
+    const profile = (collector.profile ??= this.options.fallback ?? "toy/v1");
+    judgeSidecars(sidecars, this.options.directory, collector);
     return {
       path: this.options.path ?? "-",
       profile,
       state: this.state(profile, fragment),
-      valid: !this.hasError,
+      valid: !collector.hasError,
       events: this.records,
       bytes: this.size,
-      findings: this.findings,
-      suppressed: Object.fromEntries(this.suppressed),
+      findings: collector.findings,
+      suppressed: Object.fromEntries(collector.suppressed),
     };
   }
 
@@ -129,7 +113,7 @@ export class StreamChecker {
   }
 
   private follow(profile: ProfileName): void {
-    this.profile = profile;
+    this.collector.profile = profile;
     this.rules = new StreamRules(profile);
     if (this.gaps > 0) this.rules.gap();
   }
@@ -137,138 +121,98 @@ export class StreamChecker {
   private judgeLine(line: Line): void {
     const vetted = vetLine(line, this.limit);
     if (vetted.value && !this.rules) this.follow(detectProfile(vetted.value, this.options.fallback ?? "toy/v1"));
-    const start = this.findings.length;
+    const start = this.collector.findings.length;
     this.reportVetting(line, vetted);
     if (vetted.status === "unreadable") {
       this.gaps++;
       this.rules?.gap();
+      this.options.watch?.gap(line.offset, line.length + 1, reasonOf(vetted));
     }
     if (vetted.value) this.judgeRecord(line, vetted.value, start);
   }
 
   private reportVetting(line: Line, vetted: Vetted): void {
     for (const fault of vetted.faults) {
-      this.add(fault.rule, { line: line.number, offset: line.offset + fault.offset }, fault.pointer, fault.message);
+      this.collector.add(fault.rule, placeIn(line, fault.offset), fault.message, { pointer: fault.pointer });
     }
-    for (const [rule, count] of vetted.unlisted) this.suppress(rule, count);
+    for (const [rule, count] of vetted.unlisted) this.collector.count(rule, count);
     if (vetted.carriageReturn >= 0 && !this.sawCarriageReturn) {
       this.sawCarriageReturn = true;
-      const place = { line: line.number, offset: line.offset + vetted.carriageReturn };
-      this.add("carriage-return", place, "", "the line holds a carriage return");
+      this.collector.add("carriage-return", { ...lineStart(line), byte: vetted.carriageReturn }, "the line holds a carriage return");
     }
   }
 
   /** Judges a record, puts the findings of its line, from index *start* on, in order, and observes it. */
   private judgeRecord(line: Line, record: ObjectNode, start: number): void {
-    const profile = this.profile!;
+    const profile = this.collector.profile!;
     const tag = PROFILES[profile].tag;
     const kind = tag === null ? "entry" : declaredKind(record, profile);
     const table = kindTable(profile, kind);
     this.records++;
     this.lastKind = kind;
     let bad = NOTHING_BAD;
-    if (table) bad = this.judgeFields(line, kind!, judgeRecord(record, table.fields, tag === null ? null : "/schema"));
+    if (table) bad = this.judgeFields(line, kind!, judgeRecord(record, kind!, table.fields));
     else this.reportTag(line, record, tag!, kind);
-    const found = this.findings.splice(start);
-    this.findings.push(...found.sort((a, b) => a.offset - b.offset || RULE_ORDER.get(a.rule)! - RULE_ORDER.get(b.rule)!));
-    this.last = { line: line.number, offset: line.offset };
+    if (this.collector.findings.length > start) this.collector.arrange(start);
+    this.last = lineStart(line);
     for (const hit of this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number })) {
-      this.add(hit.rule, placeOf(line, record, hit), hit.pointer, hit.message);
+      const place = hit.pointer === "" ? lineStart(line) : placeOf(line, record, hit.pointer);
+      this.collector.add(hit.rule, place, hit.message, { pointer: hit.pointer });
     }
     if (this.directory !== undefined && kind === "run_start") this.holdAgainstDirectory(line, record, bad);
+    this.options.watch?.record(record, kind, profile);
   }
 
   private judgeFields(line: Line, kind: string, faults: RecordFault[]): ReadonlySet<string> {
+    if (faults.length === 0) return NOTHING_BAD;
     const bad = new Set<string>();
     for (const fault of faults) {
-      const place = { line: line.number, offset: line.offset + fault.offset };
-      if (fault.rule === "unknown-key") this.tally(`${kind} ${fault.path}`, fault.rule, place, fault.pointer, fault.message);
-      else this.add(fault.rule, place, fault.pointer, fault.message);
-      if (fault.rule !== "unknown-key" && fault.rule !== "unsafe-integer") bad.add(fault.pointer.split("/")[1]!);
+      const { rule, pointer, key } = fault;
+      const place = placeIn(line, fault.offset);
+      if (key) this.collector.tally(rule, `${kind} ${key.path}`, () => place, unknownKey(kind, key), pointer);
+      else this.collector.add(rule, place, fault.message, { pointer });
+      if (!key && rule !== "unsafe-integer") bad.add(pointer.split("/")[1]!);
     }
     return bad;
   }
 
   private reportTag(line: Line, record: ObjectNode, tag: string, kind: string | null): void {
     const node = record.members.get(tag);
-    const place = { line: line.number, offset: line.offset + (node ?? record).offset };
-    if (!node) this.add("missing-key", place, `/${tag}`, `the record has no ${tag}`);
-    else if (kind === null) this.add("wrong-type", place, `/${tag}`, `${tag} is ${shown(node)}, not a string`);
-    else this.tally(kind, "unknown-kind", place, `/${tag}`, `kind ${shown(node)} is not known`);
+    const place = placeIn(line, (node ?? record).offset);
+    const pointer = `/${tag}`;
+    if (!node) this.collector.add("missing-key", place, `the record has no \`${tag}\``, { pointer });
+    else if (kind === null) this.collector.add("wrong-type", place, `\`${tag}\` is ${typed(node)}, not a string`, { pointer });
+    else this.collector.tally("unknown-kind", kind, () => place, unknownKind(kind, this.collector.profile!), pointer);
   }
 
   private holdAgainstDirectory(line: Line, record: ObjectNode, bad: ReadonlySet<string>): void {
     const node = record.members.get("run_id");
     if (node?.type === "string" && !bad.has("run_id") && node.value !== this.directory) {
-      const place = { line: line.number, offset: line.offset + node.offset };
-      this.mismatch = { place, message: `run_id is ${shown(node)}, which is not the name of the directory` };
+      const message = `\`run_id\` is ${shortened(node.value)}, the directory is ${shortened(this.directory!)}`;
+      this.mismatch = { place: placeIn(line, node.offset), message };
     }
     this.directory = undefined;
   }
 
   private judgeFragment(fragment: Fragment): void {
-    const place = { line: fragment.number, offset: fragment.offset };
+    const count = `${fragment.length} byte${fragment.length === 1 ? "" : "s"}`;
+    const what = fragment.allNul ? `${count} of NUL` : count;
     const rule = fragment.allNul ? "nul-bytes" : "unterminated-line";
-    this.add(rule, place, "", `${fragment.length} bytes after the last committed record`, { atEnd: true });
+    this.collector.add(rule, lineStart(fragment), `${what} after the last committed record`, { atEnd: true });
   }
+}
 
-  private judgeSidecar(sidecar: Sidecar, profile: ProfileName): void {
-    const { name, data } = sidecar;
-    const vetted = data === null ? null : vet(data, true);
-    if (data === null || vetted?.status !== "readable") {
-      const fault = vetted?.faults[0];
-      const message = `${name} cannot be read: ${sidecar.trouble ?? fault?.message ?? "it is empty"}`;
-      this.add("sidecar-unreadable", placeInText(data, fault?.offset ?? 0), "", message, { sidecar: name });
-      return;
-    }
-    if (name === "run.json" && profile === "kaun/v1") this.judgeManifest(data, vetted.value!);
-  }
+function unknownKey(kind: string, key: UnknownKey): (count: number) => string {
+  return (count) => `${kind} has no key \`${shortened(key.path)}\`${times(count)}${meant(key.suggest())}`;
+}
 
-  private judgeManifest(data: Uint8Array, manifest: ObjectNode): void {
-    const sidecar = "run.json";
-    const faults = judgeRecord(manifest, PROFILES["kaun/v1"].kinds["run"]!.fields, "/schema_version");
-    faults.sort((a, b) => a.offset - b.offset || RULE_ORDER.get(a.rule)! - RULE_ORDER.get(b.rule)!);
-    for (const fault of faults) this.add(fault.rule, placeInText(data, fault.offset), fault.pointer, fault.message, { sidecar });
-    const runId = manifest.members.get("run_id");
-    const wrong = faults.some((fault) => fault.pointer === "/run_id");
-    if (this.options.directory !== undefined && !wrong && runId?.type === "string" && runId.value !== this.options.directory) {
-      const message = `run_id is ${shown(runId)}, which is not the name of the directory`;
-      this.add("run-id-mismatch", placeInText(data, runId.offset), "/run_id", message, { sidecar });
-    }
-  }
+function unknownKind(kind: string, profile: ProfileName): (count: number) => string {
+  const known = Object.entries(PROFILES[profile].kinds).flatMap(([name, table]) => (table.is_record ? [name] : []));
+  return (count) => `kind ${shortened(kind)} is not known${times(count)}${meant(nearest(kind, known))}`;
+}
 
-  /** Counts a fault that is reported once for each name, at its first place. */
-  private tally(name: string, rule: string, place: Place, pointer: string, message: string): void {
-    const key = `${rule} ${name}`;
-    const known = this.tallies.get(key);
-    if (known) known.count++;
-    else if (this.add(rule, place, pointer, message)) this.tallies.set(key, { finding: this.findings.at(-1)!, count: 1 });
-  }
-
-  private add(rule: string, place: Place, pointer: string, message: string, more: { atEnd?: boolean; sidecar?: string } = {}): boolean {
-    const table = RULE_TABLES.get(rule)!;
-    const listed = this.listed.get(rule) ?? 0;
-    if (listed >= LIMITS.max_findings_per_rule) {
-      this.suppress(rule, 1);
-      return false;
-    }
-    const severity = more.atEnd && table.severity_at_end ? table.severity_at_end : this.severity(table);
-    this.hasError ||= severity === "error";
-    this.listed.set(rule, listed + 1);
-    const finding: Finding = { rule, severity, line: place.line, offset: place.offset, pointer, message, help: table.help };
-    if (more.sidecar) finding.sidecar = more.sidecar;
-    this.findings.push(finding);
-    return true;
-  }
-
-  private suppress(rule: string, count: number): void {
-    this.suppressed.set(rule, (this.suppressed.get(rule) ?? 0) + count);
-    this.hasError ||= this.severity(RULE_TABLES.get(rule)!) === "error";
-  }
-
-  private severity(table: RuleTable): Severity {
-    return table.severity[this.profile ?? "toy/v1"] ?? "error";
-  }
+function meant(suggestion: string | undefined): string {
+  return suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
 }
 
 /** Returns the verdict on a stream that is held in memory. */
@@ -276,23 +220,4 @@ export function check(data: Uint8Array, options: CheckOptions = {}): FileReport 
   const checker = new StreamChecker(options);
   checker.feed(data);
   return checker.finish();
-}
-
-/** Returns the place of what a hit points at, of the object around it where that is missing. */
-function placeOf(line: Line, record: ObjectNode, hit: Hit): Place {
-  if (hit.pointer === "") return { line: line.number, offset: line.offset };
-  let node: Node = record;
-  for (const part of hit.pointer.slice(1).split("/")) {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    const inner: Node | undefined = node.type === "object" ? node.members.get(key) : undefined;
-    if (!inner) break;
-    node = inner;
-  }
-  return { line: line.number, offset: line.offset + node.offset };
-}
-
-function placeInText(data: Uint8Array | null, offset: number): Place {
-  let line = 1;
-  for (let at = data?.indexOf(0x0a) ?? -1; at >= 0 && at < offset; at = data!.indexOf(0x0a, at + 1)) line++;
-  return { line, offset };
 }

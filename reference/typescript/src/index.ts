@@ -1,7 +1,7 @@
 /** Reads, writes and checks training logs in JSON Lines; runs in Node and in browsers. */
 
 export { encode, RefusedError } from "./canonical.js";
-export { check, type CheckOptions, type FileReport, type Finding, type Sidecar, StreamChecker } from "./checker.js";
+export { check, type CheckOptions, type Excerpt, type FileReport, type Finding, type Sidecar, StreamChecker, type Watch } from "./checker.js";
 export { isDateTime } from "./date-times.js";
 export { binary32Text, binary64Text } from "./numbers.js";
 export { fallbackProfile } from "./profiles.js";

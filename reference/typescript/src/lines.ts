@@ -12,6 +12,8 @@ export interface Line {
   length: number;
   /** The bytes before the LF; null where there are more than the limit. */
   data: Uint8Array | null;
+  /** The first bytes of a line without data, at most 160; empty for all others. */
+  head: Uint8Array;
 }
 
 /** The bytes after the last LF. */
@@ -23,6 +25,8 @@ export interface Fragment {
 }
 
 const LF = 0x0a;
+const HEAD_BYTES = 160;
+const EMPTY = new Uint8Array();
 
 /** Cuts what is fed into committed lines; how the bytes arrive changes nothing. */
 export class LineSplitter {
@@ -30,6 +34,7 @@ export class LineSplitter {
   private offset = 0;
   private length = 0;
   private held: Uint8Array[] = [];
+  private head: Uint8Array = EMPTY;
   private allNul = true;
 
   constructor(private readonly limit: number = LIMITS.max_line_bytes) {}
@@ -59,17 +64,25 @@ export class LineSplitter {
   private hold(piece: Uint8Array): void {
     this.length += piece.length;
     this.allNul &&= piece.every((byte) => byte === 0);
-    if (this.length > this.limit) this.held = [];
-    else if (piece.length > 0) this.held.push(piece);
+    if (this.length <= this.limit) {
+      if (piece.length > 0) this.held.push(piece);
+      return;
+    }
+    if (this.head.length < HEAD_BYTES) {
+      const parts = [this.head, ...this.held, piece].map((part) => part.subarray(0, HEAD_BYTES));
+      this.head = joined(parts, parts.reduce((sum, part) => sum + part.length, 0)).slice(0, HEAD_BYTES);
+    }
+    this.held = [];
   }
 
   private commit(): Line {
     const data = this.length > this.limit ? null : joined(this.held, this.length);
-    const line = { number: this.number, offset: this.offset, length: this.length, data };
+    const line = { number: this.number, offset: this.offset, length: this.length, data, head: this.head };
     this.number++;
     this.offset += this.length + 1;
     this.length = 0;
     this.held = [];
+    this.head = EMPTY;
     this.allNul = true;
     return line;
   }

@@ -6,13 +6,12 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 
 import { encode } from "./canonical.js";
-import type { Sidecar } from "./checker.js";
 import { fallbackProfile } from "./profiles.js";
 import { read, readAsync, type Record, type Report } from "./reader.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
 import { Sequence } from "./sequence.js";
+import { hasManifest, type Sidecar, SIDECARS } from "./sidecars.js";
 import { Float, type Value } from "./values.js";
-import { vet } from "./vetting.js";
 
 /** What is in the directory of a run. */
 export interface Bundle {
@@ -28,11 +27,9 @@ export function openBundle(directory: string): Bundle {
   const name = existsSync(join(directory, "events.jsonl")) ? "events.jsonl" : "metrics.jsonl";
   if (name === "metrics.jsonl") return { name: undefined, stream: readFileSync(join(directory, name)), sidecars: [], fallback: "metrics/v1" };
   const sidecars: Sidecar[] = [];
-  for (const name of ["run.json", "flow.json"] as const) if (existsSync(join(directory, name))) sidecars.push(readSidecar(directory, name));
-  const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  const hasManifest = manifest ? (vet(manifest, true).value?.members.has("schema_version") ?? false) : false;
+  for (const name of SIDECARS) if (existsSync(join(directory, name))) sidecars.push(readSidecar(directory, name));
   const stream = readFileSync(join(directory, name));
-  return { name: basename(resolve(directory)), stream, sidecars, fallback: fallbackProfile(name, hasManifest) };
+  return { name: basename(resolve(directory)), stream, sidecars, fallback: fallbackProfile(name, hasManifest(sidecars)) };
 }
 
 function readSidecar(directory: string, name: Sidecar["name"]): Sidecar {

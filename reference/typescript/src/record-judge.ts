@@ -1,8 +1,11 @@
 /** Judges one record by its schema: see spec/checking.md#the-record-layer. */
 
 import { isDateTime } from "./date-times.js";
+import { shortened } from "./escaping.js";
+import { quoted, shown, typed, typeNames } from "./phrases.js";
 import { memberType } from "./profiles.js";
 import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
+import { nearest } from "./suggestions.js";
 import { LIMITS, type FieldTable, type TypeTable } from "./tables.js";
 
 /** One fault in a record; `offset` counts from the start of the line. */
@@ -11,13 +14,24 @@ export interface RecordFault {
   offset: number;
   pointer: string;
   message: string;
-  /** For unknown-key: the key with those around it, array indexes left out. */
-  path?: string;
+  /** For unknown-key alone. */
+  key?: UnknownKey;
 }
 
+/** A key that the schema does not declare. */
+export interface UnknownKey {
+  /** The key with those around it, array indexes left out. */
+  path: string;
+  /** Returns what was probably meant. */
+  suggest: () => string | undefined;
+}
+
+/** Where a record declares the format that it follows. */
+const DECLARES_SCHEMA: { [kind: string]: string } = { run_start: "/schema", run: "/schema_version" };
+
 /** Returns the faults of a record of a known kind; at most one for each pointer. */
-export function judgeRecord(record: ObjectNode, fields: FieldTable[], declaresSchema: string | null): RecordFault[] {
-  const judge = new Judge(declaresSchema);
+export function judgeRecord(record: ObjectNode, kind: string, fields: FieldTable[]): RecordFault[] {
+  const judge = new Judge(kind);
   judge.value(record, { types: ["object"], fields }, []);
   return judge.faults;
 }
@@ -27,11 +41,11 @@ type Path = readonly (string | number)[];
 class Judge {
   readonly faults: RecordFault[] = [];
 
-  constructor(private readonly declaresSchema: string | null) {}
+  constructor(private readonly kind: string) {}
 
   value(node: Node, table: TypeTable, path: Path): void {
     if (!hasType(node, table.types)) {
-      this.add("wrong-type", node, path, `is ${shown(node)}, not ${table.types.join(" or ")}`);
+      this.add("wrong-type", node, path, `is ${typed(node)}, not ${typeNames(table.types)}`);
       return;
     }
     if (node.type === "object") this.object(node, table, path);
@@ -42,15 +56,15 @@ class Judge {
 
   private object(node: ObjectNode, table: TypeTable, path: Path): void {
     for (const field of table.fields ?? []) {
-      if (field.required && !node.members.has(field.name)) {
-        this.add("missing-key", node, [...path, field.name], "is missing");
-      }
+      if (!field.required || node.members.has(field.name)) continue;
+      const where = path.length === 0 ? this.kind : `\`${shortened(pointerTo(path))}\``;
+      this.put("missing-key", node, [...path, field.name], `${where} has no \`${field.name}\``);
     }
     for (const [key, member] of node.members) {
       const declared = memberType(table, key);
       const place = [...path, key];
       if (declared) this.value(member, declared, place);
-      else if (table.fields) this.unknown(member, place);
+      else if (table.fields) this.unknown(member, place, node, table.fields);
       else this.open(member, place);
       // A map of numbers is open too: an integer literal in it has to be exact.
       if (declared && table.values && member.type === "number") this.open(member, place);
@@ -60,13 +74,14 @@ class Judge {
   private array(node: Node & { type: "array" }, table: TypeTable, path: Path): void {
     const { minItems = 0, maxItems = Infinity, items } = table;
     const count = node.items.length;
-    if (count < minItems || count > maxItems) this.add("out-of-range", node, path, `has ${count} items, not ${minItems}`);
+    if (count < minItems) this.add("out-of-range", node, path, `has ${count} items, not ${minItems}`);
+    else if (count > maxItems) this.add("out-of-range", node, path, `has ${count} items, not ${maxItems}`);
     if (items) node.items.forEach((item, index) => this.value(item, items, [...path, index]));
   }
 
   private string(node: Node & { type: "string" }, table: TypeTable, path: Path): void {
-    const allowed = table.enum ?? (table.const === undefined ? undefined : [table.const]);
-    if (allowed && !allowed.includes(node.value)) this.unexpected(node, path, allowed);
+    if (table.const !== undefined && table.const !== node.value) this.unexpected(node, path, constant(table.const));
+    else if (table.enum && !table.enum.includes(node.value)) this.unexpected(node, path, `one of ${table.enum.map(constant).join(", ")}`);
     else if (table.pattern && !new RegExp(table.pattern, "u").test(node.value)) {
       this.add("bad-format", node, path, `is ${shown(node)}, which does not have the required form`);
     } else if (table.format && !isDateTime(node.value)) {
@@ -77,13 +92,17 @@ class Judge {
   private number(node: Node & { type: "number" }, table: TypeTable, path: Path): void {
     const value = Number(node.text);
     if (table.const !== undefined && table.const !== value) {
-      this.unexpected(node, path, [table.const]);
+      this.unexpected(node, path, constant(table.const));
       return;
     }
     const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = table;
-    if (value < minimum || value > maximum || value <= exclusiveMinimum || value >= exclusiveMaximum) {
-      this.add("out-of-range", node, path, `is ${shown(node)}, outside its range`);
-    } else if (table.types.includes("integer")) this.open(node, path);
+    const outside =
+      value < minimum ? `less than ${minimum}`
+      : value > maximum ? `greater than ${maximum}`
+      : value <= exclusiveMinimum || value >= exclusiveMaximum ? "outside the range of binary32"
+      : "";
+    if (outside) this.add("out-of-range", node, path, `is ${shown(node)}, ${outside}`);
+    else if (table.types.includes("integer")) this.open(node, path);
   }
 
   /** Looks at a value of which the schema says nothing but that integers in it have to be exact. */
@@ -91,24 +110,37 @@ class Judge {
     if (node.type === "object") node.members.forEach((member, key) => this.open(member, [...path, key]));
     else if (node.type === "array") node.items.forEach((item, index) => this.open(item, [...path, index]));
     else if (node.type === "number" && node.isInteger && !isSafe(node.text)) {
-      if (this.faults.at(-1)?.pointer !== pointerTo(path)) this.add("unsafe-integer", node, path, `is ${shown(node)}, which binary64 does not hold`);
+      const pointer = pointerTo(path);
+      if (this.faults.at(-1)?.pointer === pointer) return;
+      const limit = LIMITS.max_safe_integer;
+      this.put("unsafe-integer", node, path, `${shown(node)} at ${shortened(pointer)} is beyond ±${limit}`);
     }
   }
 
-  private unknown(node: Node, path: Path): void {
-    this.add("unknown-key", node, path, "is not known");
-    this.faults.at(-1)!.path = path.join(".");
+  private unknown(node: Node, path: Path, around: ObjectNode, fields: readonly FieldTable[]): void {
+    const suggest = () => {
+      const absent = fields.map((field) => field.name).filter((name) => !around.members.has(name));
+      return nearest(String(path.at(-1)), absent);
+    };
+    this.put("unknown-key", node, path, "", { path: path.join("."), suggest });
   }
 
-  private unexpected(node: Node, path: Path, allowed: readonly unknown[]): void {
-    const pointer = pointerTo(path);
-    const rule = pointer === this.declaresSchema ? "unsupported-schema" : "unexpected-value";
-    this.add(rule, node, path, `is ${shown(node)}, not ${allowed.join(", ")}`);
+  private unexpected(node: Node, path: Path, expected: string): void {
+    const rule = pointerTo(path) === DECLARES_SCHEMA[this.kind] ? "unsupported-schema" : "unexpected-value";
+    this.add(rule, node, path, `is ${shown(node)}, not ${expected}`);
   }
 
-  private add(rule: string, node: Node, path: Path, message: string): void {
-    this.faults.push({ rule, offset: node.offset, pointer: pointerTo(path), message: `${path.join(".")} ${message}` });
+  private add(rule: string, node: Node, path: Path, fact: string): void {
+    this.put(rule, node, path, `\`${shortened(pointerTo(path).slice(1))}\` ${fact}`);
   }
+
+  private put(rule: string, node: Node, path: Path, message: string, key?: UnknownKey): void {
+    this.faults.push({ rule, offset: node.offset, pointer: pointerTo(path), message, ...(key ? { key } : {}) });
+  }
+}
+
+function constant(value: string | number): string {
+  return typeof value === "string" ? quoted(value) : String(value);
 }
 
 function hasType(node: Node, types: string[]): boolean {
@@ -119,13 +151,4 @@ function hasType(node: Node, types: string[]): boolean {
 function isSafe(text: string): boolean {
   const value = BigInt(text);
   return value <= BigInt(LIMITS.max_safe_integer) && value >= -BigInt(LIMITS.max_safe_integer);
-}
-
-/** Returns a value for a message: its text, cut. */
-export function shown(node: Node): string {
-  if (node.type === "object") return "an object";
-  if (node.type === "array") return "an array";
-  if (node.type === "null") return "null";
-  const text = node.type === "number" ? node.text : JSON.stringify(node.value);
-  return text.length > LIMITS.max_message_value_chars ? text.slice(0, LIMITS.max_message_value_chars - 1) + "…" : text;
 }

@@ -1,5 +1,6 @@
 /** Scans one JSON text strictly, byte by byte from the left: see spec/encoding.md#the-order-of-vetting. */
 
+import { printable, shortened } from "./escaping.js";
 import { LIMITS } from "./tables.js";
 
 /** A JSON value with the place of its first byte in the line. */
@@ -43,6 +44,7 @@ const RANK: Record<string, number> = { "non-finite-number": 0, "lone-surrogate":
 const POINTER_BUDGET = 1 << 20;
 
 const HALF_PAIR = /(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])/;
+const ESCAPE = /\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\(.)/gs;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -127,7 +129,7 @@ export class Scanner {
       if (this.data[this.at] !== 0x3a) throw this.unexpected(this.at, "':' after the key");
       this.at++;
       this.space();
-      if (members.has(key)) this.note("duplicate-key", this.at, "the key is in this object already");
+      if (members.has(key)) this.note("duplicate-key", this.at, `key "${shortened(key)}" is in this object already`);
       members.set(key, this.value(depth + 1));
       this.path.pop();
       if (this.isLast(0x7d, "',' or '}'")) return { type: "object", offset, members };
@@ -193,7 +195,7 @@ export class Scanner {
     }
     const text = decoder.decode(this.data.subarray(offset, this.at));
     if (!Number.isFinite(Number(text))) {
-      this.note("non-finite-number", offset, `number ${text.slice(0, 60)} is beyond the range of binary64`);
+      this.note("non-finite-number", offset, `number ${shortened(text.slice(0, 200))} is beyond the range of binary64`);
     }
     return { type: "number", offset, text, isInteger };
   }
@@ -209,12 +211,16 @@ export class Scanner {
     const start = this.at;
     const text = this.characters();
     if (isKey) this.path[this.path.length - 1] = text;
-    const half = HALF_PAIR.exec(text);
-    if (half) {
-      const code = half[0].charCodeAt(0).toString(16);
-      this.note("lone-surrogate", start, `escape \\u${code} is half a surrogate pair`);
-    }
+    if (HALF_PAIR.test(text)) this.note("lone-surrogate", start, `escape ${this.halfEscape(start)} is half a surrogate pair`);
     return text;
+  }
+
+  /** Returns the first escape of half a surrogate pair in the string that begins at *start* and ends here, as it is written. */
+  private halfEscape(start: number): string {
+    for (const found of decoder.decode(this.data.subarray(start, this.at)).matchAll(ESCAPE)) {
+      if (/^[dD][89a-fA-F]/.test(found[3] ?? "")) return found[0];
+    }
+    return "";
   }
 
   private characters(): string {
@@ -268,9 +274,9 @@ export class Scanner {
   private unexpected(offset: number, expected: string): ScanStopped {
     const end = this.data.length;
     const at = Math.min(offset, end);
-    const byte = this.data[at];
-    const shown = byte !== undefined && byte > 0x20 && byte < 0x7f ? `'${String.fromCharCode(byte)}'` : `byte ${byte?.toString(16)}`;
-    return new ScanStopped("invalid-json", at, `expected ${expected}, but ${at === end ? "the line ends" : `${shown} stands there`}`);
+    const [character = ""] = new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.data.subarray(at, at + 4));
+    const stands = character === '"' ? "a double quote stands there" : `'${printable(character)}' stands there`;
+    return new ScanStopped("invalid-json", at, `expected ${expected}, but ${at === end ? "the line ends" : stands}`);
   }
 }
 

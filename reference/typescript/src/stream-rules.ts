@@ -1,5 +1,7 @@
 /** The rules between lines, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
 
+import { shortened } from "./escaping.js";
+import { shownNumber } from "./phrases.js";
 import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
 import { LIMITS, type ProfileName, PROFILES, type ProfileTable, type StreamRule } from "./tables.js";
 
@@ -104,7 +106,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (done) return [];
         done = true;
         const fine = seen.kind === rule.kind || seen.kind === null || facts.gapSeen;
-        return fine ? [] : [{ rule: rule.rule, pointer: "", message: `the first record is no ${rule.kind}` }];
+        return fine ? [] : [{ rule: rule.rule, pointer: "", message: `the first record is a ${shortened(seen.kind!)}, not a ${rule.kind}` }];
       },
     };
   },
@@ -150,7 +152,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const before = last;
         last = value;
         const behind = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
-        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: `${field} is ${value} after ${before}` }] : [];
+        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: `\`${field}\` is ${shownNumber(value)} after ${shownNumber(before!)}` }] : [];
       },
       gap() {
         if (rule.cleared_by_gap) last = undefined;
@@ -176,10 +178,12 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         bases.set(phase, value);
         if (base === undefined || value === base + 1n) return [];
         const pointer = `/${rule.field}`;
-        if (value <= base) return [{ rule: rule.rule, pointer, message: `step ${value} after step ${base}` }];
+        if (value <= base) return [{ rule: rule.rule, pointer, message: `step ${shownNumber(value)} after step ${shownNumber(base)}` }];
         const unless = facts.at(skipped.unless.kind, skipped.unless.pointer);
         if (unless && unless.type !== "null") return [];
-        return [{ rule: skipped.rule, pointer, message: `step ${value} after step ${base}: ${value - base - 1n} missing` }];
+        const missing = value - base - 1n;
+        const count = missing === 1n ? "1 step is" : `${shownNumber(missing)} steps are`;
+        return [{ rule: skipped.rule, pointer, message: `step ${shownNumber(value)} after step ${shownNumber(base)}: ${count} missing` }];
       },
       gap() {
         if (rule.cleared_by_gap) bases.clear();
@@ -201,7 +205,8 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const silent = done || facts.gapSeen || !value || !last;
         done = true;
         if (silent || isSame(value, last)) return [];
-        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `${rule.field} is not that of the last ${of.phase} ${of.kind}` }];
+        const others = `the last ${of.phase} ${of.kind} has ${shownNode(last)}`;
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `\`${rule.field}\` is ${shownNode(value)}, ${others}` }];
       },
     };
   },
@@ -214,7 +219,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (off) return [];
         if (seen.kind === rule.closed_by) {
           off = true;
-          return open.reverse().map(({ line }) => hit("", `the region entered at line ${line} is still open`));
+          return open.reverse().map(({ region, line }) => hit("", `region ${shortened(region)}, entered at line ${line}, is still open`));
         }
         const region = seen.kind === rule.enter || seen.kind === rule.exit ? text(seen, rule.field!) : undefined;
         if (region === undefined) return [];
@@ -229,10 +234,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
           return [];
         }
         const index = open.findLastIndex((entry) => entry.region === region);
-        if (index < 0) return [hit(pointer, "a region is left that is not open")];
-        const inner = index < open.length - 1;
-        open.splice(index, 1);
-        return inner ? [hit(pointer, "a region is left while another is open inside it")] : [];
+        if (index < 0) return [hit(pointer, `region ${shortened(region)} is left but is not open`)];
+        const inner = open.at(-1)!;
+        const [left] = open.splice(index, 1);
+        return left === inner ? [] : [hit(pointer, `region ${shortened(region)} is left while ${shortened(inner.region)} is open inside it`)];
       },
       gap() {
         if (rule.cleared_by_gap) open.length = 0;
@@ -246,10 +251,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (rule.when && text(seen, rule.when.field) !== rule.when.equals) return [];
         const { kind, field } = rule.needs!;
         if (kind === undefined) {
-          return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: `${rule.kind} has no ${field}` }];
+          return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: `${rule.kind} has ${condition(rule)} and no \`${field}\`` }];
         }
         const missing = facts.has(kind) && facts.at(kind, `/${field}`) === undefined;
-        return missing ? [{ rule: rule.rule, pointer: "", message: `a ${rule.kind} event, but ${kind} has no ${field}` }] : [];
+        return missing ? [{ rule: rule.rule, pointer: "", message: `a ${rule.kind} event, but ${kind} has no \`${field}\`` }] : [];
       },
     };
   },
@@ -262,13 +267,23 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const first = nulls.sort((a, b) => a.offset - b.offset)[0];
         if (first) {
           done = true;
-          return [{ rule: rule.rule, pointer: pointerTo(first.path), message: `${first.path.join(".")} is null` }];
+          const pointer = pointerTo(first.path);
+          return [{ rule: rule.rule, pointer, message: `${shortened(pointer)} is null` }];
         }
         return [];
       },
     };
   },
 };
+
+function condition(rule: StreamRule): string {
+  return rule.when ? `${rule.when.field} ${rule.when.equals}` : "no condition";
+}
+
+function shownNode(node: Node | undefined): string {
+  const value = exact(node);
+  return value === undefined ? "null" : shownNumber(value);
+}
 
 function isSame(a: Node | undefined, b: Node | undefined): boolean {
   if (a?.type !== "number" || b?.type !== "number") return a?.type === b?.type;

@@ -1,6 +1,8 @@
 /** Judges one line as bytes and as JSON: see spec/encoding.md#the-order-of-vetting. */
 
+import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";
+import { nounOf } from "./phrases.js";
 import { type Fault, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
 
 /** The verdict on one line. */
@@ -15,6 +17,9 @@ export interface Vetted {
   value: ObjectNode | null;
 }
 
+// Longer lines are not looked at more than once.
+const LONG_LINE_BYTES = 1 << 20;
+const RECORD_STARTS = ['{"kind":', '{"type":', '{"step":'].map((start) => new TextEncoder().encode(start));
 const NONE: ReadonlyMap<string, number> = new Map();
 
 /** Returns the verdict on a committed line within the limit, or beyond it. */
@@ -32,13 +37,13 @@ export function vet(data: Uint8Array, first: boolean): Vetted {
     return unreadable("byte-order-mark", 0, "the stream begins with the bytes ef bb bf");
   }
   const nul = data.indexOf(0);
-  if (nul >= 0) return unreadable("nul-bytes", nul, "the line holds NUL");
+  if (nul >= 0) return unreadable("nul-bytes", nul, `the line holds NUL: ${countNul(data)} of its ${data.length} bytes`);
   const wrong = firstNotUtf8(data);
-  if (wrong >= 0) return unreadable("invalid-utf8", wrong, `byte ${data[wrong]!.toString(16)} is not UTF-8`);
+  if (wrong >= 0) return unreadable("invalid-utf8", wrong, `byte ${data[wrong]!.toString(16)} is not UTF-8: ${whyNotUtf8(data, wrong)}`);
   const scanner = new Scanner(data);
   try {
     const value = scanner.scan();
-    if (value.type !== "object") return unreadable("not-an-object", value.offset, `the value is a ${value.type}`);
+    if (value.type !== "object") return unreadable("not-an-object", value.offset, `the value is ${nounOf(value)}`);
     const readable = scanner.faults.every((fault) => fault.rule === "duplicate-key");
     return {
       status: readable ? "readable" : "unreadable",
@@ -48,7 +53,7 @@ export function vet(data: Uint8Array, first: boolean): Vetted {
       value: readable ? value : null,
     };
   } catch (error) {
-    if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, error.message);
+    if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, secondRecord(error.rule, data) ?? error.message);
     throw error;
   }
 }
@@ -66,19 +71,47 @@ function unreadable(rule: string, offset: number, message: string): Vetted {
 function firstNotUtf8(data: Uint8Array): number {
   let at = 0;
   while (at < data.length) {
-    const lead = data[at]!;
-    if (lead < 0x80) {
+    if (data[at]! < 0x80) {
       at++;
       continue;
     }
-    const more = lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xf0 && lead < 0xf5 ? 3 : 0;
-    if (more === 0) return at;
-    const low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
-    const high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
-    const second = data[at + 1] ?? 0;
-    if (second < low || second > high) return at;
-    for (let i = 2; i <= more; i++) if (((data[at + i] ?? 0) & 0xc0) !== 0x80) return at;
-    at += more + 1;
+    const length = characterLength(data, at);
+    if (length === 0) return at;
+    at += length;
   }
   return -1;
+}
+
+function whyNotUtf8(data: Uint8Array, at: number): string {
+  const lead = data[at]!;
+  if (lead < 0xc2 || lead > 0xf4) return "invalid start byte";
+  // What ends too early would be whole with the right bytes behind it.
+  const rest = data.subarray(at);
+  const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (rest.length >= length) return "invalid continuation byte";
+  const second = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
+  const filled = Uint8Array.from({ length }, (_, index) => rest[index] ?? (index === 1 ? second : 0x80));
+  return characterLength(filled, 0) > 0 ? "unexpected end of data" : "invalid continuation byte";
+}
+
+function countNul(data: Uint8Array): number {
+  let count = 0;
+  for (const byte of data) if (byte === 0) count++;
+  return count;
+}
+
+/** Returns the message that names the record that begins inside another, undefined where none does. */
+function secondRecord(rule: string, data: Uint8Array): string | undefined {
+  if (rule !== "invalid-json" || data.length > LONG_LINE_BYTES) return undefined;
+  for (const start of RECORD_STARTS) {
+    const glue = lastIndexOf(data, start);
+    if (glue > 0 && vet(data.subarray(glue), false).value !== null) return `a second record starts inside the first, at byte ${glue} of the line`;
+  }
+  return undefined;
+}
+
+function lastIndexOf(data: Uint8Array, part: Uint8Array): number {
+  let at = data.lastIndexOf(part[0]!);
+  while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = at === 0 ? -1 : data.lastIndexOf(part[0]!, at - 1);
+  return at;
 }

@@ -1,0 +1,115 @@
+/** What was dropped, picked or pasted, and the streams in it: see spec/bundle.md. */
+
+import { fallbackProfile } from "../src/profiles.js";
+import { SIDECARS, type Sidecar } from "../src/sidecars.js";
+
+/** A file, and its path from what was dropped or picked. */
+export interface PickedFile {
+  path: string;
+  blob: Blob;
+}
+
+/** Files of their own, and folders with everything in them; a folder can be empty. */
+export interface Selection {
+  files: PickedFile[];
+  folders: { name: string; files: PickedFile[] }[];
+}
+
+/** A file beside a stream; the blob is null where it is no regular file. */
+export interface SidecarFile {
+  name: Sidecar["name"];
+  blob: Blob | null;
+}
+
+/** A stream to be judged, with what takes part in its verdict. */
+export interface Stream {
+  path: string;
+  /** Null for a folder in which there is no stream. */
+  blob: Blob | null;
+  /** Name of the file, which helps to tell the profile. */
+  name: string;
+  /** Name of the directory that the run's id is held against. */
+  directory?: string | undefined;
+  sidecars: SidecarFile[];
+}
+
+const EVENTS = "events.jsonl";
+const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl"]);
+const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
+
+/** Returns the streams of a selection in the order in which `toyspec check` lists them. */
+export function streamsIn(selection: Selection): Stream[] {
+  const found = looseStreams(selection.files);
+  for (const folder of selection.folders) {
+    const below = streamsBelow(folder.files);
+    found.push(...(below.length > 0 ? below : [{ path: folder.name, blob: null, name: "", sidecars: [] }]));
+  }
+  return found;
+}
+
+/** Judges files as if each was named; those that belong beside an events.jsonl take part in its verdict. */
+function looseStreams(files: readonly PickedFile[]): Stream[] {
+  const hasEvents = files.some((file) => nameOf(file.path) === EVENTS);
+  const beside = hasEvents ? files.filter((file) => SIDECAR_NAMES.has(nameOf(file.path))) : [];
+  return files
+    .filter((file) => !beside.includes(file))
+    .map((file) => ({ path: file.path, blob: file.blob, name: nameOf(file.path), sidecars: nameOf(file.path) === EVENTS ? sidecarsOf(beside) : [] }));
+}
+
+interface Directory {
+  name: string;
+  files: Map<string, PickedFile>;
+  directories: Map<string, Directory>;
+}
+
+function streamsBelow(files: readonly PickedFile[]): Stream[] {
+  const root: Directory = { name: "", files: new Map(), directories: new Map() };
+  for (const file of files) {
+    const parts = file.path.split("/");
+    let directory = root;
+    for (const name of parts.slice(0, -1)) {
+      let inner = directory.directories.get(name);
+      if (!inner) directory.directories.set(name, (inner = { name, files: new Map(), directories: new Map() }));
+      directory = inner;
+    }
+    directory.files.set(parts.at(-1)!, file);
+  }
+  const found: Stream[] = [];
+  const pending = [root];
+  for (let directory = pending.pop(); directory; directory = pending.pop()) {
+    for (const name of [...directory.files.keys()].sort()) {
+      if (STREAM_NAMES.has(name)) found.push(streamIn(directory, directory.files.get(name)!));
+    }
+    const inner = [...directory.directories.keys()].sort().reverse();
+    pending.push(...inner.map((name) => directory.directories.get(name)!));
+  }
+  return found;
+}
+
+function streamIn(directory: Directory, file: PickedFile): Stream {
+  const name = nameOf(file.path);
+  const stream: Stream = { path: file.path, blob: file.blob, name, sidecars: [] };
+  if (name !== EVENTS) return stream;
+  const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
+    const beside = directory.files.get(sidecar);
+    if (beside) return [{ name: sidecar, blob: beside.blob }];
+    return directory.directories.has(sidecar) ? [{ name: sidecar, blob: null }] : [];
+  });
+  return { ...stream, directory: directory.name, sidecars };
+}
+
+function sidecarsOf(files: readonly PickedFile[]): SidecarFile[] {
+  return SIDECARS.flatMap((name) => {
+    const file = files.find((candidate) => nameOf(candidate.path) === name);
+    return file ? [{ name, blob: file.blob }] : [];
+  });
+}
+
+function nameOf(path: string): string {
+  return path.split("/").at(-1)!;
+}
+
+/** Returns the profile that a stream has where its first record does not tell. */
+export function fallbackOf(stream: Stream, hasManifest: boolean) {
+  return fallbackProfile(stream.name, hasManifest);
+}

@@ -1,0 +1,142 @@
+/** Findings as `toyspec check -v` prints them into a file: a finding a line, its place in the line, what to do. */
+
+import type { FileReport, Finding } from "../src/checker.js";
+import { printable, printableBytes } from "../src/escaping.js";
+import type { Excerpt } from "../src/places.js";
+import type { ReadError } from "./judging.js";
+import { summarize } from "./report.js";
+
+const COLUMNS = 120;
+const INDENT = "    ";
+const EXCERPT_BYTES = 160;
+const EXCERPT_BEFORE = 60;
+
+/** Returns the report as text, its last line the summary. */
+export function textReport(reports: readonly FileReport[], errors: readonly ReadError[]): string {
+  const helped = new Set<string>();
+  const lines = reports.flatMap((report) => fileLines(report, helped));
+  for (const error of errors) lines.push(`${shownPath(error.path)}: ${printable(error.message)}`);
+  return [...lines, sentence(reports, errors), ""].join("\n");
+}
+
+/** Returns the summary, for example `2 runs: 1 complete, 1 torn · 1 warning`. */
+export function sentence(reports: readonly FileReport[], errors: readonly ReadError[]): string {
+  const parts = [runs(reports), findingsOf(reports)];
+  if (errors.length > 0) parts.push(`${counted(errors.length, "path")} could not be read`);
+  return parts.join(" · ");
+}
+
+/** Returns a number with a noun, in the plural unless it is one. */
+export function counted(number: number, noun: string): string {
+  return number === 1 ? `${number} ${noun}` : `${number} ${noun}s`;
+}
+
+/** Returns the place of a finding: the file, and the line where there is one. */
+export function placeText(report: FileReport, finding: Finding): string {
+  const folder = report.path.includes("/") ? report.path.slice(0, report.path.lastIndexOf("/") + 1) : "";
+  const path = shownPath(finding.sidecar === undefined ? report.path : folder + finding.sidecar);
+  return finding.rule === "stream-missing" ? path : `${path}:${finding.line}`;
+}
+
+/** Returns a path for a person, inert. */
+export function shownPath(path: string): string {
+  return printable(path);
+}
+
+function runs(reports: readonly FileReport[]): string {
+  const named: string[] = [];
+  for (const state of ["complete", "torn", "damaged", null] as const) {
+    const count = reports.filter((report) => report.state === state).length;
+    if (count > 0) named.push(`${count} ${state ?? "without a stream"}`);
+  }
+  const shown = reports.length === 1 ? named.map((name) => name.slice(2)) : named;
+  return named.length > 0 ? `${counted(reports.length, "run")}: ${shown.join(", ")}` : counted(reports.length, "run");
+}
+
+function findingsOf(reports: readonly FileReport[]): string {
+  const { errors, warnings, infos } = summarize(reports);
+  const counts: [number, string][] = [[errors, "error"], [warnings, "warning"], [infos, "info"]];
+  return counts.filter(([count]) => count > 0).map(([count, noun]) => counted(count, noun)).join(", ") || "no findings";
+}
+
+function fileLines(report: FileReport, helped: Set<string>): string[] {
+  const lines: string[] = [];
+  const rules = new Set<string>();
+  for (const finding of report.findings) {
+    rules.add(finding.rule);
+    lines.push(`${placeText(report, finding)}: ${finding.rule}  ${printable(finding.message)}`);
+    if (finding.excerpt) lines.push(...excerptLines(finding.line, finding.excerpt));
+    if (helped.has(finding.rule)) continue;
+    helped.add(finding.rule);
+    lines.push(`${INDENT}help: ${finding.help}; \`toyspec explain ${finding.rule}\``);
+  }
+  for (const [rule, count] of Object.entries(report.suppressed)) {
+    if (rules.has(rule)) lines.push(`${shownPath(report.path)}: ${rule}  ${counted(count, "more finding")}, counted but not listed`);
+  }
+  return lines;
+}
+
+function excerptLines(line: number, excerpt: Excerpt): string[] {
+  const gutter = `${INDENT}${line} | `;
+  const [before, after] = visible(excerpt, COLUMNS - gutter.length);
+  const caret = `${INDENT}${" ".repeat(String(line).length)} | ${" ".repeat(width(before))}^ byte ${excerpt.mark}`;
+  return [gutter + before + after, caret];
+}
+
+/** Returns what to show before and from the mark, together at most *room* columns. */
+function visible(excerpt: Excerpt, room: number): [string, string] {
+  const start = Math.max(0, Math.min(excerpt.mark - EXCERPT_BEFORE, excerpt.length - EXCERPT_BYTES));
+  const data = excerpt.data.subarray(start - excerpt.start, start - excerpt.start + EXCERPT_BYTES);
+  const head = data.subarray(0, excerpt.mark - start);
+  const tail = data.subarray(excerpt.mark - start);
+  const isCut = data.length >= EXCERPT_BYTES;
+  let before = (start > 0 ? "…" : "") + printableBytes(start > 0 ? wholeStart(head) : head);
+  const after = printableBytes(isCut ? wholeEnd(tail) : tail) + (isCut ? "…" : "");
+  // Half of the room stays for what follows the place, as far as something does.
+  before = cutStart(before, room - Math.min(width(after), Math.floor(room / 2)));
+  return [before, cut(after, room - width(before))];
+}
+
+/** Returns bytes without the rest of a character that was cut at their start. */
+export function wholeStart(data: Uint8Array): Uint8Array {
+  let at = 0;
+  while (at < data.length && (data[at]! & 0xc0) === 0x80) at++;
+  return data.subarray(at);
+}
+
+/** Returns bytes without the part of a character that was cut at their end. */
+export function wholeEnd(data: Uint8Array): Uint8Array {
+  for (let length = 1; length <= Math.min(3, data.length); length++) {
+    const lead = data[data.length - length]!;
+    if (lead >= 0xc0) {
+      const wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+      return wanted > length ? data.subarray(0, -length) : data;
+    }
+    if (lead < 0x80) break;
+  }
+  return data;
+}
+
+const WIDE =
+  /[\u1100-\u115f\u231a\u231b\u2329\u232a\u23e9-\u23ec\u23f0\u23f3\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6b\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u;
+
+/** Returns the number of columns of text: two for a wide character, none for a combining one. */
+function width(text: string): number {
+  let sum = 0;
+  for (const character of text) sum += /\p{Mn}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
+  return sum;
+}
+
+function cut(text: string, limit: number): string {
+  return width(text) <= limit ? text : fitting([...text], limit - 1).join("") + "…";
+}
+
+function cutStart(text: string, limit: number): string {
+  return width(text) <= limit ? text : "…" + fitting([...text].reverse(), limit - 1).reverse().join("");
+}
+
+function fitting(characters: string[], limit: number): string[] {
+  let taken = 0;
+  const end = characters.findIndex((character) => (taken += width(character)) > limit);
+  return end < 0 ? characters : characters.slice(0, end);
+}

@@ -1,0 +1,60 @@
+/** Judges the files beside a stream, run.json and flow.json: see spec/bundle.md. */
+
+import { byPlace, type Collector } from "./collecting.js";
+import { shortened } from "./escaping.js";
+import { placeInText } from "./places.js";
+import { judgeRecord, type RecordFault } from "./record-judge.js";
+import type { ObjectNode } from "./scanner.js";
+import { PROFILES } from "./tables.js";
+import { vet } from "./vetting.js";
+
+/** A file beside the stream: its bytes, or why they could not be read. */
+export interface Sidecar {
+  name: "run.json" | "flow.json";
+  data: Uint8Array | null;
+  trouble?: string;
+}
+
+/** Names of the files that can lie beside a stream, in the order in which they are judged. */
+export const SIDECARS = ["run.json", "flow.json"] as const;
+const EMPTY = new Uint8Array();
+
+/** Tells whether a kaun manifest is among the files beside a stream. */
+export function hasManifest(sidecars: readonly Sidecar[]): boolean {
+  const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
+  return manifest ? (vet(manifest, true).value?.members.has("schema_version") ?? false) : false;
+}
+
+/** Reports the sidecars that cannot be read, and what is wrong with a kaun manifest. */
+export function judgeSidecars(sidecars: readonly Sidecar[], directory: string | undefined, collector: Collector): void {
+  for (const sidecar of sidecars) {
+    const value = judgeText(sidecar, collector);
+    if (value && sidecar.name === "run.json" && collector.profile === "kaun/v1") judgeManifest(sidecar.data!, value, directory, collector);
+  }
+}
+
+function judgeText({ name, data, trouble }: Sidecar, collector: Collector): ObjectNode | null {
+  const vetted = data === null ? null : vet(data, true);
+  if (vetted?.value) return vetted.value;
+  const fault = vetted?.faults[0];
+  const message = `${name} cannot be read: ${trouble ?? fault?.message ?? "it is empty"}`;
+  collector.add("sidecar-unreadable", placeInText(data ?? EMPTY, fault?.offset ?? 0), message, { sidecar: name });
+  return null;
+}
+
+function judgeManifest(data: Uint8Array, manifest: ObjectNode, directory: string | undefined, collector: Collector): void {
+  const sidecar = "run.json";
+  const faults = judgeRecord(manifest, "run", PROFILES["kaun/v1"].kinds["run"]!.fields);
+  for (const fault of faults.sort(byPlace)) {
+    collector.add(fault.rule, placeInText(data, fault.offset), messageOf(fault), { pointer: fault.pointer, sidecar });
+  }
+  const runId = manifest.members.get("run_id");
+  const wrong = faults.some((fault) => fault.pointer === "/run_id");
+  if (directory === undefined || wrong || runId?.type !== "string" || runId.value === directory) return;
+  const message = `\`run_id\` is ${shortened(runId.value)}, the directory is ${shortened(directory)}`;
+  collector.add("run-id-mismatch", placeInText(data, runId.offset), message, { pointer: "/run_id", sidecar });
+}
+
+function messageOf(fault: RecordFault): string {
+  return fault.key ? `the manifest has no key \`${shortened(fault.key.path)}\`` : fault.message;
+}
