@@ -75,6 +75,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--junit", metavar="FILE", help="write a report for CI systems")
     add("--matrix", metavar="FILE", help="write a table in Markdown")
     add("--page", metavar="FILE", help="put the results into a page of the site")
+    add("--proven", metavar="FILE", help="write which statements are kept, for registered")
     add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
     add("--quiet", action="store_true", help="print the conclusion alone")
 
@@ -152,6 +153,10 @@ def _registered(options: Namespace) -> int:
         raise UsageError("no implementation could be asked")
     if options.page and whole_registry(options) and not troubles:
         page.put(options.page, "matrix", page.matrix(runs))
+    if options.proven and whole_registry(options) and not troubles:
+        from conformance.proven import proven_text
+
+        _write(options.proven, proven_text(runs))
     # For a user, a toolchain that is not there is named; where everything has to be there, it is a failure.
     whole = not troubles or ("CI" not in os.environ and all(not trouble.is_failure for _, trouble in troubles))
     return GOOD if whole and all(run.is_good for run in runs) else BAD

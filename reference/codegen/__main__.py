@@ -15,6 +15,7 @@ from codegen.lock import lock_text
 from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.python_types import strict_module, types_module
+from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
@@ -49,7 +50,7 @@ def outputs() -> dict[str, str]:
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
-    return made | c_source() | spec_pages() | stubs(sources.ROOT)
+    return made | c_source() | spec_pages() | stubs(sources.ROOT) | reference_pages()
 
 
 def pages() -> dict[str, str]:

@@ -13,18 +13,31 @@ from codegen import sources
 if TYPE_CHECKING:
     from pathlib import Path
 
+RULES_INDEX = "spec/rules/index.md"
+"""The page that lists the rules; only the site has it."""
+
 _INDEX_NAMES = ("README.md", "index.md")
 _LAYER_TITLES = {"bytes": "Bytes", "json": "JSON", "record": "Record", "stream": "Stream", "bundle": "Bundle"}
-_NAVIGATION = re.compile(r"(  # generated:nav\n).*?(  # /generated:nav\n)", re.DOTALL)
+_NAVIGATION = re.compile(r"( +)# generated:(\w+)\n.*?# /generated:\2\n", re.DOTALL)
+_STATEMENT = re.compile(r"^\*\*\[([^\]\n]+)\]\*\* ", re.MULTILINE)
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
 def stubs(root: Path) -> dict[str, str]:
     """Return the stub of every page that is written elsewhere, and mkdocs.yml with all of them in its navigation."""
-    made = {f"docs/{page}": _stub(source) for page, source in _sources(root).items()}
+    made = {f"docs/{page}": _stub(root, page, source) for page, source in _sources(root).items()}
     configuration = (root / "mkdocs.yml").read_text(encoding="utf-8")
-    lines = "".join(f"  {line}\n" for line in [*_navigation(root / "spec"), *_implementations(root)])
-    made["mkdocs.yml"] = _NAVIGATION.sub(lambda match: match[1] + lines + match[2], configuration)
+    by_hand = _NAVIGATION.sub("", configuration)
+    parts = {
+        "nav": _navigation(root / "spec"),
+        "implementations": [line for line in _implementations(root) if line.removeprefix("- ") not in by_hand],
+    }
+
+    def filled(match: re.Match[str]) -> str:
+        lines = [f"# generated:{match[2]}", *parts[match[2]], f"# /generated:{match[2]}"]
+        return "".join(f"{match[1]}{line}\n" for line in lines)
+
+    made["mkdocs.yml"] = _NAVIGATION.sub(filled, configuration)
     return made
 
 
@@ -43,20 +56,25 @@ def _languages(root: Path) -> list[str]:
 
 
 def _implementations(root: Path) -> list[str]:
-    """Return the section on implementations as lines of YAML: the corpus that judges them, then each of them."""
-    pages = [page for page in _sources(root) if page.startswith(("conformance/", "implementations/"))]
-    corpus_index_first = sorted(
-        pages, key=lambda page: (page.startswith("implementations/"), "README" not in page, page)
-    )
-    return ["- Implementations:", *(f"    - {page}" for page in corpus_index_first)] if pages else []
+    """Return the pages on the corpus and on each implementation as lines of YAML."""
+    pages = list(_sources(root))
+    corpus = sorted((page for page in pages if page.startswith("conformance/")), key=lambda page: "README" not in page)
+    languages = [page for page in pages if page.startswith("implementations/")]
+    titled = ["- Implementations:", *(f"    - {page}" for page in languages)] if languages else []
+    return [*(f"- {page}" for page in corpus), *titled]
 
 
 def _pages(spec: Path) -> list[str]:
     return sorted(path.relative_to(spec).as_posix() for path in spec.rglob("*.md"))
 
 
-def _stub(source: str) -> str:
-    return f'<!-- Made by `make generate`; the page is {source}. -->\n--8<-- "{source}"\n'
+def _stub(root: Path, page: str, source: str) -> str:
+    """Return the page: the other one, and where the statements in it lead, whose ids stand there in brackets."""
+    included = f'<!-- Made by `make generate`; the page is {source}. -->\n--8<-- "{source}"\n'
+    statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
+    up = "../" * page.count("/")
+    links = "".join(f"[{name}]: {up}requirements/{name}.md\n" for name in statements)
+    return f"{included}\n{links}" if links else included
 
 
 def _navigation(spec: Path) -> list[str]:
@@ -64,11 +82,11 @@ def _navigation(spec: Path) -> list[str]:
     specification = _entries(_chapters(spec))
     for profile in sources.PROFILES:
         specification += _section(profile, _ordered(spec, profile, list(sources.kinds(profile))))
-    rules = _entries([f"rules/{name}" for name in _INDEX_NAMES if (spec / "rules" / name).exists()])
+    rules: list[str] = []
     for layer, title in _LAYER_TITLES.items():
         names = [f"rules/{rule['id']}.md" for rule in sources.rules() if rule["layer"] == layer]
         rules += _section(title, [name for name in names if (spec / name).exists()])
-    sections = {"Specification": specification, "Rules": rules}
+    sections = {"Specification": specification, "Rules": [f"    - {RULES_INDEX}", *rules] if rules else []}
     return [line for title, entries in sections.items() if entries for line in (f"- {title}:", *entries)]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.bundling import bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FIELDS = re.compile(r"(<!-- generated:fields -->\n).*?(<!-- /generated -->)", re.DOTALL)
 _RULE = re.compile(r"(<!-- generated:rule -->\n).*?(<!-- /generated -->)", re.DOTALL)
@@ -51,10 +54,9 @@ def _table(schema: Schema, document: Schema) -> str:
     rows = ["| key | type | required | meaning |", "|---|---|---|---|"]
     required = schema.get("required", [])
     for key, value in schema["properties"].items():
-        resolved = document["$defs"][value["$ref"].rpartition("/")[2]] if "$ref" in value else value
         since = f" Since revision {value['x-since']}." if "x-since" in value else ""
         need = "yes" if key in required else ""
-        description = (value.get("description") or resolved["description"]) + since
+        description = described(value, document) + since
         rows.append(f"| `{key}` | {_shown_type(value, document)} | {need} | {description} |")
     return "\n".join(rows) + "\n"
 
@@ -95,17 +97,26 @@ def _range(schema: Schema) -> str:
     return f", ≥ {low}" if low is not None else ""
 
 
-def _rule_facts(rule: dict[str, Any]) -> str:
+def severity_text(rule: Mapping[str, Any]) -> str:
+    """Return how severe a breach of *rule* is, in each profile and at the end of a stream where that differs."""
     severity = rule["severity"]
     if isinstance(severity, dict):
         shown = ", ".join(f"{value} in {profile}" for profile, value in severity.items())
     else:
-        shown = severity
-    if "severity_at_end" in rule:
-        shown += f"; {rule['severity_at_end']} at the end of the stream"
+        shown = str(severity)
+    return f"{shown}; {rule['severity_at_end']} at the end of the stream" if "severity_at_end" in rule else shown
+
+
+def described(schema: Schema, document: Schema) -> str:
+    """Return what *schema* says of itself, or else what the definition of *document* says that it refers to."""
+    resolved = document["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return str(schema.get("description") or resolved.get("description", ""))
+
+
+def _rule_facts(rule: Mapping[str, Any]) -> str:
     rows = [
         "| layer | severity | profiles |",
         "|---|---|---|",
-        f"| {rule['layer']} | {shown} | {', '.join(rule['profiles'])} |",
+        f"| {rule['layer']} | {severity_text(rule)} | {', '.join(rule['profiles'])} |",
     ]
     return f"{rule['summary'][0].upper()}{rule['summary'][1:]}.\n\n" + "\n".join(rows) + "\n"

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIGURATION = (
-    "site_name: x\nnav:\n  - Start: index.md\n  # generated:nav\n  - old.md\n  # /generated:nav\n  - Last: last.md\n"
+    "site_name: x\nnav:\n  - Start: index.md\n  # generated:nav\n  - old.md\n  # /generated:nav\n"
+    "  - Last:\n      - conformance/PROTOCOL.md\n"
+    "      # generated:implementations\n      # /generated:implementations\n"
 )
 
 INDEX = "# Spec\n\nsee [First](first.md)\n\n## Chapters\n\n[Second](second.md#a), [First](first.md), [x](../x.md)\n"
@@ -26,10 +28,9 @@ def tree(tmp_path: Path) -> Path:
         "README.md": INDEX,
         "appendix.md": "",
         "first.md": "",
-        "second.md": "",
+        "second.md": "**[second/a-b]** A writer MUST.\n\n`**[second/c]** no`\n\n**[second/d]** A reader MAY.\n",
         "toy/v1/step.md": "",
         "toy/v1/run_start.md": "",
-        "rules/README.md": "",
         "rules/invalid-json.md": "",
     }
     for name, text in pages.items():
@@ -43,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_navigation_follows_the_index_and_the_schemas(tree: Path) -> None:
-    """Chapters stand as the index links to them, kinds as a run writes them, rules under their layer."""
+    """Chapters stand as the index links to them, kinds as a run writes them; what is placed by hand stands once."""
     expected = """\
 site_name: x
 nav:
@@ -58,15 +59,17 @@ nav:
           - spec/toy/v1/run_start.md
           - spec/toy/v1/step.md
   - Rules:
-      - spec/rules/README.md
+      - spec/rules/index.md
       - JSON:
           - spec/rules/invalid-json.md
-  - Implementations:
-      - conformance/README.md
-      - conformance/PROTOCOL.md
-      - implementations/go.md
   # /generated:nav
-  - Last: last.md
+  - Last:
+      - conformance/PROTOCOL.md
+      # generated:implementations
+      - conformance/README.md
+      - Implementations:
+          - implementations/go.md
+      # /generated:implementations
 """
     assert expected == stubs(tree)["mkdocs.yml"]
 
@@ -78,3 +81,12 @@ def test_every_page_has_a_stub_at_the_same_place(tree: Path) -> None:
     assert {f"docs/spec/{page}" for page in pages} == {page for page in made if page.startswith("docs/spec/")}
     assert made["docs/implementations/go.md"].endswith('\n--8<-- "reference/go/README.md"\n')
     assert made["docs/spec/toy/v1/step.md"].endswith('\n--8<-- "spec/toy/v1/step.md"\n')
+
+
+def test_statements_lead_to_their_requirements(tree: Path) -> None:
+    """An id in brackets is a link on the site: the stub says where it leads, as seen from the page."""
+    made = stubs(tree)
+    assert made["docs/spec/second.md"].endswith(
+        '"spec/second.md"\n\n[second/a-b]: ../requirements/second/a-b.md\n[second/d]: ../requirements/second/d.md\n'
+    )
+    assert "]: " not in made["docs/spec/first.md"]

@@ -1,0 +1,205 @@
+"""Makes the indexes of rules, kinds and schemas, and the page on the report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from codegen import sources
+from codegen.docs_stubs import RULES_INDEX
+from codegen.spec_tables import described, severity_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Schema = dict[str, Any]
+
+_MADE = "<!-- Made by `make generate` from schemas/; do not edit. -->"
+
+_RULES = f"""\
+{_MADE}
+# Rules
+
+What a checker looks for, from the bytes to the bundle. A finding in a terminal, in a report or in an annotation
+begins with the name of its rule; the page of that name says what it checks, why, and what to do. `toyspec explain
+NAME` prints the same page without a network.
+
+| rule | severity | the fault, and what to do |
+|---|---|---|
+{{rows}}
+
+The severity is that of the rule in every profile that it is for: `error` makes a stream invalid, `warning` and `info`
+do not. Each name leads to the page of the rule, *statement* to its [requirement](../../requirements/index.md), with
+the cases that prove it. The table is data as well: [`rules.json`](../../schemas/rules.json).
+"""
+
+_KINDS = f"""\
+{_MADE}
+# Kinds
+
+Every kind of record, by profile. A key in **bold** is required, every other one is optional; *since* names the
+revision that brought it. The page of a kind has the type, unit and meaning of each key.
+
+{{sections}}
+"""
+
+_SCHEMAS = f"""\
+{_MADE}
+# Schemas
+
+The facts about records are JSON Schemas of draft 2020-12. Code, tables and pages are made from them; nothing about a
+key is typed a second time. All of them are [downloads](../downloads.md), and `toyspec schema` prints them.
+
+## Use one
+
+A bundle is a whole profile in one document, without references to other files: the form that validators and code
+generators take.
+
+```console
+$ toyspec schema --bundled toy/v1 > toy-v1.json
+```
+
+```python
+import json
+from pathlib import Path
+
+import jsonschema
+
+bundle = json.loads(Path("toy-v1.json").read_bytes())
+step = {{{{"$ref": "#/$defs/step", "$defs": bundle["$defs"]}}}}
+validator = jsonschema.Draft202012Validator(step)
+
+assert validator.is_valid({{{{"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}}}})
+assert not validator.is_valid({{{{"kind": "step", "t": 1.0}}}})
+```
+
+Validate by the kind that the record names, as here, and not by the `oneOf` of the whole bundle: then an error is
+about the key that is wrong, and not about all the kinds that the record is not.
+
+## What a schema cannot say
+
+A schema sees one record, after parsing. `toyspec check` says what is beyond that: whether the line is JSON at all,
+whether a key stands there twice, whether an integer was written `1.0`, and everything [between
+lines](../spec/stream.md).
+
+## Keywords of our own
+
+Validators pass over them; generators read them.
+
+| keyword | meaning |
+|---|---|
+| `x-since` | the revision that brought the kind or key; absent means 1.0 |
+| `x-width` | 32: the number is held as binary32, which decides its range and its canonical text |
+| `x-always-written` | a writer writes the key also when it has its default |
+
+## Files
+
+| file | `$id` | what it describes |
+|---|---|---|
+{{rows}}
+"""
+
+_REPORT = f"""\
+{_MADE}
+# The report
+
+What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes
+it. `--format jsonl` prints the same parts line by line; see [`toyspec check`](cli.md#toyspec-check).
+
+```python
+from pathlib import Path
+
+Path("run").mkdir()
+Path("run/events.jsonl").write_bytes(
+    b'{{{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}}}}\\n'
+    b'{{{{"kind":"step","t":1.0,"step":1,"loss":NaN}}}}\\n'
+    b'{{{{"kind":"run_end","t":2.0,"reason":"completed"}}}}\\n'
+)
+```
+
+```console
+$ toyspec check --format json run
+```
+
+In Python, `toyspec.check` gives the same as [objects](python.md#check).
+
+{{sections}}
+"""
+
+_REPORT_PARTS = {"Report": "", "An entry of `files`": "file", "A finding": "finding"}
+
+
+def reference_pages() -> dict[str, str]:
+    """Return the text of each page by its path from the root."""
+    return {
+        f"docs/{RULES_INDEX}": _RULES.format(rows="\n".join(map(_rule_row, sources.rules()))),
+        "docs/reference/kinds.md": _KINDS.format(sections="\n".join(map(_kinds_of, sources.PROFILES))),
+        "docs/reference/schemas.md": _SCHEMAS.format(rows="\n".join(_schema_rows())),
+        "docs/reference/report.md": _REPORT.format(sections="\n".join(_report_sections())),
+    }
+
+
+def _rule_row(rule: Mapping[str, Any]) -> str:
+    name = rule["id"]
+    summary = rule["summary"]
+    profiles = "" if len(rule["profiles"]) == len(sources.PROFILES) else f" ({', '.join(rule['profiles'])})"
+    statement = f"[statement](../../requirements/rules/{name}.md)"
+    fault = f"{summary[0].upper()}{summary[1:]}{profiles}.<br>*{rule['help']}* · {statement}"
+    return f"| [{name}]({name}.md) | {severity_text(rule)} | {fault} |"
+
+
+def _kinds_of(profile: str) -> str:
+    rows = []
+    for kind, schema in sources.kinds(profile).items():
+        keys = ", ".join(_key(key, key in schema.get("required", [])) for key in schema["properties"])
+        link = f"[`{kind}`](../spec/{profile}/{kind}.md)"
+        file = f"[schema](../schemas/{profile}/{kind}.json)"
+        rows.append(f"| {link}<br>{file} | {schema['description']} | {keys} | {schema.get('x-since', '')} |")
+    head = "| kind | what it says | keys | since |\n|---|---|---|---|"
+    return f"## {profile}\n\n{head}\n" + "\n".join(rows) + "\n"
+
+
+def _key(name: str, is_required: bool) -> str:
+    return f"**`{name}`**" if is_required else f"`{name}`"
+
+
+def _schema_rows() -> Iterator[str]:
+    for path in sorted(sources.SCHEMAS.rglob("*.json")):
+        document = sources.load(path)
+        if "$id" in document:
+            name = path.relative_to(sources.SCHEMAS).as_posix()
+            yield f"| [`{name}`](../schemas/{name}) | `{document['$id']}` | {_about(document)} |"
+
+
+def _about(document: Schema) -> str:
+    return described(document, document) or str(document["title"])
+
+
+def _report_sections() -> Iterator[str]:
+    document = sources.load(sources.SCHEMAS / "report/v1/report.json")
+    for title, name in _REPORT_PARTS.items():
+        schema = document["$defs"][name] if name else document
+        yield f"## {title}\n\n{_fields(schema, document)}"
+        for key, value in schema["properties"].items():
+            for inner in (value, value.get("items", {})):
+                if "properties" in inner:
+                    yield f"`{key}`:\n\n{_fields(inner, document)}"
+
+
+def _fields(schema: Schema, document: Schema) -> str:
+    required = schema.get("required", [])
+    rows = [
+        f"| `{key}` | {_type(value)} | {'yes' if key in required else ''} | {described(value, document)} |"
+        for key, value in schema["properties"].items()
+    ]
+    return "| key | type | required | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _type(schema: Schema) -> str:
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return "string" if schema["$ref"].endswith("/rule") else "object"
+    if schema["type"] == "array":
+        return "array of objects"
+    return str(schema["type"])

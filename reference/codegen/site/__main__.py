@@ -1,0 +1,57 @@
+"""Writes what the site has and the tree does not keep: ``python -m codegen.site`` in ``reference/``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from codegen import sources
+
+# The corpus stands beside the folder that this program is started in.
+sys.path.append(str(sources.ROOT))
+
+from codegen.site.downloads import download_files
+from codegen.site.llms import llms_texts
+from codegen.site.requirement_pages import FOLDER, requirement_pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OWN_FOLDERS = (FOLDER, "docs/schemas", "docs/conformance/schema")
+"""Nothing else is kept in these: a page whose statement is gone goes too."""
+
+
+def site_files() -> dict[str, bytes]:
+    """Return every file by its path from the root; llms.txt reads the others."""
+    made = {name: text.encode() for name, text in requirement_pages().items()} | download_files()
+    _write(made)
+    return made | {name: text.encode() for name, text in llms_texts().items()}
+
+
+def main() -> int:
+    """Write what differs, remove what is no more, and say how many files there are."""
+    made = site_files()
+    _write(made)
+    kept = {sources.ROOT / name for name in made}
+    for folder in _OWN_FOLDERS:
+        for path in _files(sources.ROOT / folder):
+            if path not in kept:
+                path.unlink()
+    print(f"{len(made)} files for the site")
+    return 0
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _write(made: dict[str, bytes]) -> None:
+    for name, data in made.items():
+        path = sources.ROOT / name
+        if not path.exists() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
