@@ -118,6 +118,52 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of children that Linux has")
+def test_killed_worker_is_told(tmp_path: Path) -> None:
+    """When the system kills a worker, what was not judged is listed, and the exit status is 2."""
+    for name in ("a", "b", "c"):
+        os.mkfifo(tmp_path / name)
+    process = subprocess.Popen(
+        command("check", "--quiet", "--jobs", "2", "a", "b", "c"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    # Opening returns when a worker reads.
+    with open(tmp_path / "a", "wb"), open(tmp_path / "b", "wb"):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        output, errors = process.communicate(timeout=30)
+    expected = b"".join(b"%c: not judged, since a process that judges was killed\n" % name for name in b"abc")
+    assert (exit_codes.USAGE, expected, b"") == (process.returncode, output, errors)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt_while_processes_start(tmp_path: Path) -> None:
+    """Ctrl-C at the moment when a worker has been forked, and can do nothing about it yet, is silent as well."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(RUN_START)
+    script = (
+        "import multiprocessing, os, signal, sys\n"
+        "from multiprocessing import util\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "util._close_stdin = lambda: os.killpg(0, signal.SIGINT)  # the first thing that a forked worker does\n"
+        "from toyspec.cli.main import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "check", "--jobs", "2", "a", "b"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment(),
+        start_new_session=True,
+        check=False,
+        timeout=30,
+    )
+    assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 def test_reader_of_the_output_goes_away() -> None:
     """When the reader of a pipe is gone, the exit status is 141 and nothing is said."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections import deque
@@ -23,7 +24,7 @@ from toyspec.profiles import EVENTS_FILE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 Progress = Callable[[int, int], None]
 """Called with the bytes judged so far and the bytes known of."""
@@ -182,28 +183,68 @@ def _side_by_side(
 
     done = 0
     known = _known_size(paths) if on_progress else 0
-    pending: deque[tuple[Future[FileReport | PathError], int]] = deque()
+    pending: deque[tuple[Found, Future[FileReport | PathError]]] = deque()
     pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
+
+    def first() -> FileReport | PathError:
+        nonlocal done
+        found, task = pending.popleft()
+        result = _result(found, task)
+        done += found.size if isinstance(found, Stream) else 0
+        if on_progress:
+            on_progress(done, known)
+        return result
+
     try:
         for found in (found for path in paths for found in find_streams(path)):
-            # Standard input belongs to this process alone.
-            task = (
-                _ready(_judge(found, options)) if found.path == STANDARD_INPUT else pool.submit(_judge, found, options)
-            )
-            pending.append((task, found.size if isinstance(found, Stream) else 0))
-            while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][0].done()):
-                done += pending[0][1]
-                yield pending.popleft()[0].result()
-                if on_progress:
-                    on_progress(done, known)
+            pending.append((found, _submitted(pool, found, options)))
+            while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][1].done()):
+                yield first()
         while pending:
-            done += pending[0][1]
-            yield pending.popleft()[0].result()
-            if on_progress:
-                on_progress(done, known)
+            yield first()
     finally:
         # Whoever stops asking, by Ctrl-C for example, does not wait for streams that are not judged yet.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, found: Found, options: CheckOptions) -> Future[FileReport | PathError]:
+    from concurrent.futures.process import BrokenProcessPool
+
+    if found.path == STANDARD_INPUT:  # which belongs to this process alone
+        return _ready(_judge(found, options))
+    try:
+        with _interrupt_held():  # which may start a worker
+            return pool.submit(_judge, found, options)
+    except BrokenProcessPool:
+        return _ready(_not_judged(found))
+
+
+def _result(found: Found, task: Future[FileReport | PathError]) -> FileReport | PathError:
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        return task.result()
+    except BrokenProcessPool:
+        return _not_judged(found)
+
+
+def _not_judged(found: Found) -> PathError:
+    return PathError(found.path, "not judged, since a process that judges was killed")
+
+
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Keep Ctrl-C waiting, also in a process that is started meanwhile, which would print a traceback."""
+    import signal
+
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_on_interrupt() -> None:
@@ -211,6 +252,8 @@ def _end_on_interrupt() -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _ready(report: FileReport | PathError) -> Future[FileReport | PathError]:
