@@ -78,6 +78,18 @@ def test_directory_without_stream(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert last == "1 run: without a stream · 1 error"
 
 
+def test_run_with_two_streams_is_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The streams of a run are one run, which is as well as the worse of them; others count alone."""
+    for name, content in (("a/events.jsonl", RUN_START + RUN_END), ("a/metrics.jsonl", b"{"), ("b/metrics.jsonl", b"")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    main(["check", "--ignore", "run-id-mismatch", str(tmp_path)])
+    assert "\n2 runs: 2 torn · 2 warnings\n" in capsys.readouterr().out
+    main(["check", "--ignore", "run-id-mismatch", str(tmp_path / "a/events.jsonl"), str(tmp_path / "b")])
+    assert "\n2 runs: 1 complete, 1 torn · 1 warning\n" in capsys.readouterr().out
+
+
 def test_standard_input(tmp_path: Path) -> None:
     """A single dash is standard input."""
     done = toyspec("check", "-", stdin=RUN_START + b"{}x\n" + RUN_END)

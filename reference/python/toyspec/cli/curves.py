@@ -45,16 +45,18 @@ class Curve:
         if self._taken == self._share:
             self._close()
 
-    def means(self) -> list[float | None]:
-        """Return the mean of each part in order, None where nothing was finite."""
-        return [*self._means, _mean(self._open)] if self._taken else list(self._means)
+    def means(self, most: int | None = None) -> list[float | None]:
+        """Return the mean of each part in order, None where nothing was finite; of *most* parts at most."""
+        means = [*self._means, _mean(self._open)] if self._taken else list(self._means)
+        while most is not None and len(means) > max(most, 1):
+            means = _halved(means)
+        return means
 
     def _close(self) -> None:
         self._means.append(_mean(self._open))
         self._open, self._taken = [], 0
         if len(self._means) == self._limit:
-            pairs = zip(self._means[::2], self._means[1::2], strict=True)
-            self._means = [_mean([value for value in pair if value is not None]) for pair in pairs]
+            self._means = _halved(self._means)
             self._share *= 2
 
 
@@ -75,6 +77,11 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
         return steps[min(int(level * len(steps)), len(steps) - 1)]
 
     return "".join(map(sign, values))
+
+
+def _halved(means: list[float | None]) -> list[float | None]:
+    pairs = (means[at : at + 2] for at in range(0, len(means), 2))
+    return [_mean([value for value in pair if value is not None]) for pair in pairs]
 
 
 def _mean(values: list[float]) -> float | None:

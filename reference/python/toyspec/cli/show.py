@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
     from toyspec.cli.curves import Curve
     from toyspec.findings import State
+    from toyspec.reader import ReadReport
 
 Better = Literal["least", "greatest", "unknown"]
 
 _STATES: dict[State, Style] = {"complete": "good", "torn": "warning", "damaged": "error"}
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
+# The longest title of all that are not names of measures.
+_TITLE_COLUMNS = len("experiment")
 _MAX_LISTED = 12
 
 
@@ -109,8 +112,10 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
+    names = [shortened(name, _NAME_CHARS) for name in run.series]
+    room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
     for name, curve in list(run.series.items())[:_MAX_LISTED]:
-        line = sparkline(curve.means(), "unicode" if terminal.unicode else "ascii")
+        line = sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
         yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
         if curve.count > 1 and line:
             yield "", line
@@ -152,8 +157,13 @@ def _faults(run: RunSummary) -> Iterator[tuple[str, str]]:
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     yield "findings", f"{named}; see `toyspec check {shown(run.directory)}`" if named else "none"
     if run.report.fragment is not None:
-        kept = "a whole record, but for its LF" if run.report.uncommitted else "half a record"
-        yield "fragment", f"{run.report.fragment.length} bytes after the last committed record: {kept}"
+        yield "fragment", f"{run.report.fragment.length} bytes after the last committed record: {_kept(run.report)}"
+
+
+def _kept(report: ReadReport) -> str:
+    if report.uncommitted:
+        return "a whole record, but for its LF"
+    return "NUL" if report.fragment and report.fragment.all_nul else "half a record"
 
 
 def _listed(members: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> str:

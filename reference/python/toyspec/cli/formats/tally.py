@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Literal
+
+from toyspec.profiles import EVENTS_FILE, METRICS_FILE
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.findings import FileReport
 
+# From best to worst.
 _STATES = ("complete", "torn", "damaged")
 
 
@@ -17,15 +21,27 @@ def counted(number: int, noun: str) -> str:
 
 
 class Tally:
-    """Counts the states of streams and says them in one line."""
+    """Counts runs by state and says them in one line; a run with two streams has the worse state of both."""
 
     def __init__(self) -> None:
-        self._states: dict[str | None, int] = dict.fromkeys(_STATES, 0)
+        self._states: dict[str, int] = dict.fromkeys(_STATES, 0)
+        self._without_stream = 0
         self._unreadable = 0
+        self._run: tuple[str, str] | None = None
 
     def file(self, report: FileReport) -> None:
-        """Count one stream."""
-        self._states[report.state] = self._states.get(report.state, 0) + 1
+        """Count one stream; the streams of a run come one after the other."""
+        if report.state is None:
+            self._without_stream += 1
+            return
+        directory, name = os.path.split(report.path)
+        run = directory if name in (EVENTS_FILE, METRICS_FILE) else report.path
+        state: str = report.state
+        if self._run is not None and self._run[0] == run:
+            self._states[self._run[1]] -= 1
+            state = max(state, self._run[1], key=_STATES.index)
+        self._states[state] += 1
+        self._run = run, state
 
     def error(self) -> None:
         """Count one path that could not be read."""
@@ -33,18 +49,18 @@ class Tally:
 
     def sentence(self, summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:
         """Return the line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""
-        parts = [self._runs(summary.files), _findings(summary, infos=infos)]
+        parts = [self._runs(), _findings(summary, infos=infos)]
         if self._unreadable:
             parts.append(f"{counted(self._unreadable, 'path')} could not be read")
         return " · ".join(parts)
 
-    def _runs(self, files: int) -> str:
-        named = [f"{number} {state}" for state, number in self._states.items() if number and state]
-        if self._states.get(None):
-            named.append(f"{self._states[None]} without a stream")
-        if files == 1 and len(named) == 1:
+    def _runs(self) -> str:
+        counts = {**self._states, "without a stream": self._without_stream}
+        named = [f"{number} {state}" for state, number in counts.items() if number]
+        runs = sum(counts.values())
+        if runs == 1:
             named = [named[0].removeprefix("1 ")]
-        return f"{counted(files, 'run')}: {', '.join(named)}" if named else counted(files, "run")
+        return f"{counted(runs, 'run')}: {', '.join(named)}" if named else counted(runs, "run")
 
 
 def _findings(summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:

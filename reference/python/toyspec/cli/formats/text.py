@@ -68,7 +68,8 @@ class TextFormat:
     def end(self, summary: Summary) -> None:
         """Write the summary."""
         if self._options.detail != "brief":
-            self._terminal.line(self._tally.sentence(summary, infos=self._options.infos))
+            for line in self._lines(self._tally.sentence(summary, infos=self._options.infos), _INDENT):
+                self._terminal.line(line)
 
     def _headline(self, where: str, finding: Finding) -> None:
         plain = f"{where}: {finding.rule}"
