@@ -19,8 +19,9 @@ PAGE = "docs/reference/python.md"
 Definition = ast.ClassDef | ast.FunctionDef
 
 _HEAD = """\
-<!-- Made by `make generate` from toyspec/; do not edit. -->
 # Python
+
+<!-- Made by `make generate` from toyspec/; do not edit. -->
 
 Everything that can be imported from `toyspec`. What is not listed here may change without notice.
 """

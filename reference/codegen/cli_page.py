@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 PAGE = "docs/reference/cli.md"
 
 _HEAD = """\
-<!-- Made by `make generate` from toyspec/cli/; do not edit. -->
 # Command line
+
+<!-- Made by `make generate` from toyspec/cli/; do not edit. -->
 
 | command | what it does |
 |---|---|

@@ -70,7 +70,8 @@ def _pages(spec: Path) -> list[str]:
 
 def _stub(root: Path, page: str, source: str) -> str:
     """Return the page: the other one, and where the statements in it lead, whose ids stand there in brackets."""
-    included = f'<!-- Made by `make generate`; the page is {source}. -->\n--8<-- "{source}"\n'
+    # The heading has to be the first element: it is the title of the page.
+    included = f'--8<-- "{source}"\n\n<!-- Made by `make generate`; the page is {source}. -->\n'
     statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
     up = "../" * page.count("/")
     links = "".join(f"[{name}]: {up}requirements/{name}.md\n" for name in statements)

@@ -17,8 +17,9 @@ Schema = dict[str, Any]
 _MADE = "<!-- Made by `make generate` from schemas/; do not edit. -->"
 
 _RULES = f"""\
-{_MADE}
 # Rules
+
+{_MADE}
 
 What a checker looks for, from the bytes to the bundle. A finding in a terminal, in a report or in an annotation
 begins with the name of its rule; the page of that name says what it checks, why, and what to do. `toyspec explain
@@ -34,8 +35,9 @@ the cases that prove it. The table is data as well: [`rules.json`](../../schemas
 """
 
 _KINDS = f"""\
-{_MADE}
 # Kinds
+
+{_MADE}
 
 Every kind of record, by profile. A key in **bold** is required, every other one is optional; *since* names the
 revision that brought it. The page of a kind has the type, unit and meaning of each key.
@@ -44,8 +46,9 @@ revision that brought it. The page of a kind has the type, unit and meaning of e
 """
 
 _SCHEMAS = f"""\
-{_MADE}
 # Schemas
+
+{_MADE}
 
 The facts about records are JSON Schemas of draft 2020-12. Code, tables and pages are made from them; nothing about a
 key is typed a second time. All of them are [downloads](../downloads.md), and `toyspec schema` prints them.
@@ -100,8 +103,9 @@ Validators pass over them; generators read them.
 """
 
 _REPORT = f"""\
-{_MADE}
 # The report
+
+{_MADE}
 
 What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes
 it. `--format jsonl` prints the same parts line by line; see [`toyspec check`](cli.md#toyspec-check).

@@ -22,8 +22,9 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _CORPUS_PARTS = ("README.md", "PROTOCOL.md", "cases", "sessions", "schema")
 
 _HEAD = """\
-<!-- Made by `make docs`. -->
 # Downloads
+
+<!-- Made by `make docs`. -->
 
 The data of the specification as files, for programs. Each has here the path that it has in the source tree, so an
 address stays as long as the release that it belongs to: `schemas/toy/v1/step.json` below the address of this site,

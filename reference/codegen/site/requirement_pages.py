@@ -26,8 +26,9 @@ _INDEX = """\
 hide:
   - toc
 ---
-<!-- Made by `make docs` from spec/ and conformance/. -->
 # Requirements
+
+<!-- Made by `make docs` from spec/ and conformance/. -->
 
 Every normative statement of the [specification](../spec/README.md), in its order, each with a page of its own: what
 is said about it, the cases of the [corpus](../conformance/README.md) that show whether it is kept, and which
@@ -75,8 +76,8 @@ def _row(statement: Statement, shown: Evidence) -> str:
 def _page(statement: Statement, shown: Evidence, neighbours: Sequence[Statement | None]) -> Iterator[str]:
     here = _path(statement)
     yield f"---\ntitle: {statement.id}\nsearch:\n  boost: 0.3\n---"
-    yield "<!-- Made by `make docs` from spec/ and conformance/. -->"
     yield f"# {statement.id}\n"
+    yield "<!-- Made by `make docs` from spec/ and conformance/. -->\n"
     text = _moved(statement.text, statement.page, here).replace("\n", "\n> ")
     yield f"> {text}\n"
     yield from _facts(statement, here)

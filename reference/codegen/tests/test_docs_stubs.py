@@ -79,14 +79,14 @@ def test_every_page_has_a_stub_at_the_same_place(tree: Path) -> None:
     pages = {path.relative_to(tree / "spec").as_posix() for path in (tree / "spec").rglob("*.md")}
     made = stubs(tree)
     assert {f"docs/spec/{page}" for page in pages} == {page for page in made if page.startswith("docs/spec/")}
-    assert made["docs/implementations/go.md"].endswith('\n--8<-- "reference/go/README.md"\n')
-    assert made["docs/spec/toy/v1/step.md"].endswith('\n--8<-- "spec/toy/v1/step.md"\n')
+    assert made["docs/implementations/go.md"].startswith('--8<-- "reference/go/README.md"\n')
+    assert made["docs/spec/toy/v1/step.md"].startswith('--8<-- "spec/toy/v1/step.md"\n')
 
 
 def test_statements_lead_to_their_requirements(tree: Path) -> None:
     """An id in brackets is a link on the site: the stub says where it leads, as seen from the page."""
     made = stubs(tree)
     assert made["docs/spec/second.md"].endswith(
-        '"spec/second.md"\n\n[second/a-b]: ../requirements/second/a-b.md\n[second/d]: ../requirements/second/d.md\n'
+        "spec/second.md. -->\n\n[second/a-b]: ../requirements/second/a-b.md\n[second/d]: ../requirements/second/d.md\n"
     )
     assert "]: " not in made["docs/spec/first.md"]
