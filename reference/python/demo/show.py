@@ -30,14 +30,15 @@ def main() -> int:
         show("What is wrong with them, where, and what to do:", "check", str(ROOT)),
         show("Each kind of finding has a page:", "explain", "unterminated-line"),
         follow_live("A run that another process is writing at this moment:"),
-        show("A small language model, trained here and now:", "train", *TRAINING, "--out", str(TRAINED)),
-        show("Its run, held to the strictest check:", "check", *STRICT, str(TRAINED)),
+        show("A small language model, trained here and now:", "train", *TRAINING, "--out", str(TRAINED), last=4),
+        show("Its run:", "show", str(TRAINED)),
+        show("That run, held to the strictest check:", "check", *STRICT, str(TRAINED)),
     ]
     print(
         "\nShown: nine runs of three formats, listed and judged though some are torn or damaged, one finding "
         "explained, a live run followed to its end, and a model trained; all of it is in demo-runs/."
     )
-    expected = [0, 1, 0, 0, 0, 0]
+    expected = [0, 1, 0, 0, 0, 0, 0]
     if codes != expected:
         print(f"demo: the commands exited with {codes}, {expected} was expected", file=sys.stderr)
     return int(codes != expected)
@@ -58,10 +59,18 @@ def write_runs(root: Path) -> None:
     write_at_once(write_kaun(root, experiment="mnist", seed=3), 77)
 
 
-def show(title: str, *arguments: str) -> int:
-    """Print *title*, run the command line with *arguments*, and return its exit code."""
-    print(f"\n{title}\n\n$ toyspec {shlex.join(arguments)}", flush=True)
-    return subprocess.run([toyspec(), *arguments], check=False).returncode
+def show(title: str, *arguments: str, last: int | None = None) -> int:
+    """Print *title*, run the command line with *arguments*, and return its exit code.
+
+    With *last*, print only so many of its last lines, as the pipe that is shown does.
+    """
+    pipe = "" if last is None else f" | tail -n {last}"
+    print(f"\n{title}\n\n$ toyspec {shlex.join(arguments)}{pipe}", flush=True)
+    if last is None:
+        return subprocess.run([toyspec(), *arguments], check=False).returncode
+    done = subprocess.run([toyspec(), *arguments], check=False, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    print("".join(done.stdout.splitlines(keepends=True)[-last:]), end="", flush=True)
+    return done.returncode
 
 
 def follow_live(title: str) -> int:
