@@ -24,6 +24,9 @@ PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas sp
 # Those of the further languages that are there.
 LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard reference/*)))
 
+# What stands for the checker that is built into the site.
+CHECKER_PAGE := docs/assets/checker/page/main.js
+
 # What `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml
 
@@ -64,17 +67,29 @@ format: $(DEV) ## format the code and fix what can be fixed
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(DEV) site-files ## build the site into site/
+docs: $(DEV) site-files page ## build the site into site/
 	@$(BIN)/mkdocs build --strict --site-dir '$(SITE)'
 
 .PHONY: docs-serve
-docs-serve: $(DEV) site-files ## serve the site to this machine alone, and rebuild it on change
+docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and rebuild it on change
 	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
 # What the site has and the tree does not keep: a page for each statement, the downloads, llms.txt.
 .PHONY: site-files
 site-files: $(DEV)
 	@cd reference && ../$(BIN)/python -m codegen.site
+
+# The checker of docs/check.md. Where it cannot be built the page says so.
+.PHONY: page
+page: ## build the checker that the site has in its page
+	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
+		$(MAKE) -s $(CHECKER_PAGE))
+	@[ -f $(CHECKER_PAGE) ] || { mkdir -p $(dir $(CHECKER_PAGE)) && cp reference/typescript/page/left-out.js $(CHECKER_PAGE) && \
+		touch -t 200001010000 $(CHECKER_PAGE); }
+
+$(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*))
+	@cd reference/typescript && { [ -d node_modules ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
+	@touch $@
 
 .PHONY: bench
 bench: $(DEV) ## measure reading, checking and writing
@@ -164,6 +179,7 @@ dist: $(DEV) ## build sdist and wheel into dist/
 clean: ## remove everything that make has made
 	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules)
+	@rm -rf docs/assets/checker
 	@find reference conformance -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help

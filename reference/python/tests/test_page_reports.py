@@ -130,7 +130,7 @@ def test_report_on_odd_bundles(program: Path, tmp_path: Path, monkeypatch: pytes
         "runs/b/run.json/inner.txt": b"",
         "runs/a/deep/metrics.jsonl": b'{"step":1,"wall_time_ms":1}\n',
         "runs/a/deep/events.jsonl": b"",
-        "runs/a/deep/run.json": b'{\n"schema_version":"2",\n"run_id":"x"}\n',
+        "runs/a/deep/run.json": b'{\n"schema_version":2,\n"run_id":"x"}\n',
         "runs/notes.txt": b"not a stream",
         "none/readme.txt": b"",
     }.items():

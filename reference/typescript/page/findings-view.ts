@@ -1,0 +1,118 @@
+/** Shows the findings of one stream, each with its place in the line. */
+
+import type { FileReport, Finding } from "../src/checker.js";
+import { printable, printableBytes } from "../src/escaping.js";
+import type { Excerpt } from "../src/places.js";
+import { button, html } from "./elements.js";
+import { grouped } from "./figures.js";
+import { ruleAddress } from "./rule-pages.js";
+import { wholeEnd, wholeStart } from "./text-report.js";
+
+const FIRST_SHOWN = 50;
+const LONGEST_MARK = 60;
+
+/** Returns the list of findings, the first of them at once. */
+export function findingsView(report: FileReport): HTMLElement {
+  const { findings, suppressed } = report;
+  const section = html("section", { class: "tc-section" }, html("h3", {}, "Findings"));
+  const counts = Object.entries(suppressed);
+  if (findings.length === 0 && counts.length === 0) {
+    section.append(html("p", { class: "tc-none" }, "No findings."));
+    return section;
+  }
+  const list = html("ol", { class: "tc-findings" });
+  const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding)));
+  show(0, FIRST_SHOWN);
+  section.append(list);
+  if (findings.length > FIRST_SHOWN) {
+    const more = button(`Show ${findings.length - FIRST_SHOWN} more`, {}, () => {
+      more.remove();
+      show(FIRST_SHOWN, findings.length);
+      list.children.item(FIRST_SHOWN)?.querySelector("a")?.focus();
+    });
+    section.append(more);
+  }
+  if (counts.length > 0) section.append(suppressedView(counts));
+  return section;
+}
+
+function findingView(finding: Finding): HTMLElement {
+  const { rule, severity, message, help } = finding;
+  return html(
+    "li",
+    { class: `tc-finding tc-${severity}` },
+    html(
+      "p",
+      { class: "tc-fact" },
+      html("span", { class: "tc-severity" }, severity),
+      " ",
+      html("a", { class: "tc-rule", href: ruleAddress(rule) }, rule),
+      " ",
+      html("span", { class: "tc-message" }, printable(message)),
+    ),
+    finding.excerpt && excerptView(finding.line, finding.excerpt, finding.pointer !== ""),
+    html("p", { class: "tc-place" }, placeOf(finding)),
+    html("p", { class: "tc-help" }, html("span", {}, "help: "), ...withCode(help)),
+  );
+}
+
+function placeOf(finding: Finding): string {
+  if (finding.rule === "stream-missing") return "in the whole folder";
+  const parts = [`line ${grouped(finding.line)}`];
+  if (finding.excerpt) parts.push(`byte ${grouped(finding.excerpt.mark)} of the line`);
+  parts.push(`byte ${grouped(finding.offset)} of ${finding.sidecar ?? "the stream"}`);
+  if (finding.pointer !== "") parts.push(printable(finding.pointer));
+  return parts.join(" · ");
+}
+
+/** Returns a part of a line as it stands, with its place marked; what follows is cut where it is long. */
+function excerptView(line: number, excerpt: Excerpt, isValue: boolean): HTMLElement {
+  const { data, start, mark, length } = excerpt;
+  const at = mark - start;
+  const end = at + (isValue ? valueLength(data, at) : 1);
+  const before = start > 0 ? `…${printableBytes(wholeStart(data.subarray(0, at)))}` : printableBytes(data.subarray(0, at));
+  const isCut = start + data.length < length;
+  const marked = at < data.length ? printableBytes(wholeCharacters(data, at, end)) : "";
+  const rest = data.subarray(at + (at < data.length ? wholeCharacters(data, at, end).length : 0));
+  const after = isCut ? `${printableBytes(wholeEnd(rest))}…` : printableBytes(rest);
+  return html(
+    "div",
+    { class: "tc-line" },
+    html("span", { class: "tc-number", "aria-label": `line ${line}` }, String(line)),
+    html("code", {}, before, marked === "" ? html("mark", { class: "tc-end" }, "end of the line") : html("mark", {}, marked), after),
+  );
+}
+
+/** Takes the bytes from *at* to *end*, and as many more as the last character has. */
+function wholeCharacters(data: Uint8Array, at: number, end: number): Uint8Array {
+  let to = Math.min(end, data.length);
+  while (to < data.length && (data[to]! & 0xc0) === 0x80) to++;
+  return data.subarray(at, to);
+}
+
+/** Returns the length of the value that begins at a place: of a string or a word all of it, of others the first byte. */
+function valueLength(data: Uint8Array, at: number): number {
+  const most = Math.min(data.length, at + LONGEST_MARK);
+  if (data[at] === 0x22) {
+    for (let end = at + 1; end < most; end++) {
+      if (data[end] === 0x5c) end++;
+      else if (data[end] === 0x22) return end + 1 - at;
+    }
+    return most - at;
+  }
+  let end = at;
+  while (end < most && /[-+.\w]/.test(String.fromCharCode(data[end]!))) end++;
+  return Math.max(1, end - at);
+}
+
+function suppressedView(counts: [rule: string, count: number][]): HTMLElement {
+  const items = counts.map(([rule, count]) =>
+    html("li", {}, html("a", { class: "tc-rule", href: ruleAddress(rule) }, rule), ` ${grouped(count)} more, counted but not listed`),
+  );
+  return html("ul", { class: "tc-suppressed" }, ...items);
+}
+
+/** Returns text with what stands in backticks as code. */
+function withCode(text: string): (string | HTMLElement)[] {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? html("code", {}, part) : part));
+}

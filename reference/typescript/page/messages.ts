@@ -1,0 +1,14 @@
+/** What the page and its worker tell each other. */
+
+import type { ReadError, Verdict } from "./judging.js";
+import type { Stream } from "./selection.js";
+
+export interface ToWorker {
+  streams: Stream[];
+}
+
+export type FromWorker =
+  | { type: "progress"; index: number; bytes: number }
+  | { type: "verdict"; index: number; verdict: Verdict }
+  | { type: "error"; index: number; error: ReadError }
+  | { type: "done" };

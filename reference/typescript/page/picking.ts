@@ -1,0 +1,76 @@
+/** Takes what a person drops, picks or pastes. */
+
+import { SIDECARS } from "../src/sidecars.js";
+import type { PickedFile, Selection } from "./selection.js";
+
+const WANTED: ReadonlySet<string> = new Set(["events.jsonl", "metrics.jsonl", ...SIDECARS]);
+
+/** Returns what was dropped. Call it while the event is handled: the browser forgets the files afterwards. */
+export function dropped(transfer: DataTransfer): Promise<Selection> {
+  const items = [...transfer.items].filter((item) => item.kind === "file");
+  const found = items.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
+  return fromEntries(found);
+}
+
+async function fromEntries(found: { entry: FileSystemEntry | null; file: File | null }[]): Promise<Selection> {
+  const selection: Selection = { files: [], folders: [] };
+  for (const { entry, file } of found) {
+    if (entry?.isDirectory) selection.folders.push({ name: entry.name, files: await filesBelow(entry as FileSystemDirectoryEntry) });
+    else if (file) selection.files.push({ path: file.name, blob: file });
+  }
+  return selection;
+}
+
+/** Returns the files of bundles below a directory; others are not opened. */
+async function filesBelow(root: FileSystemDirectoryEntry): Promise<PickedFile[]> {
+  const found: PickedFile[] = [];
+  const pending = [{ directory: root, path: root.name }];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    for (const entry of await entriesOf(next.directory)) {
+      const path = `${next.path}/${entry.name}`;
+      if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path });
+      // A directory with the name of a sidecar is one that cannot be read.
+      if (entry.isDirectory && WANTED.has(entry.name)) found.push({ path: `${path}/`, blob: new Blob() });
+      if (entry.isFile && WANTED.has(entry.name)) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+    }
+  }
+  return found;
+}
+
+async function entriesOf(directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
+  const reader = directory.createReader();
+  const all: FileSystemEntry[] = [];
+  for (;;) {
+    // A reader gives a hundred at a time.
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (some.length === 0) return all;
+    all.push(...some);
+  }
+}
+
+function fileOf(entry: FileSystemFileEntry): Promise<File> {
+  return new Promise((resolve, reject) => entry.file(resolve, reject));
+}
+
+/** Returns what was picked in a dialog, files or a folder. */
+export function picked(files: Iterable<File>): Selection {
+  const selection: Selection = { files: [], folders: [] };
+  const folders = new Map<string, PickedFile[]>();
+  for (const file of files) {
+    const path = file.webkitRelativePath;
+    if (path === "") selection.files.push({ path: file.name, blob: file });
+    else folders.set(path.split("/")[0]!, [...(folders.get(path.split("/")[0]!) ?? []), ...(isWanted(path) ? [{ path, blob: file }] : [])]);
+  }
+  selection.folders.push(...[...folders].map(([name, inside]) => ({ name, files: inside })));
+  return selection;
+}
+
+function isWanted(path: string): boolean {
+  return path.split("/").slice(1).some((name) => WANTED.has(name));
+}
+
+/** Returns text as a file; a last line without line feed gets one, since copying text often loses it. */
+export function pasted(text: string): Selection {
+  const whole = text === "" || text.endsWith("\n") ? text : `${text}\n`;
+  return { files: [{ path: "pasted.jsonl", blob: new Blob([whole]) }], folders: [] };
+}

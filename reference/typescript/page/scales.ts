@@ -1,0 +1,43 @@
+/** Maps values to places on an axis, and says where its ticks are. */
+
+export interface Scale {
+  /** Returns the place of a value, from 0 to 1. */
+  place(value: number): number;
+  ticks: number[];
+}
+
+/** Returns a linear scale from *low* to *high* with about *count* ticks. */
+export function linear(low: number, high: number, count: number): Scale {
+  // Halves keep the span of the largest numbers finite.
+  const span = high / 2 - low / 2;
+  const place = (value: number) => (span > 0 ? (value / 2 - low / 2) / span : 0.5);
+  return { place, ticks: span > 0 ? round(low, high, count) : [low] };
+}
+
+/** Returns a logarithmic scale; *low* is above 0. */
+export function logarithmic(low: number, high: number, count: number): Scale {
+  const scale = linear(Math.log10(low), Math.log10(high), count);
+  const ticks: number[] = [];
+  const decades = Math.log10(high) - Math.log10(low);
+  const steps = decades > 6 ? [1] : decades > 1.5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const step of steps) {
+      const value = Number(`${step}e${power}`);
+      if (value >= low && value <= high) ticks.push(value);
+    }
+  }
+  const every = Math.ceil(ticks.length / (count + 2));
+  return { place: (value) => scale.place(Math.log10(value)), ticks: ticks.filter((_, index) => index % every === 0) };
+}
+
+function round(low: number, high: number, count: number): number[] {
+  const raw = (high - low) / count;
+  if (!Number.isFinite(raw)) return [low, high];
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= raw) ?? raw;
+  const ticks: number[] = [];
+  for (let index = Math.ceil(low / step); index * step <= high && ticks.length <= 2 * count; index++) {
+    ticks.push(Number((index * step).toPrecision(12)));
+  }
+  return ticks;
+}
