@@ -20,6 +20,14 @@ _INDEX_NAMES = ("README.md", "index.md")
 _LAYER_TITLES = {"bytes": "Bytes", "json": "JSON", "record": "Record", "stream": "Stream", "bundle": "Bundle"}
 _NAVIGATION = re.compile(r"( +)# generated:(\w+)\n.*?# /generated:\2\n", re.DOTALL)
 _STATEMENT = re.compile(r"^\*\*\[([^\]\n]+)\]\*\* ", re.MULTILINE)
+_PICTURES = {"spec/stream.md": tuple(f"automaton-{profile.partition('/')[0]}" for profile in sources.PROFILES)}
+"""Diagrams that stand at the end of a page, where the chapter closes with what they show."""
+_FIGURE = """\
+
+<figure class="diagram">
+--8<-- "docs/diagrams/{name}.svg"
+</figure>
+"""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -75,7 +83,8 @@ def _stub(root: Path, page: str, source: str) -> str:
     statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
     up = "../" * page.count("/")
     links = "".join(f"[{name}]: {up}requirements/{name}.md\n" for name in statements)
-    return f"{included}\n{links}" if links else included
+    pictures = "".join(_FIGURE.format(name=name) for name in _PICTURES.get(page, ()))
+    return included + pictures + (f"\n{links}" if links else "")
 
 
 def _navigation(spec: Path) -> list[str]:

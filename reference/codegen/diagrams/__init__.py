@@ -1,0 +1,13 @@
+"""Draws what the data says: automata of streams, states of files, reading modes."""
+
+from __future__ import annotations
+
+from codegen.diagrams.automaton import automata
+from codegen.diagrams.readings import reading_pictures
+
+FOLDER = "docs/diagrams"
+
+
+def diagrams() -> dict[str, str]:
+    """Return every diagram as SVG by its path from the root."""
+    return {f"{FOLDER}/{name}.svg": text for name, text in {**automata(), **reading_pictures()}.items()}

@@ -1,0 +1,155 @@
+"""Tests of the diagrams: they say what the data, the library and the specification say."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import toyspec
+from codegen import sources
+from codegen.diagrams import automaton, diagrams, readings
+from codegen.diagrams.automaton import GAP, OTHER, moves
+from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Box, Drawing, cut
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module", params=diagrams().items(), ids=lambda item: item[0])
+def picture(request: pytest.FixtureRequest) -> ET.Element:
+    """Return the tree of a diagram."""
+    return ET.fromstring(request.param[1])
+
+
+def test_moves_are_those_of_the_specification() -> None:
+    """The automaton that follows from stream.json is the table of the chapter."""
+    text = (sources.ROOT / "spec/stream.md").read_text(encoding="utf-8").partition("## The stream as an automaton")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    triggers = [trigger.strip("`").replace("any other record", OTHER) for trigger in rows[0][1:]]
+    expected = {}
+    for place, *cells in rows[2:]:
+        for trigger, cell in zip(triggers, cells, strict=True):
+            rule = next((part for part in re.split(r", |→", cell) if "-" in part), "")
+            expected[place.strip("*"), trigger] = (re.findall(r"\*(\w+)\*", cell)[0], rule)
+    found = {(move.source, move.trigger): (move.target, move.rule) for move in moves(sources.stream("toy/v1"))}
+    assert expected == found
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_every_rule_between_lines_is_drawn(profile: str) -> None:
+    """No rule of stream.json is missing from its picture."""
+    stream = sources.stream(profile)
+    text = automaton.automata()[f"automaton-{profile.partition('/')[0]}"]
+    rules = {rule["rule"] for rule in stream["rules"]} | {
+        rule["skipped"]["rule"] for rule in stream["rules"] if "skipped" in rule
+    }
+    assert [] == [rule for rule in sorted(rules) if f">{rule}<" not in text]
+
+
+@pytest.mark.parametrize("profile", sources.PROFILES)
+def test_every_place_takes_every_line(profile: str) -> None:
+    """From each place there is one move for each trigger, a gap among them."""
+    found = [(move.source, move.trigger) for move in moves(sources.stream(profile))]
+    places = {move.target for move in moves(sources.stream(profile))} | {"begin"}
+    triggers = {trigger for _, trigger in found}
+    assert GAP in triggers
+    assert sorted(found) == sorted((place, trigger) for place in places for trigger in triggers)
+
+
+def test_lines_account_for_every_byte() -> None:
+    """Committed lines, gaps and the fragment of each picture add up to the file, as the report says."""
+    for case in readings._STATES:
+        data = readings._data(case)
+        reading = toyspec.read(data, mode="salvage")
+        list(reading)
+        report = reading.report
+        sizes = dict.fromkeys(("committed", "gap", "fragment"), 0)
+        for line in readings.lines_of(data):
+            sizes[line.part] += len(line.data)
+        assert sizes == {
+            "committed": report.committed_bytes,
+            "gap": report.gap_bytes,
+            "fragment": report.fragment_bytes,
+        }
+
+
+def test_each_state_is_shown_once() -> None:
+    """The files of the first picture are one of each state."""
+    states = []
+    for case in readings._STATES:
+        reading = toyspec.read(readings._data(case), mode="salvage")
+        list(reading)
+        states.append(reading.report.state)
+    assert ["complete", "torn", "damaged"] == states
+
+
+def test_modes_give_what_the_specification_says() -> None:
+    """Only strict fails on a torn end; at damage strict and tail fail, prefix stops and salvage skips."""
+    torn, damaged = map(readings._data, readings._MODES)
+    assert ({1, 2}, "TornStreamError") == readings.given(torn, "strict")
+    assert ({1, 2}, "") == readings.given(torn, "tail") == readings.given(torn, "salvage")
+    assert ({1, 2}, "DamagedStreamError") == readings.given(damaged, "tail")
+    assert ({1, 2}, "") == readings.given(damaged, "prefix")
+    assert ({1, 2, 4, 5}, "") == readings.given(damaged, "salvage")
+
+
+def test_pictures_say_what_they_show(picture: ET.Element) -> None:
+    """Who cannot see a picture is told its title and its content."""
+    name = picture.get("id")
+    assert "img" == picture.get("role")
+    assert f"{name}-title {name}-description" == picture.get("aria-labelledby")
+    assert picture.findtext(f"{SVG}title")
+    assert picture.findtext(f"{SVG}desc")
+
+
+def test_ids_are_those_of_one_picture(picture: ET.Element) -> None:
+    """Several pictures stand on one page, so each id and each style begins with the name of its picture."""
+    name = picture.get("id") or "?"
+    assert all((element.get("id") or name).startswith(name) for element in picture.iter())
+    styles = (picture.findtext(f"{SVG}style") or "").strip().splitlines()
+    assert all(line.startswith(f"#{name} ") for line in styles)
+
+
+def test_texts_stay_inside(picture: ET.Element) -> None:
+    """No text of fixed width leaves the picture on either side."""
+    for text in picture.iter(f"{SVG}text"):
+        if "mono" in (text.get("class") or ""):
+            width = len(text.text or "") * MONO_WIDTH
+            share = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.get("text-anchor", "start")]
+            left = float(text.get("x", "0")) - share * width
+            assert -1 <= left
+            assert left + width <= WIDTH + 1
+
+
+def test_texts_at_one_height_do_not_meet(picture: ET.Element) -> None:
+    """Two texts of fixed width in one row leave room between them."""
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for text in picture.iter(f"{SVG}text"):
+        width = len(text.text or "") * (MONO_WIDTH if "mono" in (text.get("class") or "") else 5.0)
+        share = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.get("text-anchor", "start")]
+        left = float(text.get("x", "0")) - share * width
+        rows.setdefault(text.get("y", ""), []).append((left, left + width))
+    for row in rows.values():
+        assert all(before[1] <= after[0] for before, after in pairwise(sorted(row)))
+
+
+def test_height_follows_what_is_drawn() -> None:
+    """The picture ends below its lowest part."""
+    drawing = Drawing("x", "a", "b")
+    drawing.box(Box(0, 0, 10, 90), style="good")
+    assert f'viewBox="0 0 {WIDTH} 95"' in drawing.svg()
+
+
+def test_markup_in_a_log_is_text() -> None:
+    """What a stream holds cannot act in the page."""
+    drawing = Drawing("x", "<a>", "&")
+    drawing.text(0, 10, "<script>")
+    assert "&lt;script&gt;" in drawing.svg()
+    assert '<title id="x-title">&lt;a&gt;</title>' in drawing.svg()
+
+
+def test_long_texts_are_cut() -> None:
+    """A text that does not fit ends in an ellipsis."""
+    assert ["abc", "ab…"] == [cut("abc", 3), cut("abcd", 3)]
