@@ -44,8 +44,22 @@ def streams_module() -> str:
     streams = {profile: sources.stream(profile) for profile in sources.PROFILES}
     for document in streams.values():
         document.pop("$schema")
-    body = "from typing import Any\n\n" + _table("STREAMS", "dict[str, dict[str, Any]]", streams)
-    return marked("schemas/*/v1/stream.json", "The cross-line rules of each profile, as data.", body)
+    ordered = {
+        rule["field"]: None
+        for document in streams.values()
+        for rule in document["rules"]
+        if rule["type"] in ("monotone", "sequence-per-phase")
+    }
+    body = [
+        "from collections.abc import Callable, Iterable",
+        "from typing import Any\n",
+        _table("STREAMS", "dict[str, dict[str, Any]]", streams),
+        "# Written out for each field: a name that is known when this is compiled is read in half the time.",
+        "COLUMNS: dict[str, Callable[[Iterable[Any]], list[Any]]] = {",
+        *(f"    {field!r}: lambda records: [record.{field} for record in records]," for field in ordered),
+        "}\n",
+    ]
+    return marked("schemas/*/v1/stream.json", "The cross-line rules of each profile, as data.", "\n".join(body))
 
 
 def fields_module() -> str:

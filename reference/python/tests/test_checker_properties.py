@@ -14,6 +14,7 @@ from strategies import JSON, kinds, records, streams
 from toyspec.checker import CheckOptions, StreamChecker, check_bytes
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.record_rules import RecordJudge
+from toyspec.checker.shapes import Taken
 from toyspec.date_times import is_date_time
 from toyspec.findings import FileReport, Profile
 from toyspec.generated import kaun_v1, metrics_v1, toy_v1
@@ -92,7 +93,9 @@ def test_fast_path_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch
     def same(data: bytes) -> None:
         fast = check_bytes(data)
         with monkeypatch.context() as patch:
-            patch.setattr(FastPath, "take", lambda _, lines, __: ([None] * len(lines), list(range(len(lines)))))
+            patch.setattr(
+                FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
+            )
             patch.setattr(FastPath, "line", lambda *_: None)
             exact = check_bytes(data)
         assert exact == fast

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from strategies import SCALARS, kinds, lines, valid_records
 from toyspec.checker import StreamChecker, check_bytes, shapes
 from toyspec.checker.fast_path import FastPath
+from toyspec.checker.shapes import Taken
 from toyspec.findings import FileReport
 
 STEP = '{{"kind":"step","t":{0}.5,"step":{0},"loss":1.25,"lr":0.5}}'
 START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}'
+ENTRY = (
+    '{{"step":{0},"wall_time_ms":{0}.5,"loss":1.25,"grad_norm":0.5,"throughput_samples_per_sec":2.0,'
+    '"extra":{{"lr":0.5,"a:b":1}}}}'
+)
 MANY = 60
 
 
@@ -22,6 +27,20 @@ MANY = 60
 def learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shapes after two lines of a kind."""
     monkeypatch.setattr(shapes, "_LINES_BEFORE_SHAPE", 2)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return a list that gets every line that is judged alone."""
+    found: list[bytes] = []
+    line = FastPath.line
+
+    def noted(path: FastPath, data: bytes) -> object:
+        found.append(data)
+        return line(path, data)
+
+    monkeypatch.setattr(FastPath, "line", noted)
+    return found
 
 
 def fed(data: bytes) -> FileReport:
@@ -38,7 +57,9 @@ def fed(data: bytes) -> FileReport:
 def exact(data: bytes, monkeypatch: pytest.MonkeyPatch) -> FileReport:
     """Return the report of the exact path alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(FastPath, "take", lambda _, lines, __: ([None] * len(lines), list(range(len(lines)))))
+        patch.setattr(
+            FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
+        )
         patch.setattr(FastPath, "line", lambda *_: None)
         return check_bytes(data)
 
@@ -59,6 +80,9 @@ def test_shapes_change_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     def repeating(draw: st.DrawFn) -> bytes:
         kind = draw(st.sampled_from(kinds(profile)))
         models = [draw(valid_records(profile, kind)) for _ in range(2)]
+        # Less than two whole records apart: one null, one word or the keys of one object.
+        key = draw(st.sampled_from(sorted(models[0])))
+        models.append({**models[0], key: draw(st.sampled_from([models[1].get(key), None, {"lr": 0.5}, {"lr": None}]))})
         style: dict[str, Any] = {
             "ensure_ascii": draw(st.booleans()),
             "separators": draw(st.sampled_from([(",", ":"), (", ", ": ")])),
@@ -118,6 +142,111 @@ def test_odd_line_among_regular_ones_is_judged_exactly(line: str, monkeypatch: p
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind":"step","phase":"eval","t":40.5,"step":1,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":"eval","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":"trial","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":"train","t":40.5,"step":41,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":null,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":null,"lr":0.5}',
+        '{"kind":"step","phase":"train","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+        '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5,"extra":{"mfu":0.5}}',
+    ],
+)
+def test_odd_line_among_those_of_one_phase_is_judged_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of another phase, of none, or with a null has the findings of the exact path, and so have those after."""
+    trained = {index: STEP.format(index).replace('"t"', '"phase":"train","t"') for index in range(1, MANY)}
+    data = stream(trained | {40: line})
+    assert exact(data, monkeypatch) == fed(data)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"lr":0.5', '"lr":0.5,"lr":0.25'),
+        ('"lr":0.5', '"lr":null'),
+        ('"lr":0.5', '"lr":"fast"'),
+        ('"lr":0.5', '"lr":1e39'),
+        ('"lr":0.5', '"lr":9007199254740993'),
+        ('"lr":0.5', '"lr":{}'),
+        ('"lr":0.5,', ""),
+        ('"lr":0.5', '"lr":0.5,"other":1'),
+        ('"a:b":1', '"a\\u003ab":1'),
+        ('"lr":0.5,"a:b":1', '"lr":0.5,"lr":0.5,"a\\u003ab":1'),
+        ('"lr":0.5,"a:b":1', ""),
+        (',"extra":{"lr":0.5,"a:b":1}', ""),
+        ('{"lr":0.5,"a:b":1}', "null"),
+        ('{"lr":0.5,"a:b":1}', "[]"),
+        ('"loss":1.25', '"loss":null'),
+        ('"loss":1.25', '"loss":1' + "0" * 400),
+        ('"loss":1.25,"grad_norm":0.5', '"grad_norm":null,"loss":null'),
+        ('"loss":1.25', '"loss":1.25,"loss":1.25'),
+        ('"loss":1.25', '"kind":"entry","loss":1.25'),
+    ],
+)
+def test_odd_entry_among_regular_ones_is_judged_exactly(
+    old: str, new: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry whose numbers or whose object differ from those around it has the findings of the exact path."""
+    parts = [ENTRY.format(step) for step in range(MANY)]
+    for index in range(40, 40 + times):
+        assert old in parts[index]
+        parts[index] = parts[index].replace(old, new)
+    data = "".join(part + "\n" for part in parts).encode()
+    assert exact(data, monkeypatch) == fed(data)
+
+
+@pytest.mark.parametrize(
+    ("template", "others"),
+    [
+        (STEP, []),
+        (STEP, [(',"lr":0.5', "")]),
+        (STEP, [('"t"', '"phase":"eval","t"')]),
+        (STEP.replace("0.5", '0.5,"new:key":true,"host":"a:b"'), []),
+        (STEP.replace("0.5", '0.5,"host":"a:b"'), [(',"host":"a:b"', "")]),
+        (STEP.replace("0.5", '0.5,"extra":{{}}'), []),
+        (STEP.replace("0.5", '0.5,"extra":{{"a:b":1,"mfu":2}}'), []),
+        (STEP.replace("0.5", '0.5,"extra":{{"a:b":1,"mfu":2}}'), [(',"extra":{"a:b":1,"mfu":2}', "")]),
+        (STEP.replace("0.5", '0.5,"extra":{{"a:b":1,"mfu":2}}'), [('"mfu":2', ""), ('"mfu":2', '"mfu":null')]),
+        ('{{"kind":"note","t":{0}.5,"text":"at {0}: done"}}', []),
+        (ENTRY, []),
+        (ENTRY, [('"loss":1.25', '"loss":null')]),
+    ],
+)
+def test_regular_lines_are_taken_at_once(
+    template: str, others: list[tuple[str, str]], alone: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that differ in what can be learned are not judged one by one."""
+    parts = [START] if "kind" in template else []
+    for step in range(1, 4 * MANY):
+        old, new = others[step % len(others)] if others and step % 2 else ("", "")
+        parts.append(template.format(step).replace(old, new).replace(",}", "}"))
+    data = "".join(part + "\n" for part in parts).encode()
+    expected = exact(data, monkeypatch)
+    checker = StreamChecker("-")
+    for part in data.splitlines(keepends=True):
+        checker.feed(part)
+    assert len(alone) <= 40
+    assert expected == checker.finish()
+
+
+def test_line_with_what_none_had_before_widens_the_shape(alone: list[bytes]) -> None:
+    """After a few lines with a null or another phase, such lines are regular too."""
+    changes = [("1.25", "null"), (',"t"', ',"phase":"eval","t"'), ('"lr":0.5', '"lr":0.5,"extra":{"mfu":0.5}')]
+    for old, new in changes:
+        alone.clear()
+        parts = [STEP.format(step) for step in range(MANY)]
+        parts[10::5] = [part.replace(old, new) for part in parts[10::5]]
+        checker = StreamChecker("-")
+        for part in [START, *parts]:
+            checker.feed(part.encode() + b"\n")
+        assert 0 < len([data for data in alone if new.encode() in data]) <= 4
+
+
+@pytest.mark.parametrize(
     ("repeated", "hidden"),
     [('"text":"x","text":"y"', '"text":"a\\u003ab"'), ('"text":"a:b","text":"c"', '"text":"d\\u003a\\u003ae"')],
 )
@@ -138,16 +267,8 @@ def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.Monk
     assert ["duplicate-key"] == [finding.rule for finding in report.findings if finding.line == 31]
 
 
-def test_records_between_two_odd_lines_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_between_two_odd_lines_are_taken_at_once(alone: list[bytes]) -> None:
     """Regular lines are not judged one by one because others are damaged."""
-    alone: list[bytes] = []
-    line = FastPath.line
-
-    def noted(path: FastPath, data: bytes) -> object:
-        alone.append(data)
-        return line(path, data)
-
-    monkeypatch.setattr(FastPath, "line", noted)
     report = fed(stream({20: "{", 40: "{"}))
     assert 2 == [finding.rule for finding in report.findings].count("invalid-json")
     assert len(alone) <= 10

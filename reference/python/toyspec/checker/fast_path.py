@@ -20,8 +20,9 @@ from toyspec.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from toyspec.checker.line_places import Lines
+    from toyspec.checker.shape_types import Shape
+    from toyspec.checker.shapes import Taken
     from toyspec.findings import Profile
 
 # A line on the exact path takes as long as that many on this one.
@@ -42,12 +43,9 @@ class FastPath:
         self._tag: str | None = STREAMS[profile]["tag"]
         self._shapes = Shapes(profile, self._types)
 
-    def take(self, lines: Sequence[bytes], colons: int) -> tuple[list[Any], list[int]]:
-        """Return the records of *lines*, whole and without carriage return, and the indexes of unproven ones.
-
-        *colons* is the number of colons in all lines. An unproven line has None for a record.
-        """
-        return self._shapes.take(lines, colons)
+    def take(self, lines: Lines) -> Taken:
+        """Return what *lines*, which have no carriage return, decode into."""
+        return self._shapes.take(lines)
 
     def learn(self, kind: str, data: bytes) -> None:
         """Take note of a line that has no fault but keys that the schema does not know."""
@@ -86,9 +84,9 @@ class FastPath:
         """Return the kind of records of type *cls* that this path has decoded."""
         return str(cls.__struct_config__.tag) if self._tag is not None else "entry"
 
-    def unknown_keys(self, cls: type) -> dict[str, str]:
-        """Return the keys that the schema does not declare in records of *cls*, by attribute."""
-        return self._shapes.unknown_keys(cls)
+    def shape(self, cls: type) -> Shape:
+        """Return the shape of records of type *cls* that :meth:`take` has decoded."""
+        return self._shapes.of[cls]
 
     def _is_sound(self, kind: str, record: Any) -> bool:
         """Return whether the parts that the type leaves open are without fault: date-times and open maps."""

@@ -14,17 +14,30 @@ if TYPE_CHECKING:
 
 
 class Lines:
-    """Whole lines that follow each other in a stream: the first is *number* at *offset*, the last ends at *end*."""
+    """Whole lines that follow each other in a stream: the first is *number* at *offset*, the last ends at *end*.
 
-    __slots__ = ("_ends", "_offset", "_size", "data", "number")
+    *block* is what they were cut from; the first of them may begin before it, and what comes after the last is no line.
+    """
 
-    def __init__(self, data: Sequence[bytes], number: int, offset: int, end: int) -> None:
+    __slots__ = ("_block", "_ends", "_offset", "_size", "data", "number")
+
+    def __init__(self, data: Sequence[bytes], block: bytes, *, number: int, offset: int, end: int) -> None:
         self.data = data
         """The bytes of each line, without its LF."""
         self.number = number
+        self._block = block
         self._offset = offset
         self._size = end
         self._ends: list[int] | None = None
+
+    def count(self, part: bytes) -> int:
+        """Return how often the one byte *part* is in the lines."""
+        block = self._block
+        return self.data[0].count(part) + block.count(part, block.find(b"\n"), block.rfind(b"\n"))
+
+    def hold(self, part: bytes) -> bool:
+        """Return whether the one byte *part* is in one of the lines."""
+        return part in self.data[0] or self._block.find(part, 0, self._block.rfind(b"\n")) >= 0
 
     def place(self, index: int) -> Place:
         """Return the place of the first byte of a line."""

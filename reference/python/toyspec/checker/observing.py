@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
 from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from toyspec.checker.shape_types import Shape
 
 Reader = Callable[[Any, str, Any], Any]
 """Gives a field of a record, or the third argument: ``getattr`` for Structs, ``dict.get`` for objects."""
@@ -59,22 +62,36 @@ class Observation:
 class Block:
     """Records without fault that are taken in at once."""
 
-    __slots__ = ("_of", "kinds", "line", "records")
+    __slots__ = ("_of", "line", "phases", "records", "shapes")
 
-    def __init__(self, records: Sequence[Any], kinds: Mapping[type, str], line: int) -> None:
-        """Take *records*, one a line from *line* on; *kinds* names the kind of each type among them."""
+    def __init__(self, records: Sequence[Any], shapes: Mapping[type, Shape], line: int) -> None:
+        """Take *records*, one a line from *line* on; *shapes* has the shape of each type among them."""
         self.line = line
         self.records = records
-        self.kinds = kinds
+        self.shapes = shapes
+        self.phases: dict[str, dict[str, Sequence[Any]]] = {}
+        """The records of a kind by their phases, where a rule has asked for them."""
         self._of: dict[str, Sequence[Any]] = {}
 
     def of(self, kind: str) -> Sequence[Any]:
         """Return the records of *kind*, in order."""
         if kind not in self._of:
-            types = {cls for cls, name in self.kinds.items() if name == kind}
-            alike = len(types) == len(self.kinds)
+            types = self._types(kind)
+            alike = len(types) == len(self.shapes)
             self._of[kind] = self.records if alike else [record for record in self.records if type(record) in types]
         return self._of[kind]
+
+    def constant(self, kind: str, field: str) -> Any:
+        """Return what *field* is in every record of *kind*; None where that is not known."""
+        values = {self.shapes[cls].constants.get(field) for cls in self._types(kind)}
+        return values.pop() if len(values) == 1 else None
+
+    def may_be_null(self, field: str) -> bool:
+        """Return whether *field* may be null, or hold a null, in one of the records."""
+        return any(field in shape.nulls for shape in self.shapes.values())
+
+    def _types(self, kind: str) -> set[type]:
+        return {cls for cls, shape in self.shapes.items() if shape.kind == kind}
 
 
 class Facts:
@@ -87,8 +104,6 @@ class Facts:
         self.gap_seen = False
         self._phase_from = phase["from"] if phase else None
         self._get_phase = attrgetter(self.phase_field or "phase")
-        # Several rules ask this of the same block.
-        self._phases: tuple[Block | None, str, dict[str, Sequence[Any]]] = (None, "", {})
         self._wanted: dict[str, list[str]] = {}
         self._known: dict[tuple[str, str], Any] = {}
         self._seen: set[str] = set()
@@ -116,17 +131,20 @@ class Facts:
 
     def phases(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
         """Return the records of *kind* in *block* by their phases."""
-        if self._phases[0] is not block or self._phases[1] != kind:
-            self._phases = block, kind, self._by_phase(block.of(kind))
-        return self._phases[2]
+        found = block.phases.get(kind)
+        if found is None:
+            # Several rules ask this of the same block.
+            found = block.phases[kind] = self._by_phase(block, kind)
+        return found
 
-    def _by_phase(self, records: Sequence[Any]) -> dict[str, Sequence[Any]]:
-        named = set(map(self._get_phase, records))
-        if len(named) == 1:
-            return {self._phase_named(named.pop()): records}
+    def _by_phase(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
+        records = block.of(kind)
+        constant = block.constant(kind, self.phase_field or "phase")
+        if constant is not None:
+            return {self._phase_named(constant): records}
         found: dict[str, list[Any]] = {}
-        for record in records:
-            found.setdefault(self._phase_named(self._get_phase(record)), []).append(record)
+        for record, phase in zip(records, map(self._get_phase, records), strict=True):
+            found.setdefault(self._phase_named(phase), []).append(record)
         return dict(found)
 
     def _phase_named(self, phase: Any) -> str:

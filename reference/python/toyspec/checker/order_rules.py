@@ -6,13 +6,13 @@ without looking at each, that nothing is.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from toyspec.checker.observing import Block, Facts, Hit, Observation, phase_of, shown_number
 from toyspec.escaping import shortened
+from toyspec.generated.streams import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,7 +142,7 @@ class Monotone(Rule):
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         del facts
         self._rule, self._field = rule["rule"], rule["field"]
-        self._get = attrgetter(self._field)
+        self._column = COLUMNS[self._field]
         self._strict = rule["repeats"] == "refused"
         self._cleared = rule["cleared_by_gap"]
         self._last: Any = None
@@ -159,7 +159,7 @@ class Monotone(Rule):
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether the field of the block is in order and goes on from the last."""
-        values = list(map(self._get, block.records))
+        values = self._column(block.records)
         if self._last is not None and (values[0] < self._last or (self._strict and values[0] == self._last)):
             return False
         # Sorting what is in order compares each value once.
@@ -183,7 +183,7 @@ class SequencePerPhase(Rule):
         self._rule, self._kind, self._field = rule["rule"], rule["kind"], rule["field"]
         self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
         self._restart, self._cleared = rule["restart"], rule["cleared_by_gap"]
-        self._facts, self._get = facts, attrgetter(self._field)
+        self._facts, self._column = facts, COLUMNS[self._field]
         self.kinds = frozenset({self._kind, self._restart["kind"]})
         self.loud = frozenset({self._restart["kind"]})
         self._bases: dict[str, int] = {}
@@ -231,7 +231,7 @@ class SequencePerPhase(Rule):
             self._bases[self._restart["phase"]] = value
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
-        values = list(map(self._get, records))
+        values = self._column(records)
         first = values[0]
         base = self._bases.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))

@@ -82,7 +82,7 @@ class Nested(Rule):
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether every exit in the block is from the region entered last."""
-        if self._off or not (self._enter in block.kinds.values() or self._exit in block.kinds.values()):
+        if self._off:
             return True
         names = [name for name, _, _ in self._open]
         for enters, region, _ in self._changes(block):
@@ -109,13 +109,21 @@ class Nested(Rule):
         if self._cleared:
             self._open.clear()
 
-    def _changes(self, block: Block) -> Iterator[tuple[bool, str, int]]:
-        """Yield for each record of a region in *block* whether it enters, its region and its line."""
-        entering = {cls: kind == self._enter for cls, kind in block.kinds.items() if kind in (self._enter, self._exit)}
-        if entering:
-            for index, record in enumerate(block.records):
-                if type(record) in entering:
-                    yield entering[type(record)], getattr(record, self._field), block.line + index
+    def _changes(self, block: Block) -> list[tuple[bool, str, int]]:
+        """Return for each record of a region in *block* whether it enters, its region and its line."""
+        entering = {
+            cls: shape.kind == self._enter
+            for cls, shape in block.shapes.items()
+            if shape.kind in (self._enter, self._exit)
+        }
+        if not entering:
+            return []
+        records = block.records
+        places = [index for index, cls in enumerate(map(type, records)) if cls in entering]
+        return [
+            (entering[type(records[index])], getattr(records[index], self._field), block.line + index)
+            for index in places
+        ]
 
     def _push(self, region: str, line: int) -> Iterator[Hit]:
         if len(self._open) == MAX_OPEN_REGIONS:
@@ -191,7 +199,9 @@ class NullNumber(Rule):
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether a null was reported, or there is none in the block."""
-        return self._done or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
+        return self._done or not any(
+            block.may_be_null(name) and _has_null(list(map(attrgetter(name), block.records))) for name in self._fields
+        )
 
     def _null_in(self, value: Any, name: str) -> str | None:
         if value is None:

@@ -5,27 +5,25 @@ Every member of an object has one colon outside strings, so a line has at most a
 as many colons as its record has keys, none was lost to a repetition. That holds for any order of keys, any white
 space and any way to write a number, and one count serves a whole block. Colons in strings are counted where that does
 not come out even; without escapes, a string has as many in its line as it has decoded. A shape never guesses: what it
-refuses, and what no count proves, is judged elsewhere.
+refuses, and what no count proves, is judged elsewhere. It may refuse what is right and was not there before, such as
+a null, so that nobody has to look for one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache, lru_cache
-from itertools import repeat
-from operator import attrgetter, is_not
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
 
+from toyspec.checker.shape_types import Shape, Traits, decoder, hints_of, is_plain, made_type, shared_trait
 from toyspec.generated.fields import DATE_TIMES, FIELDS
-from toyspec.generated.limits import MAX_SAFE_INTEGER
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from toyspec.checker.line_places import Lines
     from toyspec.findings import Profile
 
 # What decoding raises on bytes that are no record of a shape.
@@ -33,7 +31,6 @@ _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # A type costs as much as judging some hundred lines, so it is made only for what comes again and again.
 _LINES_BEFORE_SHAPE = 128
 _MAX_KEYS = 48
-_UNKNOWN = Union[Annotated[int, Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)], float, str, bool, None]  # noqa: UP007
 _SCALARS = (int, float, str, bool, type(None))
 
 
@@ -42,39 +39,46 @@ _SCALARS = (int, float, str, bool, type(None))
 _recent: dict[Profile, dict[str, tuple[type[msgspec.Struct], Shape]]] = {}
 
 
-class Shape(NamedTuple):
-    """What is known of all records of one type."""
+class Taken(NamedTuple):
+    """Lines that were decoded at once."""
 
-    kind: str
-    keys: int
-    """Number of keys that each record has, the tag among them."""
-    optional: tuple[str, ...]
-    """Attributes of keys that some records have."""
-    maps: tuple[str, ...]
-    """Attributes that hold objects with keys of their own."""
-    texts: tuple[str, ...]
-    """Attributes that may hold strings with colons."""
-    unknown: dict[str, str]
-    """The keys that the schema does not declare, by attribute."""
+    records: list[Any]
+    """The record of each line, None for one that is not proven."""
+    odd: list[int]
+    """The indexes of lines that are not proven."""
+    types: Collection[type]
+    """The types of the records."""
 
 
 class _Seen:
-    """The keys of the lines of one kind so far."""
+    """What the lines of one kind had in common so far."""
 
     def __init__(self) -> None:
         self.cost = 0
         self.always: set[str] | None = None
         self.ever: dict[str, None] = {}
-        self.built: tuple[int, int] | None = None
+        self.nulls: set[str] = set()
+        self.same: dict[str, Any] = {}
+        self.built: tuple[int, ...] | None = None
 
-    def add(self, keys: Iterable[str]) -> None:
-        found = dict.fromkeys(keys)
-        self.always = set(found) if self.always is None else self.always & found.keys()
-        self.ever |= found
+    def add(self, value: dict[str, Any], hints: dict[str, Any]) -> None:
+        self.always = set(value) if self.always is None else self.always & value.keys()
+        for key, item in value.items():
+            if item is None or (type(item) is dict and None in item.values()):
+                self.nulls.add(key)
+            if key not in self.ever:
+                self.ever[key] = None
+                self.same[key] = shared_trait(hints.get(key), item)
+            elif self.same[key] is not None and self.same[key] != shared_trait(hints.get(key), item):
+                self.same[key] = None
 
-    def extent(self) -> tuple[int, int]:
-        """Return what changes whenever the keys do: one set only shrinks, the other only grows."""
-        return len(self.always or ()), len(self.ever)
+    def extent(self) -> tuple[int, ...]:
+        """Return what changes whenever the traits do: each of them only falls or only rises."""
+        return len(self.always or ()), len(self.ever), len(self.nulls), list(self.same.values()).count(None)
+
+    def traits(self) -> Traits:
+        same = tuple((key, trait) for key, trait in self.same.items() if trait is not None)
+        return Traits(frozenset(self.always or ()), tuple(self.ever), frozenset(self.nulls), same)
 
 
 class Shapes:
@@ -90,35 +94,29 @@ class Shapes:
         # Where one stream follows another, more will: a type pays off earlier.
         self._enough = _LINES_BEFORE_SHAPE // 4 if profile in _recent else _LINES_BEFORE_SHAPE
         self._made = dict(_recent.setdefault(profile, {}))
-        self._shapes: dict[type, Shape] = dict(self._made.values())
+        self.of: dict[type, Shape] = dict(self._made.values())
+        """The shape of each type that records were decoded into."""
         self._decode = self._decoder() if self._made else None
 
-    def unknown_keys(self, cls: type) -> dict[str, str]:
-        """Return the keys that the schema does not declare in records of *cls*, by attribute."""
-        shape = self._shapes.get(cls)
-        return {} if shape is None else shape.unknown
-
-    def take(self, lines: Sequence[bytes], colons: int) -> tuple[list[Any], list[int]]:
-        """Return the records of *lines* and the indexes of those that are not proven, which have no record.
-
-        *colons* is the number of colons in all lines. Carriage returns pass as the white space that they are.
-        """
+    def take(self, lines: Lines) -> Taken:
+        """Return what *lines* decode into. Carriage returns pass as the white space that they are."""
+        data = lines.data
         if self._decode is None:
-            return [None] * len(lines), list(range(len(lines)))
+            return Taken([None] * len(data), list(range(len(data))), {}.keys())
         found: list[Any] = []
         odd: list[int] = []
-        rest = map(self._decode, lines)
-        while len(found) < len(lines):
+        rest = map(self._decode, data)
+        while len(found) < len(data):
             try:
                 found.extend(rest)
             except _REFUSED:
                 odd.append(len(found))
                 found.append(None)
-        for index in odd:
-            colons -= lines[index].count(b":")
-        if len(odd) < len(lines) and not self._comes_out_even(lines, found, colons):
-            odd = self._drop_unproven(lines, found)
-        return found, odd
+        counts = self._counts(found, odd)
+        if counts and not self._comes_out_even(lines, found, odd, counts):
+            odd = self._drop_unproven(data, found)
+            counts = self._counts(found, odd)
+        return Taken(found, odd, counts.keys())
 
     def learn(self, kind: str, value: dict[str, Any], *, cost: int = 1) -> None:
         """Take note of the keys of a record of *kind* without fault, unknown keys excepted.
@@ -130,34 +128,46 @@ class Shapes:
         seen = self._seen.setdefault(kind, _Seen())
         if len(seen.ever) + len(value) > _MAX_KEYS and not value.keys() <= seen.ever.keys():
             return
-        seen.add(value)
+        seen.add(value, hints_of(self._strict[kind]))
         # A line that took the exact path has cost as much as many others.
         seen.cost += cost
         if seen.cost >= self._enough and seen.built != seen.extent():
             seen.cost = 0
             seen.built = seen.extent()
-            made = _made(self._strict[kind], frozenset(seen.always or ()), tuple(seen.ever), self._profile)
+            made = made_type(self._strict[kind], seen.traits(), self._profile)
             self._made[kind] = made
             if not made[1].optional and not made[1].unknown:
                 _recent[self._profile][kind] = made
-            self._shapes[made[0]] = made[1]
+            self.of[made[0]] = made[1]
             self._decode = self._decoder()
 
-    def _comes_out_even(self, lines: Sequence[bytes], records: list[Any], colons: int) -> bool:
-        """Return whether *colons*, those in the lines of *records*, are their keys, or also in their strings."""
+    def _counts(self, records: list[Any], odd: list[int]) -> dict[type, int]:
+        """Return how many *records* each type has, those at the indexes *odd*, which are None, excepted."""
+        types = {cls for cls, _ in self._made.values()}
+        if len(types) > 1:
+            types = set(map(type, records))
+            types.discard(type(None))
+        if len(types) == 1 and len(odd) < len(records):
+            return dict.fromkeys(types, len(records) - len(odd))
+        # Telling how many there are of each takes twice as long as telling whether there are several.
         counts = Counter(map(type, records))
-        counts.pop(type(None), 0)
-        alike: dict[type, list[Any]] = {}
-        for cls, number in counts.items():
-            shape = self._shapes[cls]
-            colons -= shape.keys * number
-            alike[cls] = records if len(records) == number else [item for item in records if type(item) is cls]
-            colons -= sum(_varying(alike[cls], shape))
-        if colons <= 0 or any(b"\\" in line for line in lines):
+        del counts[type(None)]
+        return counts
+
+    def _comes_out_even(self, lines: Lines, records: list[Any], odd: list[int], counts: dict[type, int]) -> bool:
+        """Return whether the colons in the lines of *records* are those of their keys, or also those in strings.
+
+        *odd* are the indexes of lines without record; *counts* says how many records have each type.
+        """
+        shapes = {cls: self.of[cls] for cls in counts}
+        colons = lines.count(b":") - sum(lines.data[index].count(b":") for index in odd)
+        colons -= sum(shape.keys * counts[cls] for cls, shape in shapes.items())
+        varying = [cls for cls, shape in shapes.items() if shape.optional or shape.maps]
+        colons -= sum(shapes[cls].varying(alike) for cls, alike in _grouped(records, counts, varying))
+        if colons <= 0 or lines.hold(b"\\"):
             return colons == 0
-        for cls, group in alike.items():
-            colons -= sum(_colons_in(group, self._shapes[cls]))
-        return colons == 0
+        wordy = [cls for cls, shape in shapes.items() if shape.colons or shape.texts or shape.maps]
+        return colons == sum(shapes[cls].colons_in(alike) for cls, alike in _grouped(records, counts, wordy))
 
     def _drop_unproven(self, lines: Sequence[bytes], records: list[Any]) -> list[int]:
         odd = []
@@ -169,75 +179,33 @@ class Shapes:
         return odd
 
     def _is_proven(self, line: bytes, record: Any) -> bool:
-        shape = self._shapes[type(record)]
-        spare = line.count(b":") - shape.keys - sum(_varying([record], shape))
+        shape = self.of[type(record)]
+        spare = line.count(b":") - shape.keys - shape.varying([record])
         # Without escapes, strings hold as many colons in the line as they do decoded.
-        return spare == 0 or (b"\\" not in line and spare == sum(_colons_in([record], shape)))
+        return spare == 0 or (b"\\" not in line and spare == shape.colons_in([record]))
 
     def _is_flat(self, kind: str, value: dict[str, Any]) -> bool:
         """Return whether no object within *value* has keys of its own, maps of scalars excepted."""
         declared = self._fields[kind]
         return all(
-            _is_flat(declared[key]) if key in declared else isinstance(item, _SCALARS) and _is_plain(key)
+            _is_flat(declared[key]) if key in declared else isinstance(item, _SCALARS) and is_plain(key)
             for key, item in value.items()
         )
 
     def _decoder(self) -> Callable[[bytes], Any]:
-        return _decoder(tuple(cls for cls, _ in self._made.values()), self._tag)
+        return decoder(tuple(cls for cls, _ in self._made.values()), self._tag)
 
 
-@lru_cache(maxsize=256)
-def _made(
-    strict: type[msgspec.Struct], always: frozenset[str], ever: tuple[str, ...], profile: Profile
-) -> tuple[type[msgspec.Struct], Shape]:
-    """Return the type of lines that always have the keys *always* and never one beside *ever*, and its shape."""
-    tag = STREAMS[profile]["tag"]
-    kind = str(strict.__struct_config__.tag or "entry")
-    declared = FIELDS[profile][kind]
-    hints = _hints(strict)
-    names = [key for key in ever if key != tag]
-    attributes = {key: key if key in declared else f"unknown_{index}" for index, key in enumerate(names)}
-    fields = [
-        (attributes[key], _set_type(hints[key]) if key in declared else _UNKNOWN)
-        if key in always
-        else (
-            attributes[key],
-            _set_type(hints[key]) | UnsetType if key in declared else _UNKNOWN | UnsetType,
-            UNSET,
-        )
-        for key in names
-    ]
-    cls = msgspec.defstruct(
-        f"Shape_{kind}",
-        fields,
-        rename={attribute: key for key, attribute in attributes.items()},
-        tag_field=tag,
-        tag=None if tag is None else kind,
-        # What rules ask for and no line has.
-        namespace={key: UNSET for key in declared if key not in ever and key != tag},
-        forbid_unknown_fields=True,
-        kw_only=True,
-        gc=False,
-    )
-    optional = tuple(attributes[key] for key in names if key not in always)
-    maps = tuple(key for key in names if key in declared and declared[key][0] == "map")
-    texts = tuple(attributes[key] for key in names if key not in declared or _may_be_text(hints[key]))
-    unknown = {attribute: key for key, attribute in attributes.items() if key not in declared}
-    return cls, Shape(kind, len(always), optional, maps, texts, unknown)
-
-
-@lru_cache(maxsize=64)
-def _decoder(types: tuple[type[msgspec.Struct], ...], tag: str | None) -> Callable[[bytes], Any]:
-    if tag is None:
-        return msgspec.json.Decoder(types[0]).decode
-    # Only a union asks for the tag; no line has this one.
-    nobody = msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0")
-    return msgspec.json.Decoder(Union[(*types, nobody)]).decode
-
-
-@cache
-def _hints(strict: type[msgspec.Struct]) -> dict[str, Any]:
-    return get_type_hints(strict, include_extras=True)
+def _grouped(records: list[Any], counts: dict[type, int], types: Sequence[type]) -> list[tuple[type, list[Any]]]:
+    """Return the *records* of each of *types*; *counts* says how many there are of each type."""
+    if len(types) == 1 and counts[types[0]] == len(records):
+        return [(types[0], records)]
+    if len(types) <= 2:
+        return [(cls, [record for record in records if type(record) is cls]) for cls in types]
+    found: dict[type, list[Any]] = {cls: [] for cls in [*counts, type(None)]}
+    for record in records:
+        found[type(record)].append(record)
+    return [(cls, found[cls]) for cls in types]
 
 
 def _is_flat(declared: Any) -> bool:
@@ -247,36 +215,3 @@ def _is_flat(declared: Any) -> bool:
     if constructor == "map":
         return isinstance(part, str) and part != "open"
     return constructor == "array" and _is_flat(part) and not (isinstance(part, tuple) and part[0] == "map")
-
-
-def _is_plain(key: str) -> bool:
-    return key.isascii() and key.isprintable() and '"' not in key and "\\" not in key
-
-
-def _set_type(hint: Any) -> Any:
-    """Return *hint* without UNSET: what a key has that is there."""
-    parts = tuple(part for part in get_args(hint) if part is not UnsetType)
-    return Union[parts] if UnsetType in get_args(hint) else hint  # noqa: UP007
-
-
-def _may_be_text(hint: Any) -> bool:
-    """Return whether *hint* admits a string of any content."""
-    return hint is str or (get_origin(hint) is not Literal and any(map(_may_be_text, get_args(hint))))
-
-
-def _varying(records: Sequence[Any], shape: Shape) -> Iterable[int]:
-    """Yield the number of keys that *records* of *shape* have beyond those that all have."""
-    for name in shape.optional:
-        yield sum(map(is_not, map(attrgetter(name), records), repeat(UNSET)))
-    for name in shape.maps:
-        values = map(attrgetter(name), records)
-        yield sum(map(len, values if name not in shape.optional else (item for item in values if item is not UNSET)))
-
-
-def _colons_in(records: Sequence[Any], shape: Shape) -> Iterable[int]:
-    """Yield the number of colons in the strings of *records* of *shape*."""
-    for name in shape.texts:
-        yield sum(value.count(":") for value in map(attrgetter(name), records) if type(value) is str)
-    for name in shape.maps:
-        keys = (key for value in map(attrgetter(name), records) if value is not UNSET for key in value)
-        yield sum(key.count(":") for key in keys)

@@ -26,7 +26,9 @@ from toyspec.profiles import closing_kind, detect_profile
 from toyspec.vetting import Vetted, decode, spans, vet_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+
+    from toyspec.checker.shape_types import Shape
 
 _NOTHING_BAD: frozenset[str] = frozenset()
 # What a block teaches of shapes serves the next one only, so the first are small.
@@ -161,32 +163,31 @@ class StreamChecker:
         if lines is None:
             self._judge_lines(data)
         elif lines:
-            colons = lines[0].count(b":") + data.count(b":", data.find(b"\n"), data.rfind(b"\n"))
-            self._take_in(Lines(lines, number, offset, self._splitter.committed), colons)
+            self._take_in(Lines(lines, data, number=number, offset=offset, end=self._splitter.committed))
 
     def _judge_lines(self, data: bytes) -> None:
         for line in self._splitter.feed(data):
             self._judge_line(line)
 
-    def _take_in(self, lines: Lines, colons: int) -> None:
+    def _take_in(self, lines: Lines) -> None:
         """Take in what is proven regular at once, and judge every other line."""
         assert self._fast is not None
-        records, odd = self._fast.take(lines.data, colons)
-        odd = self._with_untold(records, odd)
+        records, odd, types = self._fast.take(lines)
+        odd = self._with_untold(records, odd, types)
         start = 0
         for index in odd:
             if start < index:
-                self._take_run(lines, records, start, index)
+                self._take_run(lines, records, start, index, types)
             self._judge_line(lines.line(index))
             start = index + 1
         if start < len(records):
-            self._take_run(lines, records, start, len(records))
+            self._take_run(lines, records, start, len(records), types)
 
-    def _with_untold(self, records: list[Any], odd: list[int]) -> list[int]:
+    def _with_untold(self, records: list[Any], odd: list[int], types: Collection[type]) -> list[int]:
         """Return *odd* with the first record of each unknown key, which the exact path has to tell of."""
         assert self._fast is not None
-        for cls in set(map(type, records)):
-            for name, key in self._fast.unknown_keys(cls).items():
+        for cls in types:
+            for name, key in self._fast.shape(cls).unknown.items():
                 if (cls, key) in self._told:
                     continue
                 has = [type(item) is cls and getattr(item, name) is not UNSET for item in records]
@@ -195,26 +196,25 @@ class StreamChecker:
                     odd = sorted({*odd, has.index(True)})
         return odd
 
-    def _take_run(self, lines: Lines, records: list[Any], start: int, end: int) -> None:
+    def _take_run(self, lines: Lines, records: list[Any], start: int, end: int, types: Collection[type]) -> None:
         """Take in the records from *start* to *end*, at once where nothing is wrong between them."""
         assert self._rules is not None
         assert self._fast is not None
         run = records if end - start == len(records) else records[start:end]
-        kinds = {cls: self._fast.kind(cls) for cls in set(map(type, run))}
-        loud = {cls for cls, kind in kinds.items() if kind in self._rules.loud}
-        if not loud and self._rules.pass_over(Block(run, kinds, lines.number + start)):
-            self._count_unknown_keys(run, kinds)
+        shapes = {cls: self._fast.shape(cls) for cls in (types if len(types) == 1 else set(map(type, run)))}
+        loud = {cls for cls, shape in shapes.items() if shape.kind in self._rules.loud}
+        if not loud and self._rules.pass_over(Block(run, shapes, lines.number + start)):
+            self._count_unknown_keys(run, shapes)
             self._records += len(run)
-            self._last_kind = kinds[type(run[-1])]
+            self._last_kind = shapes[type(run[-1])].kind
             self._last = lines.place(end - 1)
         elif loud and len(run) > 1:
-            self._take_around(
-                lines, records, start, [start + i for i, item in enumerate(run) if type(item) in loud], end
-            )
+            singles = [start + index for index, item in enumerate(run) if type(item) in loud]
+            self._take_around(lines, records, start, singles, end)
         elif len(run) > _SMALL_RUN:
             middle = start + _SMALL_RUN * ((len(run) // 2 + _SMALL_RUN - 1) // _SMALL_RUN)
-            self._take_run(lines, records, start, middle)
-            self._take_run(lines, records, middle, end)
+            self._take_run(lines, records, start, middle, types)
+            self._take_run(lines, records, middle, end, types)
         else:
             self._observe_each(lines, records, start, end)
 
@@ -222,7 +222,7 @@ class StreamChecker:
         """Take in the records from *start* to *end*, those at the indexes *loud* alone."""
         for index in [*loud, end]:
             if start < index:
-                self._take_run(lines, records, start, index)
+                self._take_run(lines, records, start, index, ())
             if index < end:
                 self._observe_each(lines, records, index, index + 1)
             start = index + 1
@@ -235,21 +235,20 @@ class StreamChecker:
                 # What is wrong may depend on the order of the keys, which the record forgets.
                 self._judge_line(lines.line(index))
                 continue
-            kind = self._fast.kind(type(record))
+            shape = self._fast.shape(type(record))
             self._records += 1
-            self._last_kind = kind
-            self._count_unknown_keys([record], {type(record): kind})
+            self._last_kind = shape.kind
+            self._count_unknown_keys([record], {type(record): shape})
             place = lines.place(index)
             place.data = lines.data[index]
-            self._observe(Observation(record, getattr, kind=kind, known=True, bad=_NOTHING_BAD), place)
+            self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=_NOTHING_BAD), place)
 
-    def _count_unknown_keys(self, records: list[Any], kinds: dict[type, str]) -> None:
+    def _count_unknown_keys(self, records: list[Any], shapes: dict[type, Shape]) -> None:
         """Count keys that are told of already."""
-        assert self._fast is not None
-        for cls, kind in kinds.items():
-            for name, key in self._fast.unknown_keys(cls).items():
+        for cls, shape in shapes.items():
+            for name, key in shape.unknown.items():
                 times = sum(type(item) is cls and getattr(item, name) is not UNSET for item in records)
-                self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{kind} {key}"), times)
+                self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{shape.kind} {key}"), times)
 
     # Judging one line.
 

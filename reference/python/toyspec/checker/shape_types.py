@@ -1,0 +1,217 @@
+"""Makes the types that lines of one shape decode into: see :mod:`toyspec.checker.shapes`."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from itertools import chain, repeat
+from operator import attrgetter, is_not
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import MAX_SAFE_INTEGER
+from toyspec.generated.streams import STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from toyspec.findings import Profile
+
+_NUMBER = Union[Annotated[int, Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)], float]  # noqa: UP007
+_UNKNOWN = Union[_NUMBER, str, bool, None]  # noqa: UP007
+_UNKNOWN_LIKE: dict[Any, Any] = {int: _NUMBER, float: _NUMBER, str: str}
+
+
+class Traits(NamedTuple):
+    """What the records of one kind have in common."""
+
+    always: frozenset[str]
+    """The keys that each has, the tag among them."""
+    ever: tuple[str, ...]
+    """All keys, in the order in which they were first seen."""
+    nulls: frozenset[str]
+    """The keys whose value was null once, or held a null."""
+    same: tuple[tuple[str, Any], ...]
+    """Keys with what all their values share: a word, the keys of an object, the type of what no schema knows."""
+
+
+class Shape(NamedTuple):
+    """What is known of all records of one type."""
+
+    kind: str
+    keys: int
+    """Number of keys that each record has, the tag and the keys of objects in it among them."""
+    colons: int
+    """Number of colons in these keys."""
+    optional: tuple[tuple[str, int, int], ...]
+    """Attributes that some records have, each with the number of keys that come with it, and of colons in these."""
+    maps: tuple[str, ...]
+    """Attributes that hold objects with keys of their own."""
+    texts: tuple[str, ...]
+    """Attributes that may hold strings with colons."""
+    unknown: dict[str, str]
+    """The keys that the schema does not declare, by attribute."""
+    nulls: frozenset[str]
+    """Attributes that may be null or hold a null."""
+    constants: dict[str, Any]
+    """Attributes that are the same in each record, UNSET those that none has."""
+
+    def varying(self, records: Sequence[Any]) -> int:
+        """Return the number of keys that *records* of this shape have beyond those that all have."""
+        found = 0
+        for name, keys, _ in self.optional:
+            found += keys * _number_with(name, records)
+        for name in self.maps:
+            found += sum(map(len, filter(None, map(attrgetter(name), records))))
+        return found
+
+    def colons_in(self, records: Sequence[Any]) -> int:
+        """Return the number of colons in the keys and strings of *records* of this shape."""
+        found = self.colons * len(records)
+        for name, _, colons in self.optional:
+            if colons:
+                found += colons * _number_with(name, records)
+        for name in self.texts:
+            found += _colons_in(map(attrgetter(name), records))
+        for name in self.maps:
+            found += _colons_in(chain.from_iterable(filter(None, map(attrgetter(name), records))))
+        return found
+
+
+@lru_cache(maxsize=256)
+def made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -> tuple[type[msgspec.Struct], Shape]:
+    """Return the type of lines that have *traits*, and its shape; *strict* takes any record of their kind."""
+    tag = STREAMS[profile]["tag"]
+    kind = str(strict.__struct_config__.tag or "entry")
+    declared = FIELDS[profile][kind]
+    names = [key for key in traits.ever if key != tag]
+    attributes = {key: key if key in declared else f"unknown_{index}" for index, key in enumerate(names)}
+    parts = {key: _part_type(key, strict, key in declared, traits) for key in names}
+    cls = msgspec.defstruct(
+        f"Shape_{kind}",
+        [
+            (attributes[key], parts[key]) if key in traits.always else (attributes[key], parts[key] | UnsetType, UNSET)
+            for key in names
+        ],
+        rename={attribute: key for key, attribute in attributes.items()},
+        tag_field=tag,
+        tag=None if tag is None else kind,
+        # What rules ask for and no line has.
+        namespace={key: UNSET for key in declared if key not in traits.ever and key != tag},
+        forbid_unknown_fields=True,
+        kw_only=True,
+        gc=False,
+    )
+    return cls, _shape(kind, traits, attributes, parts, declared)
+
+
+@lru_cache(maxsize=64)
+def decoder(types: tuple[type[msgspec.Struct], ...], tag: str | None) -> Callable[[bytes], Any]:
+    """Return what decodes a line into one of *types*."""
+    if tag is None:
+        return msgspec.json.Decoder(types[0]).decode
+    # Only a union asks for the tag; no line has this one.
+    nobody = msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0")
+    return msgspec.json.Decoder(Union[(*types, nobody)]).decode
+
+
+def shared_trait(hint: Any, value: Any) -> Any:
+    """Return what later values of a key may share with *value*, None for nothing; *hint* None is an unknown key's."""
+    if hint is None:
+        return type(value) if type(value) in _UNKNOWN_LIKE else None
+    if type(value) is dict:
+        return tuple(value) if all(map(is_plain, value)) else None
+    return value if type(value) is str and _is_word(hint) else None
+
+
+def is_plain(key: str) -> bool:
+    """Return whether a type can have a member of that name."""
+    return key.isascii() and key.isprintable() and '"' not in key and "\\" not in key
+
+
+@cache
+def hints_of(strict: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the types of the members of *strict*, without UNSET: what a key has that is there."""
+    return {key: _without(UnsetType, hint) for key, hint in get_type_hints(strict, include_extras=True).items()}
+
+
+def _shape(kind: str, traits: Traits, attributes: dict[str, str], parts: dict[str, Any], declared: Any) -> Shape:
+    # With each key come those of the object that it holds.
+    held = {key: (key, *(part.__struct_encode_fields__ if _is_struct(part) else ())) for key, part in parts.items()}
+    required = [name for key in traits.always for name in held.get(key, (key,))]
+    words = {key: same for key, same in traits.same if isinstance(same, str) and key in traits.always - traits.nulls}
+    never = {key: UNSET for key in declared if key not in traits.ever}
+    return Shape(
+        kind,
+        keys=len(required),
+        colons="".join(required).count(":"),
+        optional=tuple(
+            (attributes[key], len(names), "".join(names).count(":"))
+            for key, names in held.items()
+            if key not in traits.always
+        ),
+        maps=tuple(key for key, part in parts.items() if get_origin(part) is dict),
+        texts=tuple(attributes[key] for key, part in parts.items() if _may_be_text(part)),
+        unknown={attribute: key for key, attribute in attributes.items() if key not in declared},
+        nulls=frozenset(attributes[key] for key in traits.nulls),
+        constants=never | words,
+    )
+
+
+def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits: Traits) -> Any:
+    """Return the type of the values that *key* has where it is there."""
+    same = dict(traits.same).get(key)
+    if not is_declared:
+        return _UNKNOWN if same is None else _UNKNOWN_LIKE[same]
+    hint = hints_of(strict)[key]
+    if key in traits.nulls:
+        return hint
+    hint = _without(type(None), hint)
+    if isinstance(same, str):
+        return Literal[same]
+    if get_origin(hint) is not dict:
+        return hint
+    mapping: Any = dict
+    value = _without(type(None), get_args(hint)[1])
+    if same is None:
+        return mapping[str, value]
+    names = {f"key_{index}": name for index, name in enumerate(same)}
+    fields = [(name, value) for name in names]
+    return msgspec.defstruct("Map", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
+
+
+def _number_with(name: str, records: Sequence[Any]) -> int:
+    """Return how many *records* have the attribute *name*."""
+    return sum(map(is_not, map(attrgetter(name), records), repeat(UNSET)))
+
+
+def _colons_in(values: Iterable[Any]) -> int:
+    """Return the number of colons in those of *values* that are strings."""
+    texts = list(values)
+    try:
+        return "".join(texts).count(":")
+    except TypeError:
+        return sum(text.count(":") for text in texts if type(text) is str)
+
+
+def _without(part: type, hint: Any) -> Any:
+    """Return *hint* without the alternative *part*."""
+    args = get_args(hint)
+    return Union[tuple(arg for arg in args if arg is not part)] if part in args else hint  # noqa: UP007
+
+
+def _is_struct(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, msgspec.Struct)
+
+
+def _is_word(hint: Any) -> bool:
+    return get_origin(hint) is Literal
+
+
+def _may_be_text(hint: Any) -> bool:
+    """Return whether *hint* admits a string of any content, keys of objects excepted."""
+    if get_origin(hint) is dict:
+        return False
+    return hint is str or (get_origin(hint) is not Literal and any(map(_may_be_text, get_args(hint))))
