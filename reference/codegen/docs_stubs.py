@@ -38,7 +38,7 @@ def stubs(root: Path) -> dict[str, str]:
     by_hand = _NAVIGATION.sub("", configuration)
     parts = {
         "nav": _navigation(root / "spec"),
-        "implementations": [line for line in _implementations(root) if line.removeprefix("- ") not in by_hand],
+        "implementations": _implementations(root, by_hand),
     }
 
     def filled(match: re.Match[str]) -> str:
@@ -63,13 +63,18 @@ def _languages(root: Path) -> list[str]:
     return sorted(path.parent.name for path in (root / "reference").glob("*/README.md"))
 
 
-def _implementations(root: Path) -> list[str]:
-    """Return the pages on the corpus and on each implementation as lines of YAML."""
-    pages = list(_sources(root))
+def _implementations(root: Path, by_hand: str) -> list[str]:
+    """Return the pages on the corpus and on each implementation as lines of YAML, but for those placed *by_hand*."""
+    pages = [page for page in _sources(root) if f"- {page}\n" not in by_hand]
     corpus = sorted((page for page in pages if page.startswith("conformance/")), key=lambda page: "README" not in page)
     languages = [page for page in pages if page.startswith("implementations/")]
-    titled = ["- Implementations:", *(f"    - {page}" for page in languages)] if languages else []
-    return [*(f"- {page}" for page in corpus), *titled]
+    sections = {"Corpus": corpus, "Implementations": languages}
+    return [
+        line
+        for title, held in sections.items()
+        if held
+        for line in (f"- {title}:", *(f"    - {page}" for page in held))
+    ]
 
 
 def _pages(spec: Path) -> list[str]:

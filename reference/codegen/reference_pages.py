@@ -30,7 +30,7 @@ NAME` prints the same page without a network.
 {{rows}}
 
 The severity is that of the rule in every profile that it is for: `error` makes a stream invalid, `warning` and `info`
-do not. Each name leads to the page of the rule, *statement* to its [requirement](../../requirements/index.md), with
+do not. Each name leads to the page of the rule, *statement* to its [requirement](../../requirements.md), with
 the cases that prove it. The table is data as well: [`rules.json`](../../schemas/rules.json).
 """
 

@@ -17,7 +17,7 @@ Anchor = Literal["start", "middle", "end"]
 
 # Inside a page the variables are those of its theme; a file of its own falls back to dark on white.
 _STYLE = """\
-#{name} {{ max-width: 36rem; width: 100%; height: auto; display: block; margin: 0 auto; }}
+#{name} {{ width: 100%; height: auto; }}
 #{name} text {{ fill: var(--md-default-fg-color, #222); font: 12px system-ui, sans-serif; }}
 #{name} .mono {{ font: 10.5px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
 #{name} .small {{ font-size: 11px; }}

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from codegen.site.statements import Passage, Statement
     from conformance.cases import Case
 
+INDEX = "docs/requirements.md"
 FOLDER = "docs/requirements"
+_SUFFIX = ".md"
 _MOST_ROWS = 10
 """Longer tables of cases are folded."""
 
@@ -30,9 +32,9 @@ hide:
 
 <!-- Made by `make docs` from spec/ and conformance/. -->
 
-Every normative statement of the [specification](../spec/README.md), in its order, each with a page of its own: what
-is said about it, the cases of the [corpus](../conformance/README.md) that show whether it is kept, and which
-implementations keep it. The list is data as well: [`requirements.json`](../spec/requirements.json).
+Every normative statement of the [specification](spec/README.md), in its order, each with a page of its own: what
+is said about it, the cases of the [corpus](conformance/README.md) that show whether it is kept, and which
+implementations keep it. The list is data as well: [`requirements.json`](spec/requirements.json).
 
 Of {count} statements, {observable} are *observable*: a case can show whether one is kept. For the other {excluded},
 the page says why none can. *Cases* counts those that have to be accepted and those that have to be refused; *told*
@@ -48,7 +50,7 @@ def requirement_pages() -> dict[str, str]:
     """Return the text of every page by its path from the root."""
     shown = evidence()
     found = statements()
-    made = {f"{FOLDER}/index.md": _index(found, shown)}
+    made = {INDEX: _index(found, shown)}
     for place, statement in enumerate(found):
         neighbours = [found[place - 1] if place else None, found[place + 1] if place + 1 < len(found) else None]
         made[_path(statement)] = "\n".join(_page(statement, shown[statement.id], neighbours))
@@ -66,10 +68,10 @@ def _index(found: Sequence[Statement], shown: Mapping[str, Evidence]) -> str:
 
 
 def _row(statement: Statement, shown: Evidence) -> str:
-    text = _moved(statement.text, statement.page, f"{FOLDER}/index.md").replace("\n", " ").replace("|", "\\|")
+    text = _moved(statement.text, statement.page, INDEX).replace("\n", " ").replace("|", "\\|")
     counts = f"{len(shown.accepts)} + {len(shown.rejects)}" if shown.accepts or shown.rejects else ""
     binds = ", ".join(statement.entry["applies"])
-    link = f"[{statement.id}]({statement.id}.md)"
+    link = f"[{statement.id}](requirements/{statement.id}.md)"
     return f"| {link}<br>{text} | {statement.entry['keyword']} | {binds} | {counts} | {len(shown.impostors) or ''} |"
 
 
@@ -92,21 +94,24 @@ def _page(statement: Statement, shown: Evidence, neighbours: Sequence[Statement 
 
 
 def _facts(statement: Statement, here: str) -> Iterator[str]:
-    place = _moved(f"[{statement.heading}]({statement.page}#{statement.anchor})", "README.md", here)
+    place = _moved(
+        f"[{statement.page.removesuffix(_SUFFIX)}: {statement.heading}]({statement.page}#{statement.anchor})",
+        "README.md",
+        here,
+    )
     rule = statement.entry.get("rule")
     rows = [
-        ("said in", place),
-        ("keyword", statement.entry["keyword"]),
-        ("binds", ", ".join(statement.entry["applies"])),
+        ("Said in", place),
+        ("Keyword", statement.entry["keyword"]),
+        ("Binds", ", ".join(statement.entry["applies"])),
     ]
     if rule:
-        rows.append(("a breach is reported as", _moved(f"[{rule}](rules/{rule}.md)", "README.md", here)))
+        rows.append(("A breach is reported as", _moved(f"[{rule}](rules/{rule}.md)", "README.md", here)))
     if "observable" in statement.entry:
-        rows.append(("a case looks at", markdown(statement.entry["observable"])))
+        rows.append(("A case looks at", markdown(statement.entry["observable"])))
     else:
-        rows.append(("no case can show it", markdown(statement.entry["excluded"])))
-    yield "| | |\n|---|---|"
-    yield from (f"| {name} | {value} |" for name, value in rows)
+        rows.append(("No case can show it", markdown(statement.entry["excluded"])))
+    yield from (f"- {name}: {value}" for name, value in rows)
     yield ""
 
 
@@ -141,10 +146,10 @@ def _case_list(by_folder: Mapping[str, Sequence[Case]]) -> Iterator[str]:
     indent = "    " if len(rest) > _MOST_ROWS else ""
     if indent:
         yield f'??? note "{len(rest)} more"\n'
-    yield f"{indent}| case | what it shows | expected |\n{indent}|---|---|---|"
+    yield f"{indent}| case | expected |\n{indent}|---|---|"
     for name, cases in rest.items():
-        members = f" ({len(cases)} members)" if len(cases) > 1 else ""
-        yield f"{indent}| `{name}`{members} | {_cell(cases[0].why)} | {expected(cases[0]) if not members else ''} |"
+        members = f", {len(cases)} members" if len(cases) > 1 else ""
+        yield f"{indent}| `{name}`{members}<br>{_cell(cases[0].why)} | {expected(cases[0]) if not members else ''} |"
     yield ""
 
 
@@ -187,7 +192,7 @@ def _around(neighbours: Sequence[Statement | None], here: str) -> Iterator[str]:
     before, after = (
         statement and _moved(f"[{statement.id}]({_path(statement)})", "", here, root=".") for statement in neighbours
     )
-    index = _moved("[all requirements](requirements/index.md)", "", here, root="docs")
+    index = _moved("[all requirements](requirements.md)", "", here, root="docs")
     parts = [f"before: {before}" if before else "", f"after: {after}" if after else "", index]
     yield "---\n\n" + " · ".join(filter(None, parts))
 

@@ -66,7 +66,8 @@ nav:
   - Last:
       - conformance/PROTOCOL.md
       # generated:implementations
-      - conformance/README.md
+      - Corpus:
+          - conformance/README.md
       - Implementations:
           - implementations/go.md
       # /generated:implementations
