@@ -13,10 +13,10 @@ from toyspec.cli.main import main
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_names_commands_options_and_rules(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The script of each shell completes every command, the options of commands and the names of rules."""
+    """The script of each shell completes every command, the options of commands, rules and kinds."""
     assert main(["completion", shell]) == exit_codes.OK
     script = capsys.readouterr().out
-    words = [*COMMANDS, "fail-on", "step-goes-backwards", "sarif"]
+    words = [*COMMANDS, "fail-on", "step-goes-backwards", "region_enter", "sarif"]
     assert [] == [word for word in words if word not in script]
 
 
@@ -25,8 +25,22 @@ def test_script_is_one(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A shell that is installed takes its script without complaint."""
     main(["completion", shell])
     script = capsys.readouterr().out
-    done = subprocess.run([shell], input=script, capture_output=True, text=True, check=False, timeout=30)
+    # Of zsh, the file is the body of a function that its completion system calls; run alone it lacks that.
+    options = ["-n"] if shell == "zsh" else []
+    done = subprocess.run([shell, *options], input=script, capture_output=True, text=True, check=False, timeout=30)
     assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("shell", "paths"),
+    [("bash", "_shtab_compgen_files"), ("zsh", ":_files"), ("fish", "__fish_complete_path"), ("tcsh", "=/f/'")],
+)
+def test_paths_are_completed(shell: str, paths: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script of each shell completes paths, and says of a command what the list of commands says."""
+    main(["completion", shell])
+    script = capsys.readouterr().out
+    assert paths in script
+    assert shell in ("bash", "tcsh") or COMMANDS["check"] in script
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
-from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from, rule_names, seconds
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
 from toyspec.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec check [OPTION…] PATH…"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(formats="\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items()))
-    paths = parser.add_argument("paths", metavar="PATH", nargs="*", help="what to judge")
-    paths.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="what to judge")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     _add_judgement(parser)
     _add_work(parser)

@@ -12,7 +12,7 @@ from toyspec.cli.columns import cut, cut_start
 from toyspec.cli.csv_text import Cell, csv_row
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.members import flat
-from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.run_summary import RunSummary, summarize_run
 from toyspec.cli.series import Series, common_steps
@@ -59,8 +59,7 @@ def configure(parser: Parser) -> None:
         "  toyspec compare runs/llama-001 runs/llama-002\n"
         "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
     )
-    runs = parser.add_argument("runs", metavar="RUN", nargs="*", help="run directories or streams")
-    runs.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="run directories or streams")
     parser.add_argument("--all", action="store_true", help="show settings that are equal too")
     parser.add_argument(
         "--measure",

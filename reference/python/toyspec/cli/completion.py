@@ -26,9 +26,6 @@ Write the script to a file that the shell reads at its start, for example
 examples:
   toyspec completion fish > ~/.config/fish/completions/toyspec.fish"""
 
-# Arguments that take the name of a rule.
-_RULE_ARGUMENTS = frozenset(["rule", "select", "ignore"])
-
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
@@ -42,20 +39,34 @@ def run(options: Namespace) -> int:
     """Print the script and return an exit code."""
     import shtab
 
-    from toyspec.cli.commands import full_parser
+    from toyspec.cli.commands import COMMANDS, full_parser
 
     parser = full_parser()
-    _offer_rules(parser)
+    for name, command in _commands(parser).items():
+        # The first line of a description is the beginning of a sentence; this is a whole one.
+        command.description = COMMANDS[name]
+        for action in command._actions:  # noqa: SLF001 - argparse has no public way to its arguments
+            _complete(action)
     sys.stdout.write(shtab.complete(parser, shell=options.shell) + "\n")
     return exit_codes.OK
 
 
-def _offer_rules(parser: argparse.ArgumentParser) -> None:
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next(dict(action.choices) for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+
+
+def _complete(action: argparse.Action) -> None:
+    """Have *action* completed by what its metavar names: paths, directories, rules or kinds."""
+    import shtab
+
+    from toyspec.cli import schema
     from toyspec.generated.rules import SUMMARY
 
-    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to its arguments
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for command in action.choices.values():
-                _offer_rules(command)
-        elif action.dest in _RULE_ARGUMENTS:
-            action.choices = tuple(SUMMARY)
+    if action.metavar in ("FILE", "PATH", "RUN"):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
+    elif action.metavar in ("DIR", "ROOT"):
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.metavar in ("RULE", "RULE[,RULE…]"):
+        action.choices = tuple(SUMMARY)
+    elif action.metavar == "KIND":
+        action.choices = schema.kinds("toy/v1")

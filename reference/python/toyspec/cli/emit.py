@@ -13,7 +13,7 @@ from toyspec.append_file import StreamRefusedError
 from toyspec.canonical import InvalidEventError, RecordRefusedError
 from toyspec.cli import exit_codes
 from toyspec.cli.event_words import event_of, unknown_members
-from toyspec.cli.parsers import DIRECTORIES, Parser, UsageError, seconds
+from toyspec.cli.parsers import Parser, UsageError, seconds
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.clocks import utc_text
 from toyspec.date_times import is_date_time
@@ -66,8 +66,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec emit [OPTION…] DIR KIND [NAME=VALUE…]"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    directory = parser.add_argument("directory", metavar="DIR", help="the run directory; run_start makes it")
-    directory.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("directory", metavar="DIR", help="the run directory; run_start makes it")
     parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
     parser.add_argument("members", metavar="NAME=VALUE", nargs="*", help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")

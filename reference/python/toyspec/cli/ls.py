@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
 from toyspec.cli.figures import duration, figure, when
-from toyspec.cli.parsers import DIRECTORIES, Parser, add_color
+from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import encodable, fact_of, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
@@ -56,8 +56,7 @@ def configure(parser: Parser) -> None:
         "read of them. The final loss is that of run_end, else that of the last step."
     )
     parser.epilog = "examples:\n  toyspec ls runs/\n  toyspec ls --sort started --json runs/ | jq '.[0]'"
-    roots = parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
-    roots.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
     parser.add_argument("--sort", choices=tuple(_ORDERS), default="loss", help="what to sort by; default: loss")
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")

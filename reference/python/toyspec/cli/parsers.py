@@ -12,10 +12,6 @@ from toyspec.generated.rules import SUMMARY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# What completes a file name, by shell, in the form that shtab takes from an action.
-FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-DIRECTORIES = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
-
 _MAX_HELP_COLUMNS = 100
 
 

@@ -9,7 +9,7 @@ from toyspec.append_file import StreamRefusedError
 from toyspec.checker.discovery import NoStream, Stream, find_streams
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.parsers import FILES, Parser, UsageError
+from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.paths import fact_of, shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError
@@ -60,8 +60,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec repair [OPTION…] PATH…"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    paths = parser.add_argument("paths", metavar="PATH", nargs="*", help="what to repair")
-    paths.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="what to repair")
     parser.add_argument("-n", "--dry-run", action="store_true", help="say what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 

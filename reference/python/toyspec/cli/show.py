@@ -10,7 +10,7 @@ from toyspec.cli.columns import padded, width, wrapped
 from toyspec.cli.curves import sparkline
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.members import flat
-from toyspec.cli.parsers import FILES, Parser, add_color
+from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import size
 from toyspec.cli.run_summary import RunSummary, summarize_run
@@ -45,8 +45,7 @@ def configure(parser: Parser) -> None:
         "is shown by what can be read of it."
     )
     parser.epilog = "examples:\n  toyspec show runs/llama-001"
-    run = parser.add_argument("run", metavar="RUN", help="a run directory or a stream")
-    run.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("run", metavar="RUN", help="a run directory or a stream")
     add_color(parser)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
-from toyspec.cli.parsers import FILES, Parser, UsageError, add_color, number_from, seconds
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
 from toyspec.records import Record
@@ -44,8 +44,7 @@ def configure(parser: Parser) -> None:
         "  toyspec tail --once -n 1 runs/llama-001\n"
         "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
     )
-    run = parser.add_argument("run", metavar="RUN", help="a run directory or a stream; it need not exist yet")
-    run.complete = FILES  # type: ignore[attr-defined]
+    parser.add_argument("run", metavar="RUN", help="a run directory or a stream; it need not exist yet")
     parser.add_argument(
         "-n",
         "--lines",

@@ -10,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.parsers import DIRECTORIES, UsageError, number_from
+from toyspec.cli.parsers import UsageError, number_from
 from toyspec.cli.training_display import open_display
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
@@ -66,8 +66,7 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
-    out = parser.add_argument("--out", metavar="DIR", help=f"the run; default: {RUNS}/ARCH-DATE-NUMBER")
-    out.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("--out", metavar="DIR", help=f"the run; default: {RUNS}/ARCH-DATE-NUMBER")
     parser.add_argument("--resume", action="store_true", help="go on with the run in DIR that was killed")
     parser.add_argument("--arch", choices=ARCHITECTURE_NAMES, help=f"kind of model; default: {_DEFAULT.arch}")
     parser.add_argument("--steps", metavar="N", type=number_from(1), help=f"number of steps; default: {_DEFAULT.steps}")
@@ -80,8 +79,7 @@ def configure(parser: Parser) -> None:
             type=number_from(0),
             help=f"{done} every N steps and at the end, 0: never; default: {getattr(_DEFAULT, f'{what}_every')}",
         )
-    baseline = parser.add_argument("--compare-to", metavar="RUN", help="compare with the run in this directory")
-    baseline.complete = DIRECTORIES  # type: ignore[attr-defined]
+    parser.add_argument("--compare-to", metavar="RUN", help="compare with the run in this directory")
     parser.add_argument("--gate", metavar="CONDITION", type=_gate, help="exit with 1 unless it holds at the end")
     parser.add_argument(
         "--clock",
