@@ -36,6 +36,7 @@ def test_frozen_parameters_cost_no_backward_pass() -> None:
     module = Module(base=Parameter(10, 10, requires_grad=False), head=Parameter(10))
     assert 2 * 110 + 4 * 10 == compute_model_flops_per_token(module)
     assert 6 * 110 == compute_model_flops_per_token(module, backward_trainable_only=False)
+    assert 6 * 110 == compute_model_flops_per_token(module, True, False)  # as calls of the source are written
 
 
 def test_attention_adds_twelve_per_layer_width_and_position() -> None:

@@ -18,11 +18,11 @@ _FORWARD_PER_ATTENTION_CELL = 4
 _BACKWARD_PER_ATTENTION_CELL = 8
 
 
-def compute_model_flops_per_token(  # noqa: PLR0913 - what is known of a model, each by name
+def compute_model_flops_per_token(  # noqa: PLR0913 - three of them are the call shape that this function keeps
     model: Model,
-    *,
     include_backward: bool = True,
     backward_trainable_only: bool = True,
+    *,
     n_layers: int | None = None,
     d_model: int | None = None,
     sequence_length: int | None = None,
