@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.docs_stubs import RULES_INDEX
-from codegen.spec_tables import described, severity_text
+from codegen.spec_tables import described, sentence, severity_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,11 +145,11 @@ def reference_pages() -> dict[str, str]:
 
 def _rule_row(rule: Mapping[str, Any]) -> str:
     name = rule["id"]
-    summary = rule["summary"]
-    profiles = "" if len(rule["profiles"]) == len(sources.PROFILES) else f" ({', '.join(rule['profiles'])})"
+    is_general = len(rule["profiles"]) == len(sources.PROFILES) or isinstance(rule["severity"], dict)
+    profiles = "" if is_general else f" in {', '.join(rule['profiles'])}"
     statement = f"[statement](../../requirements/rules/{name}.md)"
-    fault = f"{summary[0].upper()}{summary[1:]}{profiles}.<br>*{rule['help']}* · {statement}"
-    return f"| [{name}]({name}.md) | {severity_text(rule)} | {fault} |"
+    fault = f"{sentence(rule['summary'])}<br>*{rule['help']}* · {statement}"
+    return f"| [{name}]({name}.md) | {severity_text(rule)}{profiles} | {fault} |"
 
 
 def _kinds_of(profile: str) -> str:

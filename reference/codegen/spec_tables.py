@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from codegen import sources
@@ -113,10 +114,28 @@ def described(schema: Schema, document: Schema) -> str:
     return str(schema.get("description") or resolved.get("description", ""))
 
 
+def sentence(fact: str) -> str:
+    """Return *fact* as a sentence; where it begins with the name of a key, that keeps its spelling."""
+    word, _, rest = fact.partition(" ")
+    if word.rpartition(".")[2] in _keys():
+        return f"`{word}` {rest}."
+    return f"{fact[0].upper()}{fact[1:]}."
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(
+        key
+        for profile in sources.PROFILES
+        for schema in sources.kinds(profile).values()
+        for key in schema["properties"]
+    )
+
+
 def _rule_facts(rule: Mapping[str, Any]) -> str:
     rows = [
         "| layer | severity | profiles |",
         "|---|---|---|",
         f"| {rule['layer']} | {severity_text(rule)} | {', '.join(rule['profiles'])} |",
     ]
-    return f"{rule['summary'][0].upper()}{rule['summary'][1:]}.\n\n" + "\n".join(rows) + "\n"
+    return f"{sentence(rule['summary'])}\n\n" + "\n".join(rows) + "\n"

@@ -125,7 +125,8 @@ def _endings(stream: Schema) -> dict[str, str]:
     """Return for each place what a stream is called that ends in it."""
     present = _by_type(stream).get("present")
     running = f"torn, {present['rule']}" if present else "complete"
-    return {"begin": "torn, stream-empty", "headless": running, "running": running, "ended": "complete"}
+    ended = "complete, torn if another is last"
+    return {"begin": "torn, stream-empty", "headless": running, "running": running, "ended": ended}
 
 
 def _draw_places(drawing: Drawing, found: Sequence[Move], endings: dict[str, str]) -> float:
@@ -162,9 +163,9 @@ def _inside(place: str, found: Sequence[Move], ending: str) -> list[tuple[str, s
         lines.append(("↻ " + ", ".join([*shown, *(trigger for trigger in triggers if trigger == GAP)]), "small"))
         if rule:
             lines.append((rule, "mono faint"))
-    state, _, rule = ending.partition(", ")
+    state, _, detail = ending.partition(", ")
     lines.append((f"ends {state}", "small"))
-    return [*lines, (rule, "mono faint")] if rule else lines
+    return [*lines, (detail, "small" if " " in detail else "mono faint")] if detail else lines
 
 
 def _draw_moves(drawing: Drawing, found: Sequence[Move], boxes: dict[str, Box]) -> None:

@@ -10,7 +10,7 @@ from codegen import sources
 # The corpus stands beside the folder that this program is started in.
 sys.path.append(str(sources.ROOT))
 
-from codegen.site.downloads import download_files
+from codegen.site.downloads import PAGE, download_files
 from codegen.site.llms import llms_texts
 from codegen.site.requirement_pages import FOLDER, requirement_pages
 
@@ -22,16 +22,20 @@ _OWN_FOLDERS = (FOLDER, "docs/schemas", "docs/conformance/schema")
 
 
 def site_files() -> dict[str, bytes]:
-    """Return every file by its path from the root; llms.txt reads the others."""
-    made = {name: text.encode() for name, text in requirement_pages().items()} | download_files()
-    _write(made)
-    return made | {name: text.encode() for name, text in llms_texts().items()}
+    """Return every file by its path from the root."""
+    files = download_files()
+    pages = requirement_pages() | {PAGE: files[PAGE].decode()}
+    return files | {name: text.encode() for name, text in (pages | llms_texts(pages)).items()}
 
 
 def main() -> int:
     """Write what differs, remove what is no more, and say how many files there are."""
     made = site_files()
-    _write(made)
+    for name, data in made.items():
+        path = sources.ROOT / name
+        if not path.exists() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
     kept = {sources.ROOT / name for name in made}
     for folder in _OWN_FOLDERS:
         for path in _files(sources.ROOT / folder):
@@ -43,14 +47,6 @@ def main() -> int:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _write(made: dict[str, bytes]) -> None:
-    for name, data in made.items():
-        path = sources.ROOT / name
-        if not path.exists() or path.read_bytes() != data:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from codegen import sources
 from codegen.site.statements import blocks, pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 LIST = "docs/llms.txt"
 FULL = "docs/llms-full.txt"
@@ -25,12 +25,12 @@ _OPTIONAL = "Rules"
 """What a reader may leave out who has little room; llms.txt calls such a section Optional."""
 
 
-def llms_texts() -> dict[str, str]:
-    """Return both texts by path from the root."""
-    return {LIST: "\n".join(_list()) + "\n", FULL: "\n\n".join(_full()) + "\n"}
+def llms_texts(made: Mapping[str, str]) -> dict[str, str]:
+    """Return both texts by path from the root; *made* has the pages that are not in the tree."""
+    return {LIST: "\n".join(_list(made)) + "\n", FULL: "\n\n".join(_full()) + "\n"}
 
 
-def _list() -> Iterator[str]:
+def _list(made: Mapping[str, str]) -> Iterator[str]:
     configuration = (sources.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     site = dict(_SITE.findall(configuration))
     yield f"# {site['site_name']}\n\n> {site['site_description']}.\n"
@@ -47,7 +47,8 @@ def _list() -> Iterator[str]:
                 if held is None:
                     yield f"\n## {title}\n"
             continue
-        line = f"- [{title or _title(path)}]({_address(path)}): {_about(path)}"
+        text = _source(path, made)
+        line = f"- [{title or _title(text, path)}]({_address(path)}): {_about(text)}"
         if held is None:
             yield line
         else:
@@ -63,9 +64,9 @@ def _full() -> Iterator[str]:
         yield from blocks(text)
 
 
-def _source(path: str) -> str:
+def _source(path: str, made: Mapping[str, str]) -> str:
     """Return the text of a page, which may be written elsewhere."""
-    text = (sources.ROOT / "docs" / path).read_text(encoding="utf-8")
+    text = made.get(f"docs/{path}") or (sources.ROOT / "docs" / path).read_text(encoding="utf-8")
     snippet = _SNIPPET.search(text)
     return (sources.ROOT / snippet[1]).read_text(encoding="utf-8") if snippet and not _heading(text) else text
 
@@ -75,13 +76,13 @@ def _heading(text: str) -> str | None:
     return found[1] if found else None
 
 
-def _title(path: str) -> str:
-    return (_heading(_source(path)) or path).replace("`", "")
+def _title(text: str, path: str) -> str:
+    return (_heading(text) or path).replace("`", "")
 
 
-def _about(path: str) -> str:
+def _about(text: str) -> str:
     """Return the first sentence of a page."""
-    body = f"\n{_source(path)}".partition("\n# ")[2].partition("\n")[2]
+    body = f"\n{text}".partition("\n# ")[2].partition("\n")[2]
     first = next((block for block in blocks(body) if _PROSE.match(block)), "")
     plain = _MARKUP.sub(lambda match: match[1] or "", " ".join(first.split()))
     sentence = re.match(r".*?\.(?= |$)", plain)

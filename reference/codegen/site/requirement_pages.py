@@ -176,7 +176,7 @@ def _impostors(shown: Evidence, here: str) -> Iterator[str]:
 
 def _who(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
     asked = [role for role in ROLES if role in shown.roles & set(statement.entry["applies"])]
-    if not asked:
+    if not asked or "excluded" in statement.entry:
         return
     link = _moved("[all implementations](reference/conformance.md)", "", here, root="docs")
     yield f"## Who keeps it\n\nAs it was proven when {link} were last asked.\n"

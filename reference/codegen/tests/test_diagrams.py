@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -56,6 +57,26 @@ def test_every_place_takes_every_line(profile: str) -> None:
     triggers = {trigger for _, trigger in found}
     assert GAP in triggers
     assert sorted(found) == sorted((place, trigger) for place in places for trigger in triggers)
+
+
+def test_automaton_ends_where_the_corpus_says() -> None:
+    """Of streams without gap and fragment, those that are complete end in *ended*, and by a run_end."""
+    targets = {(move.source, move.trigger): move.target for move in moves(sources.stream("toy/v1"))}
+    triggers = {trigger for _, trigger in targets}
+    complete = []
+    for path in sorted((sources.ROOT / "conformance/cases/toy-v1").glob("*/*/case.json")):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        stream = path.with_name("events.jsonl")
+        if not stream.exists() or case["state"] == "damaged" or not stream.read_bytes().endswith(b"\n"):
+            continue
+        place, kind = "begin", None
+        for record in case["records"]:
+            kind = record.get("kind")
+            place = targets[place, kind if isinstance(kind, str) and kind in triggers else OTHER]
+        is_complete = place == "ended" and kind == "run_end"
+        assert is_complete == (case["state"] == "complete"), path.parent.name
+        complete.append(is_complete)
+    assert set(complete) == {True, False}
 
 
 def test_lines_account_for_every_byte() -> None:

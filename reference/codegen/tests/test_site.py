@@ -1,0 +1,205 @@
+"""Tests of what the site has and the tree does not keep: pages of statements, downloads, llms.txt."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from codegen import sources
+from codegen.site import downloads, llms, requirement_pages
+from codegen.site.case_text import example, expected
+from codegen.site.evidence import Evidence, evidence, implementations
+from codegen.site.requirement_pages import FOLDER, INDEX
+from codegen.site.statements import blocks, moved, requirements, statements
+from conformance.corpus import selected
+from conformance.loading import CASES, load_case
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, Evidence]:
+    """Return what there is to show about each statement."""
+    return evidence()
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """Return the page of each statement and the index."""
+    return requirement_pages.requirement_pages()
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    """Return the downloads."""
+    return downloads.download_files()
+
+
+def test_every_statement_is_found_where_it_is_made() -> None:
+    """No statement of requirements.json is without its sentence, its place and something that is said about it."""
+    found = statements()
+    assert [entry["id"] for entry in requirements()] == [statement.id for statement in found]
+    assert [] == [statement.id for statement in found if not statement.text.endswith(".")]
+    assert [] == [statement.id for statement in found if not statement.explanation or not statement.heading]
+
+
+def test_statement_is_explained_by_what_follows_it() -> None:
+    """What stands between a statement and the next one explains it, and so does the reason of its rule."""
+    found = {statement.id: statement for statement in statements()}
+    mark = found["encoding/commit-mark"]
+    assert ["encoding.md", "rules/unterminated-line.md"] == [passage.page for passage in mark.explanation]
+    assert mark.explanation[0].text.startswith("That a text parses says nothing.")
+    assert "[encoding/fragment-not-judged]" not in mark.explanation[0].text
+    assert "the-commit-mark" == mark.anchor
+
+
+def test_links_hold_where_they_are_moved_to() -> None:
+    """A relative link still names the same page, with its anchor; one to another site is left alone."""
+    text = "[a](rules/x.md) [b](../c.md#d) [e](#f) [g](https://example.org/h)"
+    expected_text = "[a](../../spec/rules/x.md) [b](../../c.md#d) [e](../../spec/y.md#f) [g](https://example.org/h)"
+    assert expected_text == moved(text, "docs/spec/y.md", "docs/requirements/z/w.md")
+
+
+def test_blocks_are_parted_by_blank_lines_outside_of_code() -> None:
+    """A fenced block is one block whatever it holds, and comments are none."""
+    text = "a\nb\n\n<!-- c -->\n```\nd\n\n<!-- e -->\n```\n\n# f\n"
+    assert ["a\nb", "```\nd\n\n<!-- e -->\n```", "# f"] == list(blocks(text))
+
+
+def test_every_statement_has_a_page_and_a_row(pages: dict[str, str]) -> None:
+    """The index leads to every page, and there is no other page."""
+    ids = [entry["id"] for entry in requirements()]
+    assert {INDEX, *(f"{FOLDER}/{name}.md" for name in ids)} == pages.keys()
+    assert ids == re.findall(r"^\| \[([^\]]+)\]", pages[INDEX], re.MULTILINE)
+    assert f"Of {len(ids)} statements, {sum('observable' in entry for entry in requirements())} are" in pages[INDEX]
+
+
+def test_links_of_the_pages_lead_somewhere(pages: dict[str, str], files: dict[str, bytes]) -> None:
+    """Every relative link names a page of the site, or a file that is made for it."""
+    made = pages.keys() | files.keys()
+    lost = []
+    for page, text in pages.items():
+        for link in LINK.findall(text):
+            path = (Path(page).parent / link.partition("#")[0]).as_posix()
+            parts: list[str] = []
+            for part in path.split("/"):
+                parts = parts[:-1] if part == ".." else [*parts, part]
+            target = "/".join(parts)
+            if target not in made and not (sources.ROOT / target).exists():
+                lost.append((page, link))
+    assert [] == lost
+
+
+def test_page_has_all_cases(pages: dict[str, str], shown: dict[str, Evidence]) -> None:
+    """A case is named on the page of each statement that it proves, once on each side."""
+    for entry in requirements():
+        text = pages[f"{FOLDER}/{entry['id']}.md"]
+        named = Counter(re.findall(r"`((?:toy|metrics|kaun)-v1/[^`]+|sessions/[^`]+)`", text))
+        found = shown.get(entry["id"], Evidence())
+        assert named == Counter([*found.accepts, *found.rejects])
+
+
+def test_page_says_who_keeps_the_statement(pages: dict[str, str]) -> None:
+    """Each implementation has its row; what is proven, and how far, is read from the last proof."""
+    text = pages[f"{FOLDER}/encoding/commit-mark.md"].partition("## Who keeps it")[2]
+    for entry in implementations():
+        assert f"| {entry['name']} |" in text
+    known = next(entry for entry in implementations() if entry["except"])
+    statement, limits = next(iter(known["except"].items()))
+    bound = set(next(entry for entry in requirements() if entry["id"] == statement)["applies"])
+    page = pages[f"{FOLDER}/{statement}.md"].partition("## Who keeps it")[2]
+    assert all(limit in page for role, limit in limits.items() if role in bound)
+
+
+def test_statement_that_no_case_can_show_says_so(pages: dict[str, str]) -> None:
+    """An excluded statement has its reason on its page, and no table of those who keep it."""
+    for entry in requirements():
+        text = pages[f"{FOLDER}/{entry['id']}.md"]
+        assert ("\n- No case can show it: " in text) == ("excluded" in entry)
+        assert not ("excluded" in entry and "## Who keeps it" in text)
+
+
+def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
+    """A statement about directories, which no bytes of a case can show, names its test."""
+    text = pages[f"{FOLDER}/bundle/walk-regular.md"]
+    assert (
+        "- `test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_statements.py`" in text
+    )
+
+
+def test_plain_case_is_shown_as_it_is() -> None:
+    """A stream that can be read is shown byte for byte, so that it can be checked from the page."""
+    case = load_case(str(Path(CASES, "toy-v1/unterminated-line/ends-in-line-feed")))
+    assert f"```jsonl\n{case.data.decode()}```\n" == example(case)
+    assert "state *complete*, no findings" == expected(case)
+
+
+def test_other_case_is_shown_with_escapes() -> None:
+    """What cannot be seen is spelled out, the LF that is missing at the end too."""
+    case = load_case(str(Path(CASES, "toy-v1/nul-bytes/one-byte-tail")))
+    assert "\\n\n\\x00\n```" in example(case)
+    assert "state *torn*, `nul-bytes` in line 4" == expected(case)
+
+
+def test_shown_cases_cannot_end_their_block() -> None:
+    """No stream of the corpus closes the fence that it stands in."""
+    assert [] == [case.name for case in selected(()) if example(case).count("```") not in (0, 2)]
+
+
+def test_downloads_are_the_files_of_the_tree(files: dict[str, bytes]) -> None:
+    """Every schema is there, byte for byte, at the path that it has in the tree."""
+    for path in sources.SCHEMAS.rglob("*.json"):
+        assert path.read_bytes() == files[f"docs/{path.relative_to(sources.ROOT).as_posix()}"]
+    assert json.loads(files["docs/spec/requirements.json"])["requirements"] == requirements()
+
+
+def test_corpus_is_one_archive_of_fixed_bytes(files: dict[str, bytes]) -> None:
+    """The archive has every file of the corpus, and is the same when it is made again."""
+    root = sources.ROOT / "conformance"
+    with zipfile.ZipFile(io.BytesIO(files[downloads.CORPUS])) as archive:
+        names = set(archive.namelist())
+        for part in ("cases", "sessions", "schema"):
+            for path in (root / part).rglob("*"):
+                if path.is_file():
+                    assert path.read_bytes() == archive.read(f"toyspec-corpus/{path.relative_to(root).as_posix()}")
+    assert {"toyspec-corpus/LICENSE", "toyspec-corpus/README.md", "toyspec-corpus/PROTOCOL.md"} <= names
+    assert files[downloads.CORPUS] == downloads._corpus()
+
+
+def test_page_of_downloads_has_all_with_their_digests(files: dict[str, bytes]) -> None:
+    """Each file is listed with its size and digest, on the page and in the list for programs."""
+    page, sums = files[downloads.PAGE].decode(), files[downloads.SUMS].decode()
+    for name, data in files.items():
+        if name not in (downloads.PAGE, downloads.SUMS):
+            path, digest = name.removeprefix("docs/"), hashlib.sha256(data).hexdigest()
+            assert re.search(
+                rf"^\| \[`{re.escape(path)}`\]\({re.escape(path)}\) \| .+ \| {len(data):,} \| `{digest}` \|$",
+                page,
+                re.MULTILINE,
+            )
+            assert f"{digest}  {path}\n" in sums
+
+
+def test_llms_txt_lists_every_page_of_the_navigation(files: dict[str, bytes], pages: dict[str, str]) -> None:
+    """Each page has its title, its address and a sentence; the rules come last, as what may be left out."""
+    text = llms.llms_texts(pages | {downloads.PAGE: files[downloads.PAGE].decode()})[llms.LIST]
+    navigation = (sources.ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r"^- \[([^\]]+)\]\(([^)]+)\): (\S.*)$", text, re.MULTILINE)
+    assert text.startswith("# toyspec\n\n> ")
+    assert sorted(map(llms._address, re.findall(r"(\S+\.md)$", navigation, re.MULTILINE))) == sorted(
+        address for _, address, _ in listed
+    )
+    assert "spec/rules/step-skipped/" in text.partition("\n## Optional\n")[2]
+
+
+def test_llms_full_has_every_statement() -> None:
+    """The whole specification stands in one text."""
+    text = "\n\n".join(llms._full())
+    assert [] == [entry["id"] for entry in requirements() if f"**[{entry['id']}]** " not in text]
