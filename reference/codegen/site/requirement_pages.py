@@ -77,7 +77,7 @@ def _row(statement: Statement, shown: Evidence) -> str:
 
 def _page(statement: Statement, shown: Evidence, neighbours: Sequence[Statement | None]) -> Iterator[str]:
     here = _path(statement)
-    yield f"---\ntitle: {statement.id}\nsearch:\n  boost: 0.3\n---"
+    yield f"---\ntitle: {statement.id}\nsearch:\n  exclude: true\n---"
     yield f"# {statement.id}\n"
     yield "<!-- Made by `make docs` from spec/ and conformance/. -->\n"
     text = _moved(statement.text, statement.page, here).replace("\n", "\n> ")
