@@ -59,7 +59,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(CALLS)
 def test_no_sequence_of_calls_makes_an_invalid_stream(
     tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
@@ -83,6 +83,50 @@ def test_no_sequence_of_calls_makes_an_invalid_stream(
     assert (accepted, accepted) == (report.events, data.count(b"\n"))
 
 
+NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)
+COUNTS = st.integers(-2, 2**54) | st.sampled_from([10**307, 10**400, True, None, 1.0])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                **dict.fromkeys(["loss", "ppl", "lr", "grad_norm", "logprob"], NUMBERS),
+                **dict.fromkeys(["tokens", "compute_us", "wall_us", "token_id"], COUNTS),
+                "step": st.integers(-2, 9),
+                "phase": st.sampled_from(["train", "eval", "no"]),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            },
+        ),
+        max_size=5,
+    )
+)
+def test_a_step_is_what_the_general_way_writes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """The way that most steps take spares time, and changes neither a byte nor what is refused."""
+    folder = tmp_path_factory.mktemp("run")
+    one, other = (
+        start(RunWriter(folder / name, run_id="r", on_error="raise", clock=ManualClock())) for name in ("one", "other")
+    )
+    for members in steps:
+        last: dict[str, int] = one._stream.progress._last_steps
+        given_number = members.get("step", last.get(members.get("phase", "train"), 0) + 1)
+        assert _verdict(one.step, **members) == _verdict(other.write, {"kind": "step", **members, "step": given_number})
+    assert content(other.events_path) == content(one.events_path)
+
+
+def _verdict(call: Any, *arguments: Any, **members: Any) -> bool:
+    try:
+        call(*arguments, **members)
+    except InvalidEventError:
+        return False
+    return True
+
+
+@settings(deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(

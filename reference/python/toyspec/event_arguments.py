@@ -7,6 +7,8 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict
 
 from msgspec import UNSET, Struct, UnsetType
 
+from toyspec.generated.fields import FIELDS
+
 Measure = SupportsFloat | None | UnsetType
 """A measured number; None and what is not finite are written as null, UNSET is left out."""
 
@@ -20,6 +22,15 @@ Phase = Literal["train", "eval", "decode", "serve"] | UnsetType
 Reason = Literal["completed", "interrupted", "aborted", "errored"]
 Verdict = Literal["ahead", "behind", "par", "abort"]
 
+STEP_ARGUMENTS = (
+    "step", "loss", "ppl", "lr", "grad_norm", "tokens", "compute_us", "wall_us", "token_id", "logprob", "phase", "extra"
+)  # fmt: skip
+"""What ``step`` takes, in its order."""
+
+PLAIN_STEPS: set[tuple[type, ...]] = set()
+"""Types of arguments for which ``is_plain_step`` has said True."""
+
+_PLAIN_TYPES: dict[str, tuple[type, ...]] = {"number": (float, type(None)), "integer": (int,)}
 _LONGEST_ERROR_CHARS = 4096
 
 
@@ -46,6 +57,20 @@ class TapStatistics(TensorStatistics, total=False):
 
     layer: SupportsIndex | None
     dtype: str
+
+
+def is_plain_step(types: tuple[type, ...]) -> bool:
+    """Return whether a step with arguments of *types*, in the order of ``STEP_ARGUMENTS``, is written as it is.
+
+    That is so where each is of the very type that its field has, so that only its sign is left to be looked at.
+    """
+    for name, cls in zip(STEP_ARGUMENTS, types, strict=True):
+        declared = FIELDS["toy/v1"]["step"][name]
+        plain = _PLAIN_TYPES.get(declared, ()) if isinstance(declared, str) else ()
+        if cls not in ((int, type(None)) if name == "step" else (*plain, UnsetType)):
+            return False
+    PLAIN_STEPS.add(types)
+    return True
 
 
 def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) -> Any:

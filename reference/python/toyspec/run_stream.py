@@ -20,20 +20,29 @@ from toyspec.generated.toy_v1 import Step
 from toyspec.run_progress import RunProgress
 from toyspec.stream_scan import StreamScan
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say
-from toyspec.vetting import vet
+from toyspec.vetting import holds_long_number, vet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ENCODER = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 _STEP_DECODER = msgspec.json.Decoder(Step)
 
 Exist = Literal["replace", "fail", "resume"]
 """What happens to a stream that is there: it moves to ``events.jsonl.prev``, or FileExistsError, or it goes on."""
 
+Numbering = Literal["given", "counted"]
+"""Whether a step comes with its number."""
+
+StepValues = Literal["plain", "any"]
+"""Plain: every number is a float, an int or None as its field wants it, and there is nothing but numbers."""
+
 OnError = Literal["disable", "raise"]
 """What a failing system does: one line on standard error and no more logging, or an OSError at the caller."""
 
+# A line that is shorter has no integer that overflows binary64.
+_LONG_NUMBER = 300
+_MINUS = ord("-")
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 
 
@@ -71,6 +80,8 @@ class RunStream:
         self._progress = RunProgress()
         self.dropped = 0
         """Number of records that could not be written."""
+        self.ignores = False
+        """True once nothing more is written, and a call for it is no mistake: the file was closed, or given up."""
         self.settings = settings
         self._file: AppendFile | None = None
         self._is_busy = False
@@ -113,17 +124,31 @@ class RunStream:
         """Write the line *raw*, without LF, as it is."""
         self._perform(lambda: self._write_raw(raw))
 
-    def write_step(self, event: Step, numbering: Literal["given", "counted"]) -> None:
+    def write_step(self, event: Step, numbering: Numbering, values: StepValues) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         file = self._file
-        if file is None or self._is_busy or self._deferred or self._untold is not None:
-            self._perform(lambda: self._write_any_step(event, numbering))
+        if values == "any" or file is None or self._is_busy or self._deferred or self._untold is not None:
+            self._perform(lambda: self._write_step(event, numbering))
             return
-        # As in _perform, without a function object: this call is made most often.
+        # As in _perform and _write_step, without a call that can be spared: this one is made most often.
+        progress = self._progress
         with file.lock:
             self._is_busy = True
             try:
-                self._write_step(file, event, numbering)
+                if not progress.is_running:
+                    progress.admit_kind("step")
+                phase = progress.phase
+                if numbering == "counted":
+                    event.step = progress.next_step(phase)
+                event.t = t = self._watch.seconds()
+                line = _encode(event)
+                if (_MINUS in line and b":-" in line) or len(line) >= _LONG_NUMBER:
+                    # A count below zero, or one so long that it may not be finite, is for the type to judge.
+                    self._write_step(event, numbering)
+                else:
+                    if numbering == "given":
+                        progress.admit_step(event.step, phase)
+                    self._append_step(file, line, (t, event.step, phase, event.loss))
             finally:
                 self._is_busy = False
         if self._deferred:
@@ -190,6 +215,7 @@ class RunStream:
 
     def _close(self) -> None:
         file, self._file = self._file, None
+        self.ignores = not self._progress.ended
         if file is None:
             return
         try:
@@ -243,12 +269,10 @@ class RunStream:
             self._settle(file)
         self._watch.told = max(self._watch.told, progress.time)
 
-    def _write_any_step(self, event: Step, numbering: Literal["given", "counted"]) -> None:
-        if self._file is not None:
-            self._write_step(self._file, event, numbering)
-
-    def _write_step(self, file: AppendFile, event: Step, numbering: Literal["given", "counted"]) -> None:
-        progress = self._progress
+    def _write_step(self, event: Step, numbering: Numbering) -> None:
+        file, progress = self._file, self._progress
+        if file is None:
+            return
         if not progress.is_running:
             progress.admit_kind("step")
         phase: str = progress.phase if event.phase is UNSET else event.phase
@@ -261,14 +285,17 @@ class RunStream:
             return
         if numbering == "given":
             progress.admit_step(event.step, phase)
-        facts = (event.t, event.step, phase, event.loss)
-        self._untold, self._appended = (progress.take_step, facts), file.appended
+        self._append_step(file, line, (event.t, event.step, phase, event.loss))
+
+    def _append_step(self, file: AppendFile, line: bytes, facts: tuple[float, int, str, Any]) -> None:
+        take = self._progress.take_step
+        self._untold, self._appended = (take, facts), file.appended
         try:
             file.commit(line + b"\n")
         except OSError as error:
             self._after_error(file, error)
             return
-        progress.take_step(*facts)
+        take(*facts)
         self._untold = None
 
     def _after_error(self, file: AppendFile, error: OSError) -> None:
@@ -296,6 +323,7 @@ class RunStream:
         if self.settings.on_error == "raise":
             return False
         self._file = None
+        self.ignores = not self._progress.ended
         if file is None or not file.has_said_why:
             say(f"{self.path}: {cause_of(error)}; nothing more is logged, the program goes on")
         if file is not None and not file.is_foreign:
@@ -316,10 +344,12 @@ class RunStream:
 def _ready_step(event: Step) -> bytes | None:
     """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
     try:
-        line = _ENCODER.encode(event)
+        line = _encode(event)
         # Reading back finds what the field does not allow; writing again, what is spelled in another way.
         found = _STEP_DECODER.decode(line)
-        is_ready = _ENCODER.encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
+        is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
+        # The type takes an integer of any length.
+        is_ready = is_ready and not holds_long_number([line])
     except (TypeError, ValueError, msgspec.MsgspecError):
         return None
     return line if is_ready else None

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from toyspec.canonical import InvalidEventError
 from toyspec.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.escaping import shortened
-from toyspec.event_arguments import ending_of, part
+from toyspec.event_arguments import PLAIN_STEPS, ending_of, is_plain_step, part
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.profiles import EVENTS_FILE
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from toyspec.generated.toy_v1 import Backend, Git, Host, Model, QualityGate
     from toyspec.run_progress import RunProgress
-    from toyspec.run_stream import Exist, OnError
+    from toyspec.run_stream import Exist, OnError, StepValues
     from toyspec.system_calls import SystemCalls
 
 _UNCHECKED_STEP: Callable[..., Step] = Step
@@ -180,6 +180,13 @@ class RunWriter:
         extra: Measures = UNSET,
     ) -> None:
         """Write one optimizer step, or one decoded token; without *step* its number is one more than the last."""
+        stream = self._stream
+        if stream.ignores:
+            return
+        types = (
+            type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
+            type(wall_us), type(token_id), type(logprob), type(phase), type(extra)
+        )  # fmt: skip
         # The types of the values are the stream's to judge: most are plain, and this call is made most often.
         event = _UNCHECKED_STEP(
             phase=phase,
@@ -196,7 +203,8 @@ class RunWriter:
             logprob=logprob,
             extra=extra,
         )
-        self._stream.write_step(event, "counted" if step is None else "given")
+        values: StepValues = "plain" if types in PLAIN_STEPS or is_plain_step(types) else "any"
+        stream.write_step(event, "counted" if step is None else "given", values)
 
     def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
         """Write statistics of an activation where it flows through *region*."""
