@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
 from toyspec import vetting
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 from toyspec.lines import Line, LineSplitter
+from toyspec.scanner import Scanner
 from toyspec.vetting import decode, vet, vet_line
 
 Place = tuple[str, int, str]
@@ -210,20 +212,35 @@ def test_hostile_line_is_a_fault_and_stays_small(line: bytes) -> None:
     assert sum(len(fault.pointer) for fault in verdict.faults) < 5_000_000
 
 
-def test_depth_of_a_long_line_is_found_by_the_exact_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fast look at depth holds the parts of a line many times over, so it is for short lines."""
-    lengths: list[int] = []
+@pytest.mark.parametrize("piece_bytes", [1, 2, 3, 7, 1 << 16])
+@pytest.mark.parametrize("inner", [MAX_DEPTH - 3, MAX_DEPTH - 2])
+def test_depth_does_not_depend_on_where_a_line_is_cut(
+    piece_bytes: int, inner: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long line is looked at in pieces: brackets count across them, those in strings and escapes do not."""
+    monkeypatch.setattr(vetting, "_PIECE_BYTES", piece_bytes)
+    for text in (rb"[[[\"[[{", rb"\\\\", b"", b"x" * 20, rb"\\\"[" * 3):
+        line = b'{"%b":["%b",' % (text, text) + b"[" * inner + b'"%b"' % text + b"]" * inner + b'],"b":"[[["}'
+        assert (inner <= MAX_DEPTH - 2) == vetting._is_shallow(line)
+        assert vet(line, first=False).value == decode(line)
+        deeper = line.replace(b'],"b"', b"," + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b'],"b"')
+        assert not vetting._is_shallow(deeper)
 
-    def is_shallow(data: bytes) -> bool:
-        lengths.append(len(data))
-        return True
 
-    monkeypatch.setattr(vetting, "_is_shallow", is_shallow)
-    brackets = b"[]," * MAX_DEPTH + b"[]"
-    assert decode(b'{"a":[' + brackets + b'],"b":"' + b"x" * (1 << 20) + b'"}') is not None
-    assert [] == lengths
-    assert decode(b'{"a":[' + brackets + b"]}") is not None
-    assert 1 == len(lengths)
+def _scan(line: bytes) -> None:
+    Scanner(line).scan()
+
+
+def test_a_long_line_is_judged_in_little_memory() -> None:
+    """The look at depth, and the exact look, hold a small multiple of the line, whatever it is made of."""
+    for unit in (b'"",', b'"\\"",', b"[],", b"{},", b'{"a":0},', b"[[0],[]],"):
+        line = b'{"a":[' + unit * ((2 << 20) // len(unit)) + b"0]}"
+        for look in (vetting._is_shallow, _scan):
+            tracemalloc.start()
+            look(line)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 2 * len(line), unit
 
 
 def test_faults_beyond_the_limit_are_counted() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from toyspec import scanner
+from toyspec.scanner import Fault, Scanner, ScanStoppedError
 from toyspec.vetting import decode, spans, vet
 
 # Texts near JSON, so that both verdicts are common.
@@ -127,6 +129,32 @@ def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
     assert set(faults) <= rules if "duplicate-key" in rules else set(faults) == rules
     if verdict.value is not None:
         assert repr(value) == repr(verdict.value)
+
+
+def scanned(line: bytes) -> tuple[list[Fault], dict[str, int], Fault | None]:
+    """Return all that one scan of *line* finds."""
+    scan = Scanner(line)
+    try:
+        scan.scan()
+    except ScanStoppedError as stopped:
+        return scan.faults, scan.unlisted, stopped.fault
+    return scan.faults, scan.unlisted, None
+
+
+@settings(max_examples=600)
+@given(LINES)
+@example(b'{"a":1,"b":[1,[],{}],"a":2,"\\u0061":3,"c":[' + b"[0]," * 300 + b"1e999,{}]}")
+@example(b'{"a":' + b"[" * 62 + b"[],0" + b"]" * 62 + b',"b":0}')
+def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
+    """Members that are taken many at a time are judged as they are one by one, with the same places."""
+    line = line.decode("utf-8", "ignore").replace("\0", "").encode()
+    depth = scanner.PLAIN_DEPTH
+    found = scanned(line)
+    scanner.PLAIN_DEPTH = 1000
+    try:
+        assert scanned(line) == found
+    finally:
+        scanner.PLAIN_DEPTH = depth
 
 
 @settings(max_examples=300)

@@ -2,20 +2,28 @@
 
 The scanner judges; it builds no values. It follows RFC 8259, except that ``NaN``, ``Infinity`` and
 ``-Infinity`` are numbers that it reports, and that half a surrogate pair is reported instead of refused.
-Time and memory are linear in the length of the text.
+Time and memory are linear in the length of the text; of what it holds, only the keys of open objects grow with it.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from toyspec.escaping import printable, shortened
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
+from toyspec.plain_members import PLAIN_DEPTH, pass_items, pass_members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
+_SPACES = frozenset(b" \t\r\n")
+# No byte of a text that is scanned, so that it stands for the end in every comparison.
+_END = b"\0"
 _STRING_BODY = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _STRING = re.compile(_STRING_BODY + b'"')
 _STRING_START = re.compile(_STRING_BODY)
@@ -68,10 +76,12 @@ class ScanStoppedError(Exception):
 class _Container:
     """An object or array that is open: the key or index of its current member, and where it is."""
 
-    __slots__ = ("empty", "index", "key", "keys", "pointer")
+    __slots__ = ("checked_to", "empty", "index", "key", "keys", "pointer")
 
-    def __init__(self, keys: set[str] | None, pointer: str | None) -> None:
+    def __init__(self, keys: set[bytes] | None, pointer: str | None) -> None:
         self.keys = keys
+        # Before this offset, members are to be looked at one by one.
+        self.checked_to = 0
         self.key = ""
         self.index = -1
         self.empty = True
@@ -97,6 +107,7 @@ class Scanner:
         self.start = 0
         """Byte offset of the value's first byte."""
         self._data = data
+        self._bytes = data + _END
         self._stack: list[_Container] = []
         self._places = places
         self._wanted = wanted
@@ -115,17 +126,16 @@ class Scanner:
         self.faults.sort(key=lambda fault: (fault.offset, rules.ORDER[fault.rule]))
 
     def _skip(self, position: int) -> int:
+        if self._bytes[position] not in _SPACES:
+            return position
         found = _SPACE.match(self._data, position)
         assert found is not None
         return found.end()
 
-    def _byte(self, position: int) -> int:
-        return self._data[position] if position < len(self._data) else -1
-
     def _member(self, position: int) -> int:
         container = self._stack[-1]
         position = self._skip(position)
-        byte = self._byte(position)
+        byte = self._bytes[position]
         if byte == (0x5D if container.keys is None else 0x7D):
             self._stack.pop()
             return position + 1
@@ -135,28 +145,43 @@ class Scanner:
             position = self._skip(position + 1)
         else:
             raise self._unexpected(position, "',' or ']'" if container.keys is None else "',' or '}'")
+        if container.pointer is None and position >= container.checked_to:
+            position = self._pass(container, position)
         if container.keys is None:
             container.index += 1
             return self._value(position)
         return self._keyed_value(container, container.keys, position)
 
-    def _keyed_value(self, container: _Container, keys: set[str], start: int) -> int:
-        if self._byte(start) != 0x22:
+    def _pass(self, container: _Container, position: int) -> int:
+        """Return the place behind the members from *position* on in which nothing can be wrong."""
+        if len(self._stack) + PLAIN_DEPTH > MAX_DEPTH:
+            return position
+        if container.keys is None:
+            position, count = pass_items(self._data, position)
+            container.index += count
+            return position
+        position, container.checked_to = pass_members(self._data, position, container.keys)
+        return position
+
+    def _keyed_value(self, container: _Container, keys: set[bytes], start: int) -> int:
+        if self._bytes[start] != 0x22:
             raise self._unexpected(start, "a key in double quotes")
         end = self._string_end(start)
-        container.key = _unescaped(self._data[start + 1 : end - 1])
+        body = self._data[start + 1 : end - 1]
+        container.key = key = _unescaped(body)
+        name = key.encode("utf-8", "surrogatepass") if b"\\" in body else body
         position = self._skip(end)
-        if self._byte(position) != 0x3A:
+        if self._bytes[position] != 0x3A:
             raise self._unexpected(position, "':' after the key")
         position = self._skip(position + 1)
         self._note_surrogates(start, end)
-        if container.key in keys:
-            self._note(rules.DUPLICATE_KEY, position, f'key "{shortened(container.key)}" is in this object already')
-        keys.add(container.key)
+        if name in keys:
+            self._note(rules.DUPLICATE_KEY, position, lambda: f'key "{shortened(key)}" is in this object already')
+        keys.add(name)
         return self._value(position)
 
     def _value(self, start: int) -> int:
-        byte = self._byte(start)
+        byte = self._bytes[start]
         pointer = None if self._places is None else self._place(start)
         if byte == 0x22:
             end = self._string_end(start)
@@ -168,18 +193,18 @@ class Scanner:
                 raise ScanStoppedError(rules.NESTED_TOO_DEEP, start, message)
             self._stack.append(_Container(set() if byte == 0x7B else None, pointer))
             return start + 1
-        if byte in _DIGITS or (byte == 0x2D and self._byte(start + 1) != 0x49):
+        if byte in _DIGITS or (byte == 0x2D and self._bytes[start + 1] != 0x49):
             return self._number_end(start)
         if byte in _WORDS:
             return self._word_end(start, _WORDS[byte])
         raise self._unexpected(start, "a value")
 
     def _word_end(self, start: int, word: bytes) -> int:
-        for i, byte in enumerate(word):
-            if self._byte(start + i) != byte:
-                raise self._unexpected(start + i, f"'{word.decode()}'")
+        if not self._data.startswith(word, start):
+            place = start + next(i for i, byte in enumerate(word) if self._bytes[start + i] != byte)
+            raise self._unexpected(place, f"'{word.decode()}'")
         if word[0] in _NOT_FINITE:
-            self._note(rules.NON_FINITE_NUMBER, start, f"number {word.decode()} is not finite")
+            self._note(rules.NON_FINITE_NUMBER, start, lambda: f"number {word.decode()} is not finite")
         return start + len(word)
 
     def _number_end(self, start: int) -> int:
@@ -188,15 +213,16 @@ class Scanner:
             raise self._unexpected(start + 1, "a digit")
         end = found.end()
         fraction, exponent = found.groups()
-        after = self._byte(end)
+        after = self._bytes[end]
         if after == 0x2E and fraction is None and exponent is None:
             raise self._unexpected(end + 1, "a digit")
         if after in (0x65, 0x45) and exponent is None:
-            raise self._unexpected(end + (2 if self._byte(end + 1) in (0x2B, 0x2D) else 1), "a digit")
+            raise self._unexpected(end + (2 if self._bytes[end + 1] in (0x2B, 0x2D) else 1), "a digit")
         if exponent is not None or end - start >= _OVERFLOW_DIGITS:
             text = found.group()
             if float(text) in (float("inf"), float("-inf")):
-                self._note(rules.NON_FINITE_NUMBER, start, f"number {_cut(text)} is beyond the range of binary64")
+                message = "number {} is beyond the range of binary64"
+                self._note(rules.NON_FINITE_NUMBER, start, lambda: message.format(_cut(text)))
         return end
 
     def _string_end(self, start: int) -> int:
@@ -206,12 +232,12 @@ class Scanner:
         begun = _STRING_START.match(self._data, start)
         assert begun is not None
         stop = begun.end()
-        if self._byte(stop) != 0x5C:
+        if self._bytes[stop] != 0x5C:
             raise self._unexpected(stop, "the end of the string")
-        if self._byte(stop + 1) != 0x75:
+        if self._bytes[stop + 1] != 0x75:
             raise self._unexpected(stop + 1, "an escape letter after the backslash")
         stop += 2
-        while self._byte(stop) in _HEX:
+        while self._bytes[stop] in _HEX:
             stop += 1
         raise self._unexpected(stop, "four hexadecimal digits after \\u")
 
@@ -221,15 +247,16 @@ class Scanner:
         for found in _ESCAPE.finditer(self._data[start:end].decode()):
             code = found.group(3)
             if code is not None and code[0] in "dD" and code[1] in "89abcdefABCDEF":
-                self._note(rules.LONE_SURROGATE, start, f"escape {found.group()} is half a surrogate pair")
+                message = f"escape {found.group()} is half a surrogate pair"
+                self._note(rules.LONE_SURROGATE, start, message.__str__)
                 return
 
-    def _note(self, rule: str, offset: int, message: str) -> None:
+    def _note(self, rule: str, offset: int, message: Callable[[], str]) -> None:
         if self._listed[rule] < MAX_FINDINGS_PER_RULE and (self._pointer_budget > 0 or not self._listed[rule]):
             pointer = "".join(f"/{container.token}" for container in self._stack)
             self._pointer_budget -= len(pointer)
             self._listed[rule] += 1
-            self.faults.append(Fault(rule, offset, pointer, message))
+            self.faults.append(Fault(rule, offset, pointer, message()))
         else:
             self.unlisted[rule] = self.unlisted.get(rule, 0) + 1
 

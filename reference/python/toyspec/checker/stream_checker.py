@@ -324,7 +324,8 @@ class StreamChecker:
             message = f"`{tag}` is {typed(value[tag])}, not a string"
             self._collector.add(rules.WRONG_TYPE, self._locate(place, f"/{tag}"), message, pointer=f"/{tag}")
         else:
-            self._collector.add(rules.MISSING_KEY, place, f"the record has no `{tag}`", pointer=f"/{tag}")
+            where = self._locate(place, f"/{tag}")
+            self._collector.add(rules.MISSING_KEY, where, f"the record has no `{tag}`", pointer=f"/{tag}")
 
     def _judge_fields(self, kind: str, value: dict[str, Any], place: Place) -> frozenset[str]:
         """Report the faults of a record of a known kind; return the fields that take no part in later rules."""

@@ -1,0 +1,56 @@
+r"""Passes over members of an open JSON object or array in which nothing can be wrong, many at a time.
+
+A member is plain when its value is a scalar, or is shallow and holds only such, and when no part of it can break a
+rule: no ``\ud800``, no number that might be beyond binary64, no object that could repeat a key. A key is plain when
+it has no escape. What is not plain is for the scanner to look at.
+"""
+
+from __future__ import annotations
+
+import re
+
+PLAIN_DEPTH = 2
+"""Number of objects and arrays that a plain value has inside one another, at most."""
+
+_MANY = 256
+_SPACE = rb"[ \t\r\n]*+"
+_TEXT = rb'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
+_NUMBER = rb"-?+(?:0|[1-9][0-9]{0,199}+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2}+)?+(?![0-9.eE])"
+_SCALAR = rb'"%b"|%b|true|false|null' % (_TEXT, _NUMBER)
+_LEAF = rb"(?:%b|\{%b\}|\[%b\])" % (_SCALAR, _SPACE, _SPACE)
+_LIST = rb"\[%b%b%b(?:,%b%b%b)*+\]" % (_SPACE, _LEAF, _SPACE, _SPACE, _LEAF, _SPACE)
+_PAIR = rb'\{%b"%b"%b:%b%b%b\}' % (_SPACE, _TEXT, _SPACE, _SPACE, _LEAF, _SPACE)
+_VALUE = rb"(?:%b|%b|%b)" % (_LEAF, _LIST, _PAIR)
+_BEHIND = rb"%b,%b" % (_SPACE, _SPACE)
+_KEY = rb'"%%b"%b:%b' % (_SPACE, _SPACE)
+_NAME = rb'[^"\\\x00-\x1f]*+'
+
+_ITEM = re.compile(_VALUE + _BEHIND)
+_ITEMS = re.compile(rb"(?:%b%b){1,%d}+" % (_VALUE, _BEHIND, _MANY))
+_MEMBER_KEY = re.compile((_KEY % (rb"(%b)" % _NAME)) + _VALUE + _BEHIND)
+_MEMBERS = re.compile(rb"(?:%b%b%b){1,%d}+" % (_KEY % _NAME, _VALUE, _BEHIND, _MANY))
+
+
+def pass_items(data: bytes, start: int) -> tuple[int, int]:
+    """Return where the plain items of an array end that begin at *start*, commas included, and how many they are."""
+    end, count = start, 0
+    while found := _ITEMS.match(data, end):
+        count += len(_ITEM.findall(data, end, found.end()))
+        end = found.end()
+    return end, count
+
+
+def pass_members(data: bytes, start: int, keys: set[bytes]) -> tuple[int, int]:
+    """Return where the plain members of an object end that begin at *start*, commas included, and add their keys.
+
+    Some that have a key twice, or one of *keys*, are left: the second number says where they end.
+    """
+    end = start
+    while found := _MEMBERS.match(data, end):
+        names = _MEMBER_KEY.findall(data, end, found.end())
+        new = set(names)
+        if len(new) < len(names) or not keys.isdisjoint(new):
+            return end, found.end()
+        keys |= new
+        end = found.end()
+    return end, end
