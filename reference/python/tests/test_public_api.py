@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,19 @@ def test_public_name_is_documented(name: str) -> None:
     """Every public name can be imported and says what it is."""
     value = getattr(toyspec, name)
     assert name == "__version__" or value.__doc__
+
+
+@pytest.mark.parametrize("name", toyspec.__all__)
+def test_signature_is_readable(name: str) -> None:
+    """No signature that ``help`` shows has an address of memory or the insides of a table in it."""
+    value = getattr(toyspec, name)
+    methods = [member for _, member in inspect.getmembers(value, inspect.isroutine)] if inspect.isclass(value) else []
+    for shown in [value, *methods]:
+        try:
+            signature = str(inspect.signature(shown))
+        except (TypeError, ValueError):  # a type, or a method of a base in C, that has none
+            continue
+        assert not re.search(r" at 0x|<built-in function (open|fsync)>", signature), signature
 
 
 def test_no_module_hides_a_public_name() -> None:

@@ -22,6 +22,9 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
     wall = staticmethod(time.time)
 
+    def __repr__(self) -> str:
+        return "SystemClock()"
+
 
 SYSTEM_CLOCK: Clock = SystemClock()
 

@@ -45,6 +45,11 @@ class SystemCalls(msgspec.Struct, frozen=True, kw_only=True):
     replace: Callable[[str, str], None] = os.replace
     lock: Callable[[int], None] = lock_exclusively
 
+    def __repr__(self) -> str:
+        """Return a text that is short in a signature: which calls are replaced."""
+        replaced = [name for name in self.__struct_fields__ if getattr(self, name) is not getattr(SYSTEM_CALLS, name)]
+        return f"SystemCalls({', '.join(f'{name}=...' for name in replaced)})"
+
 
 SYSTEM_CALLS = SystemCalls()
 """The real ones."""
