@@ -8,7 +8,7 @@ import { counted } from "./text-report.js";
 const WIDTH = 1000;
 const HEIGHT = 28;
 /** A gap of one line in a hundred megabytes has to be seen too. */
-const LEAST_WIDTH = 4;
+const LEAST_WIDTH = 6;
 
 /** Returns the bar with its legend. */
 export function bytesView(bytes: ByteMap): HTMLElement {

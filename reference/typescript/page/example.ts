@@ -22,14 +22,17 @@ export function example(): Selection {
 /** Returns a run_start and 400 steps. */
 function run(id: string, seed: number): string[] {
   const start =
-    `{"kind":"run_start","schema":"toy/v1","t":0.0,"started_at":"2026-05-31T0${8 + seed}:30:00Z","run_id":"${id}",` +
+    `{"kind":"run_start","schema":"toy/v1","t":0.0,"started_at":"2026-05-31T0${5 + seed}:30:00Z","run_id":"${id}",` +
     '"host":{"name":"node-7","os":"linux","arch":"x86_64"},"backend":{"kind":"cuda","device":"A100"},' +
     '"git":{"sha":"4f2a9c1","branch":"main","dirty":false},' +
     '"model":{"arch":"llama","vocab":32000,"d_model":512,"n_layers":8,"n_heads":8},"config":{"steps":400,"lr":0.0003,"seed":' +
     `${seed}}}`;
+  // Chance that is the same each time.
+  let state = seed;
   const steps = Array.from({ length: 400 }, (_, index) => {
     const step = index + 1;
-    const noise = Math.sin(step * 12.9898 * seed) * 0.12 + Math.sin(step * 1.7 + seed) * 0.05;
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const noise = (state / 2 ** 32 - 0.5) * 0.3;
     const loss = (1.6 + 3.1 * Math.exp(-step / (70 + 15 * seed)) + noise).toFixed(4);
     return `{"kind":"step","phase":"train","t":${(step / 10).toFixed(1)},"step":${step},"loss":${loss},"lr":0.0003,"grad_norm":${(1 + noise).toFixed(3)}}`;
   });

@@ -1,18 +1,21 @@
 /** Shows the findings of one stream, each with its place in the line. */
 
-import type { FileReport, Finding } from "../src/checker.js";
+import type { Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
 import type { Excerpt } from "../src/places.js";
 import { button, html } from "./elements.js";
 import { grouped } from "./figures.js";
+import type { Verdict } from "./judging.js";
 import { ruleAddress } from "./rule-pages.js";
-import { wholeEnd, wholeStart } from "./text-report.js";
+import { narrowed, wholeEnd, wholeStart } from "./text-report.js";
 
 const FIRST_SHOWN = 50;
+const LONGEST_FRAGMENT = 400;
 const LONGEST_MARK = 60;
+const NARROW = "(max-width: 37.5em)";
 
 /** Returns the list of findings, the first of them at once. */
-export function findingsView(report: FileReport): HTMLElement {
+export function findingsView({ report, fragment }: Verdict): HTMLElement {
   const { findings, suppressed } = report;
   const section = html("section", { class: "tc-section" }, html("h3", {}, "Findings"));
   const counts = Object.entries(suppressed);
@@ -21,7 +24,7 @@ export function findingsView(report: FileReport): HTMLElement {
     return section;
   }
   const list = html("ol", { class: "tc-findings" });
-  const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding)));
+  const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding, fragment)));
   show(0, FIRST_SHOWN);
   section.append(list);
   if (findings.length > FIRST_SHOWN) {
@@ -36,7 +39,7 @@ export function findingsView(report: FileReport): HTMLElement {
   return section;
 }
 
-function findingView(finding: Finding): HTMLElement {
+function findingView(finding: Finding, fragment: Uint8Array): HTMLElement {
   const { rule, severity, message, help } = finding;
   return html(
     "li",
@@ -48,9 +51,10 @@ function findingView(finding: Finding): HTMLElement {
       " ",
       html("a", { class: "tc-rule", href: ruleAddress(rule) }, rule),
       " ",
-      html("span", { class: "tc-message" }, printable(message)),
+      html("span", { class: "tc-message" }, ...withCode(printable(message))),
     ),
     finding.excerpt && excerptView(finding.line, finding.excerpt, finding.pointer !== ""),
+    rule === "unterminated-line" && fragmentView(finding.line, fragment),
     html("p", { class: "tc-place" }, placeOf(finding)),
     html("p", { class: "tc-help" }, html("span", {}, "help: "), ...withCode(help)),
   );
@@ -67,7 +71,7 @@ function placeOf(finding: Finding): string {
 
 /** Returns a part of a line as it stands, with its place marked; what follows is cut where it is long. */
 function excerptView(line: number, excerpt: Excerpt, isValue: boolean): HTMLElement {
-  const { data, start, mark, length } = excerpt;
+  const { data, start, mark, length } = matchMedia(NARROW).matches ? narrowed(excerpt) : excerpt;
   const at = mark - start;
   const end = at + (isValue ? valueLength(data, at) : 1);
   const before = start > 0 ? `…${printableBytes(wholeStart(data.subarray(0, at)))}` : printableBytes(data.subarray(0, at));
@@ -75,12 +79,20 @@ function excerptView(line: number, excerpt: Excerpt, isValue: boolean): HTMLElem
   const marked = at < data.length ? printableBytes(wholeCharacters(data, at, end)) : "";
   const rest = data.subarray(at + (at < data.length ? wholeCharacters(data, at, end).length : 0));
   const after = isCut ? `${printableBytes(wholeEnd(rest))}…` : printableBytes(rest);
-  return html(
-    "div",
-    { class: "tc-line" },
-    html("span", { class: "tc-number", "aria-label": `line ${line}` }, String(line)),
-    html("code", {}, before, marked === "" ? html("mark", { class: "tc-end" }, "end of the line") : html("mark", {}, marked), after),
-  );
+  return lineView(line, before, marked === "" ? endMark("the line ends here") : html("mark", {}, marked), after);
+}
+
+function fragmentView(line: number, fragment: Uint8Array): HTMLElement {
+  const shown = printableBytes(wholeEnd(fragment));
+  return lineView(line, shown, endMark(fragment.length < LONGEST_FRAGMENT ? "no line feed" : "…"));
+}
+
+function lineView(line: number, ...text: (string | HTMLElement)[]): HTMLElement {
+  return html("div", { class: "tc-line" }, html("span", { class: "tc-number", "aria-label": `line ${line}` }, String(line)), html("code", {}, ...text));
+}
+
+function endMark(text: string): HTMLElement {
+  return html("mark", { class: "tc-end" }, text);
 }
 
 /** Takes the bytes from *at* to *end*, and as many more as the last character has. */
@@ -114,5 +126,7 @@ function suppressedView(counts: [rule: string, count: number][]): HTMLElement {
 
 /** Returns text with what stands in backticks as code. */
 function withCode(text: string): (string | HTMLElement)[] {
+  // A value of the log may have one of its own.
+  if (text.split("`").length % 2 === 0) return [text];
   return text.split("`").map((part, index) => (index % 2 === 1 ? html("code", {}, part) : part));
 }

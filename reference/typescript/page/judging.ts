@@ -13,6 +13,8 @@ import { fallbackOf, type SidecarFile, type Stream } from "./selection.js";
 export interface Verdict {
   report: FileReport;
   bytes: ByteMap | null;
+  /** The first bytes after the last LF. */
+  fragment: Uint8Array;
   facts: RunFacts | null;
 }
 
@@ -25,11 +27,12 @@ export interface ReadError {
 export type Progress = (bytes: number) => void;
 
 const CHUNK_BYTES = 1 << 18;
+const FRAGMENT_BYTES = 400;
 
 /** Returns the verdict on a stream; rejects where it cannot be read. */
 export async function judge(stream: Stream, onProgress: Progress = () => {}): Promise<Verdict> {
   const { path, blob } = stream;
-  if (blob === null) return { report: missing(path), bytes: null, facts: null };
+  if (blob === null) return { report: missing(path), bytes: null, fragment: new Uint8Array(), facts: null };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
   const fallback = fallbackOf(stream, hasManifest(sidecars));
   const counter = new ByteCounter(blob.size);
@@ -48,7 +51,9 @@ export async function judge(stream: Stream, onProgress: Progress = () => {}): Pr
   }
   const report = checker.finish(sidecars);
   if (report.profile === "kaun/v1") takeManifest(facts, sidecars);
-  return { report, bytes: counter.map(report.bytes, report.bytes - committed), facts: facts.facts() };
+  const bytes = counter.map(report.bytes, report.bytes - committed);
+  const fragment = new Uint8Array(await blob.slice(committed, committed + FRAGMENT_BYTES).arrayBuffer());
+  return { report, bytes, fragment, facts: facts.facts() };
 }
 
 /** Reads slice by slice, which holds one of them in memory; the stream of a blob reads ahead as it likes. */

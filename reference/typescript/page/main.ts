@@ -16,6 +16,7 @@ class Checker {
   private readonly checking = new Checking();
   private readonly status = html("p", { class: "tc-status", role: "status", "aria-live": "polite" });
   private readonly bar = html("progress", { class: "tc-progress", "aria-label": "bytes judged" });
+  private readonly place = html("p", { class: "tc-place" });
   private readonly running = html("div", { class: "tc-running", hidden: true });
   private readonly actions = html("div", { class: "tc-actions", hidden: true });
   private readonly results = html("div", { class: "tc-results" });
@@ -23,7 +24,7 @@ class Checker {
 
   constructor(root: HTMLElement) {
     const cancel = button("Cancel", {}, () => this.cancel());
-    this.running.append(this.bar, cancel);
+    this.running.append(this.bar, cancel, this.place);
     this.input = new InputView({
       take: (selection) => void this.take(selection),
       example: () => void this.take(Promise.resolve(example())),
@@ -55,11 +56,12 @@ class Checker {
     this.say("Checking …");
     this.running.hidden = false;
     this.bar.removeAttribute("value");
+    this.place.textContent = "";
     this.checking.start(streams, {
       progress: (done, total, path) => {
         this.bar.max = Math.max(total, 1);
         this.bar.value = done;
-        this.say(`${size(done)} of ${size(total)}: ${shownPath(path)}`);
+        this.place.textContent = `${size(done)} of ${size(total)}: ${shownPath(path)}`;
       },
       done: (outcome) => this.show(outcome),
       failed: (reason) => {

@@ -83,10 +83,16 @@ function excerptLines(line: number, excerpt: Excerpt): string[] {
   return [gutter + before + after, caret];
 }
 
+/** Returns the part of an excerpt that the command shows. */
+export function narrowed(excerpt: Excerpt): Excerpt {
+  const start = Math.max(0, Math.min(excerpt.mark - EXCERPT_BEFORE, excerpt.length - EXCERPT_BYTES));
+  const from = start - excerpt.start;
+  return { ...excerpt, start, data: excerpt.data.subarray(from, from + EXCERPT_BYTES) };
+}
+
 /** Returns what to show before and from the mark, together at most *room* columns. */
 function visible(excerpt: Excerpt, room: number): [string, string] {
-  const start = Math.max(0, Math.min(excerpt.mark - EXCERPT_BEFORE, excerpt.length - EXCERPT_BYTES));
-  const data = excerpt.data.subarray(start - excerpt.start, start - excerpt.start + EXCERPT_BYTES);
+  const { data, start } = narrowed(excerpt);
   const head = data.subarray(0, excerpt.mark - start);
   const tail = data.subarray(excerpt.mark - start);
   const isCut = data.length >= EXCERPT_BYTES;

@@ -20,7 +20,7 @@ export function verdictView(verdict: Verdict): HTMLElement {
     html("p", { class: "tc-state-line" }, stateChip(verdict), " ", html("span", {}, meaning(verdict))),
     report.profile && html("p", { class: "tc-counts" }, countsOf(verdict)),
     bytes && bytesView(bytes),
-    findingsView(report),
+    findingsView(verdict),
     facts && curvesView(facts.curves),
     facts && factsView(facts),
   );

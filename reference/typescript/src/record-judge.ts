@@ -149,6 +149,7 @@ function hasType(node: Node, types: string[]): boolean {
 
 /** Decides on the text, since numbers beyond 2^53 are rounded when they are read. */
 function isSafe(text: string): boolean {
+  if (text.length < String(LIMITS.max_safe_integer).length) return true;
   const value = BigInt(text);
   return value <= BigInt(LIMITS.max_safe_integer) && value >= -BigInt(LIMITS.max_safe_integer);
 }

@@ -45,6 +45,7 @@ const POINTER_BUDGET = 1 << 20;
 
 const HALF_PAIR = /(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])/;
 const ESCAPE = /\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\(.)/gs;
+const SHORT_TEXT = 24;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -193,7 +194,7 @@ export class Scanner {
       if (this.data[this.at] === 0x2b || this.data[this.at] === 0x2d) this.at++;
       this.digits();
     }
-    const text = decoder.decode(this.data.subarray(offset, this.at));
+    const text = textOf(this.data, offset, this.at);
     if (!Number.isFinite(Number(text))) {
       this.note("non-finite-number", offset, `number ${shortened(text.slice(0, 200))} is beyond the range of binary64`);
     }
@@ -233,7 +234,7 @@ export class Scanner {
         this.at++;
         continue;
       }
-      if (from < this.at) text += decoder.decode(this.data.subarray(from, this.at));
+      if (from < this.at) text += textOf(this.data, from, this.at);
       this.at++;
       if (byte === QUOTE) return text;
       text += this.escape();
@@ -283,6 +284,19 @@ export class Scanner {
 const ESCAPES: Record<number, string> = {
   0x22: '"', 0x5c: "\\", 0x2f: "/", 0x62: "\b", 0x66: "\f", 0x6e: "\n", 0x72: "\r", 0x74: "\t",
 };
+
+/** Returns a part of well-formed UTF-8 as text. */
+function textOf(data: Uint8Array, from: number, to: number): string {
+  // Names and numbers are short and ASCII: a call of the decoder costs more than they do.
+  if (to - from > SHORT_TEXT) return decoder.decode(data.subarray(from, to));
+  let text = "";
+  for (let at = from; at < to; at++) {
+    const byte = data[at]!;
+    if (byte >= 0x80) return decoder.decode(data.subarray(from, to));
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
 
 /** Returns the RFC 6901 JSON Pointer of a path; half a surrogate pair shows as U+FFFD. */
 export function pointerTo(path: readonly (string | number)[]): string {
