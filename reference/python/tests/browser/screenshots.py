@@ -50,7 +50,7 @@ def take(watch: Watch, site: Path, wanted: list[str]) -> None:
         for size in (WIDE, PHONE):
             for scheme in SCHEMES:
                 page = watch.new_page(size, scheme)
-                page.goto(address, wait_until="networkidle")
+                page.goto(address, wait_until="load")
                 height = min(TALLEST, page.evaluate("document.documentElement.scrollHeight"))
                 page.set_viewport_size({"width": size[0], "height": height})
                 page.screenshot(path=FOLDER / f"{name}-{size[0]}-{scheme}.png")

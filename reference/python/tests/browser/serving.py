@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -82,12 +83,16 @@ def browser_program() -> str | None:
 class PlainFiles(http.server.SimpleHTTPRequestHandler):
     """Serves files and nothing else, as the host of the site does, with its own page for what is not found."""
 
+    def __init__(self, *arguments: Any, folder: str, directory: str) -> None:
+        self._folder = folder
+        super().__init__(*arguments, directory=directory)
+
     def translate_path(self, path: str) -> str:
         """Return the file for *path*, one that does not exist for what lies outside of the site."""
         plain = urlsplit(path).path
-        if not plain.startswith(FOLDER):
+        if not plain.startswith(self._folder):
             return os.path.join(self.directory, "outside", "of", "the", "site")
-        return super().translate_path("/" + plain.removeprefix(FOLDER))
+        return super().translate_path("/" + plain.removeprefix(self._folder))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is not found with the page that the site has for it."""
@@ -120,13 +125,13 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(site: Path) -> Iterator[str]:
-    """Serve the folder *site* on a free port of the loopback interface, and yield the address of its start page."""
-    with Server(("127.0.0.1", 0), partial(PlainFiles, directory=str(site))) as server:
+def serving(site: Path, folder: str = FOLDER) -> Iterator[str]:
+    """Serve *site* as *folder* of a free port of the loopback interface, and yield the address of its start page."""
+    with Server(("127.0.0.1", 0), partial(PlainFiles, folder=folder, directory=str(site))) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}{FOLDER}"
+            yield f"http://127.0.0.1:{server.server_address[1]}{folder}"
         finally:
             server.shutdown()
             thread.join()

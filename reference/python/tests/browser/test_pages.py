@@ -1,11 +1,133 @@
-"""Every page of the site, in a real browser."""
+"""The pages of the site in a real browser: they load, fit a phone, and can be read in both schemes."""
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from browser.built_pages import read_site
+from browser.measuring import contrast, faint_texts, too_wide
+from browser.screenshots import SHOWN
+from browser.serving import serving
+from browser.watching import PHONE, WIDE, Watch
+
+Scheme = Literal["light", "dark"]
+MEASURED = [address for address in SHOWN.values() if not address.endswith(".html")]
 
 
-def test_start_page(page: Page) -> None:
-    """The start page opens."""
+ALIKE = re.compile(r"requirements/.+")
+"""Addresses of pages that one template makes from data, too many to open each."""
+
+EACH = 12
+"""Of pages that are alike, every so many is opened."""
+
+
+def opened(site: Path) -> list[str]:
+    """Return the addresses of all pages but those that are alike, and of some of these."""
+    addresses = list(read_site(site))
+    alike = [address for address in addresses if ALIKE.match(address)]
+    return sorted(set(addresses) - set(alike)) + alike[::EACH]
+
+
+def without_search(page: Page, site: Path) -> Page:
+    """Return *page*, for which the index of the search is empty: each page would build it anew, for nothing."""
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8")) | {"docs": []}
+    page.context.route("**/search_index.json", lambda route: route.fulfill(json=index))
+    return page
+
+
+def test_every_page_loads_and_fits_a_phone(watch: Watch, site: Path) -> None:
+    """Pages load without an error or a request to another host, and nothing on them is wider than 375 pixels."""
+    page = without_search(watch.new_page(PHONE), site)
+    wide = {}
+    for address in opened(site):
+        page.goto(address)
+        wide[address] = too_wide(page)
+    assert {} == {address: found for address, found in wide.items() if found}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_text_stands_out(watch: Watch, site: Path, size: tuple[int, int], scheme: Scheme) -> None:
+    """All text has the contrast of level AA in both schemes: prose, code, links, tables and what is around them."""
+    page = without_search(watch.new_page(size, scheme), site)
+    faint = {}
+    for address in MEASURED:
+        page.goto(address)
+        assert {"light": "default", "dark": "slate"}[scheme] == scheme_of(page)
+        faint[address] = faint_texts(page)
+    assert {} == {address: found for address, found in faint.items() if found}
+
+
+def scheme_of(page: Page) -> str | None:
+    """Return the colour scheme that *page* shows, as the theme names it."""
+    return page.locator("body").get_attribute("data-md-color-scheme")
+
+
+def test_scheme_can_be_chosen(page: Page) -> None:
+    """The button goes from the system's scheme to light, to dark and back, and the next page keeps the choice."""
+    page.emulate_media(color_scheme="dark")
     page.goto("")
-    assert "toyspec" in page.title()
+    assert "slate" == scheme_of(page)
+    for title, scheme in {"Switch to the light scheme": "default", "Switch to the dark scheme": "slate"}.items():
+        page.locator(f'label[title="{title}"]').click()
+        assert scheme == scheme_of(page)
+    page.emulate_media(color_scheme="light")
+    page.goto("spec/")
+    assert "slate" == scheme_of(page)
+    page.locator('label[title="Follow the system"]').click()
+    assert "default" == scheme_of(page)
+
+
+def test_what_is_not_found(browser: Browser, site: Path) -> None:
+    """At the root of a host, the page for what is not found looks like the site and leads back to its start."""
+    with serving(site, folder="/") as address:
+        watch = Watch(browser, address)
+        page = watch.new_page()
+        watch.expected.add(f"{address}spec/no/such/page")
+        answer = page.goto("spec/no/such/page")
+        assert answer is not None
+        assert 404 == answer.status
+        assert "404" in page.locator("article h1").inner_text()
+        page.get_by_role("link", name="toyspec").first.click()
+        page.wait_for_url(address)
+        watch.close()
+        assert [] == watch.troubles
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[str]:
+    """Serve a page with one text too faint and one box too wide, beside others that are neither."""
+    (tmp_path / "index.html").write_text(
+        '<!doctype html><html lang="en"><title>a</title><link rel="icon" href="data:,"><body style="background:#fff">'
+        '<p style="color:#777">gray</p><p style="color:#767676">dark</p><p style="color:#fff;opacity:0">hidden</p>'
+        '<p style="font-size:24px;color:#949494">large</p>'
+        '<div style="background:#000"><i style="color:#fffc">on</i></div>'
+        '<div class="md-content"><div style="width:400px">wide</div>'
+        '<div style="overflow:auto"><p style="width:900px">scrolls</p></div></div>',
+        encoding="utf-8",
+    )
+    with serving(tmp_path) as address:
+        yield address
+
+
+def test_faint_text_and_wide_boxes_are_seen(browser: Browser, folder: str) -> None:
+    """The measures find what they are for, and nothing else."""
+    watch = Watch(browser, folder)
+    page = watch.new_page(PHONE)
+    page.goto("")
+    assert ["gray"] == [faint.text for faint in faint_texts(page)]
+    assert ['<div style="width:400px">wide</div>'] == [box for box in too_wide(page) if box.startswith("<")]
+    watch.close()
+
+
+def test_contrast() -> None:
+    """Black on white has the contrast 21, a colour on itself 1."""
+    assert 21 == contrast((0, 0, 0), (255, 255, 255))
+    assert 1 == contrast((9, 9, 9), (9, 9, 9))
