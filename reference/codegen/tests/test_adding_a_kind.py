@@ -1,0 +1,122 @@
+"""The guide to a new kind, in CONTRIBUTING.md and on a page of the site: its example is done in a copy of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codegen import sources
+from codegen.diagrams import readings
+
+PARTS = (
+    "conformance",
+    "docs",
+    "mkdocs.yml",
+    "reference/c/toyspec.c",
+    "reference/codegen",
+    "reference/python/toyspec",
+    "schemas",
+    "spec",
+    *(f"conformance/cases/{case}" for case in sorted({*readings._STATES, *readings._MODES})),
+    *(path.relative_to(sources.ROOT).as_posix() for path in sources.ROOT.glob("reference/*/README.md")),
+)
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "cases", "sessions", "requirements")
+CASE = "conformance/cases/toy-v1/missing-key/checkpoint-without-step"
+
+
+def guide() -> str:
+    """Return the part of CONTRIBUTING.md that the site shows."""
+    text = (sources.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found = re.search(r"\[start:add-a-kind\] -->\n(.*?)<!-- --8<-- \[end:add-a-kind\]", text, re.DOTALL)
+    assert found
+    return re.sub(r"^ {4}", "", found[1], flags=re.MULTILINE)
+
+
+def files_of_the_guide() -> dict[str, str]:
+    """Return the text of each file that the guide writes, by path from the root."""
+    text = guide()
+    schema = re.search(r"```json\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    page = re.search(r"````markdown\n(.*?)^````$", text, re.DOTALL | re.MULTILINE)
+    assert schema
+    assert page
+    console = text.partition("```console\n")[2].partition("\n```")[0]
+    shown = dict(re.findall(r"^\$ cat (\S+)\n(.*?)(?=^\$ )", console, re.DOTALL | re.MULTILINE))
+    return {"schemas/toy/v1/checkpoint.json": schema[1], "spec/toy/v1/checkpoint.md": page[1], **shown}
+
+
+def run(tree: Path, *arguments: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
+    """Run Python with the packages of *tree*."""
+    packages = os.pathsep.join(str(tree / part) for part in ("reference/python", "reference", "."))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tree / folder,
+        env=os.environ | {"PYTHONPATH": packages, "PYTHONUTF8": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the tree in which the guide has been followed."""
+    root = tmp_path_factory.mktemp("tree")
+    for name in PARTS:
+        source = sources.ROOT / name
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, root / name, ignore=LEFT_OUT, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, root / name)
+    for name, text in files_of_the_guide().items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    index = root / "spec/README.md"
+    line = "| toy/v1 | [`checkpoint`](toy/v1/checkpoint.md) | the weights were saved; since 1.2 |\n"
+    index.write_text(
+        index.read_text(encoding="utf-8").replace("| metrics/v1 | [`entry`]", f"{line}| metrics/v1 | [`entry`]")
+    )
+    made = run(root, "-m", "codegen", "--lock", folder="reference")
+    assert made.returncode == 0, made.stderr
+    return root
+
+
+def test_guide_names_its_files() -> None:
+    """The guide has a schema, a page, and a case of two files."""
+    assert {
+        "schemas/toy/v1/checkpoint.json",
+        "spec/toy/v1/checkpoint.md",
+        f"{CASE}/events.jsonl",
+        f"{CASE}/case.json",
+    } == files_of_the_guide().keys()
+
+
+def test_everything_else_follows(tree: Path) -> None:
+    """After `make generate` nothing is stale, and types, tables and pages know the kind."""
+    checked = run(tree, "-m", "codegen", "--check", folder="reference")
+    assert ("", 0) == (checked.stdout, checked.returncode)
+    assert "class Checkpoint(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text()
+    assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/checkpoint.md").read_text()
+    assert "spec/toy/v1/checkpoint.md" in (tree / "mkdocs.yml").read_text()
+    assert "checkpoint" in json.loads((tree / "schemas/bundled/tables.json").read_text())["profiles"]["toy/v1"]["kinds"]
+    assert "1.2" in json.loads((tree / "schemas/lock.json").read_text())["digests"]["toy/v1"]
+
+
+def test_case_is_filled_and_judged(tree: Path) -> None:
+    """The case gets its records from its bytes, and the checker finds what it expects, and no unknown kind."""
+    filled = run(tree, "-m", "conformance.authoring.fill", CASE)
+    assert filled.returncode == 0, filled.stderr
+    case = json.loads((tree / CASE / "case.json").read_text())
+    assert ["run_start", "checkpoint", "run_end"] == [record["kind"] for record in case["records"]]
+    checked = run(tree, "-m", "toyspec", "check", "--format", "json", CASE)
+    found = json.loads(checked.stdout)["files"][0]["findings"]
+    assert case["findings"] == [{key: finding[key] for key in ("rule", "line", "pointer")} for finding in found]
