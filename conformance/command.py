@@ -11,6 +11,7 @@ from conformance import page
 from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
 from conformance.asking.question import ROLES
 from conformance.escaping import printable
+from conformance.registry import RegistryError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -85,7 +86,7 @@ def execute(options: Namespace) -> int:
     action = _ACTIONS[options.action]
     try:
         return action(options)
-    except (UsageError, AdapterError) as error:
+    except (UsageError, AdapterError, RegistryError) as error:
         sys.stderr.write(f"conform: {printable(str(error))}\n")
         return USAGE
 

@@ -31,6 +31,10 @@ _RECORDS: tuple[Any, ...] = (
     {"kind": "step", "t": {"float": "1.0"}, "step": {"int": "1"}, "loss": {"float": "2.5"}},
     {"kind": "run_end", "t": {"float": "2.0"}, "reason": "completed"},
 )
+_HELLO = (
+    '{"hello": {"protocol": 1, "name": "mine", "language": "Lua", "version": "0.1", "roles": ["writer"], '
+    '"profiles": ["toy/v1"], "lines": false, "capabilities": []}}'
+)
 _ENDING_SECONDS = 5.0
 _REQUESTS = 20
 
@@ -59,7 +63,7 @@ class Step:
 
 def examine(adapter: Adapter) -> Iterator[Step]:
     """Yield one step after the other; the first that makes all others pointless is the last."""
-    step = _step("`--hello` prints one line and exits with 0", adapter.ask_hello, "PROTOCOL.md shows a hello")
+    step = _step("`--hello` prints one line and exits with 0", adapter.ask_hello, f"print for example {_HELLO}")
     yield step
     if not step.is_right:
         return

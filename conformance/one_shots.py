@@ -41,6 +41,10 @@ class OneShots:
                 if status not in {0, 1}:
                     raise AdapterError(f"the program {ended(status)}, expected 0 or 1", stderr=process.stderr())
                 answer = _answer(role, output, status)
+                said = process.stderr()
+                if answer.get("outcome") == "refused" and said:
+                    # The exit status does not say why.
+                    answer["reason"] = said
         try:
             # The bytes of a stream are as they are in this mode, not text of a message.
             demand_answer(role, {key: value for key, value in answer.items() if key != "stream"})

@@ -62,8 +62,16 @@ def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result],
 
 
 def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | Trouble]]:
-    """Build the implementations of the registry, all or those in *only*; yield each with its adapter, or why not."""
-    for implementation in registry.load():
+    """Build the implementations of the registry, all or those in *only*; yield each with its adapter, or why not.
+
+    Raise RegistryError for a name in *only* that the registry does not have.
+    """
+    known = registry.load()
+    unknown = sorted(set(only) - {implementation.name for implementation in known})
+    if unknown:
+        names = ", ".join(implementation.name for implementation in known)
+        raise registry.RegistryError(f"the registry has no {unknown[0]!r}; it has {names}")
+    for implementation in known:
         if only and implementation.name not in only:
             continue
         missing = implementation.missing()

@@ -19,7 +19,7 @@ _PROBE_SECONDS = 60
 
 
 class RegistryError(ValueError):
-    """The registry is not well formed."""
+    """The registry is not well formed, or lacks what was asked for."""
 
 
 class BuildError(Exception):

@@ -68,7 +68,7 @@ def test_baseline_makes_a_wrong_adapter_pass_until_it_is_mended(
         (["--adapter", MINIATURE, "--select", "toy-v1/no-such-topic"], "nothing to ask"),
         (["--adapter", MINIATURE, *TOPIC, "--baseline", "/no/such/file"], "No such file"),
         (["kill", "--only", "nobody"], "no impostor"),
-        (["registered", "--only", "nobody"], "no implementation"),
+        (["registered", "--only", "nobody"], "the registry has no 'nobody'; it has python, "),
     ],
 )
 def test_nothing_can_be_asked(capsys: pytest.CaptureFixture[str], arguments: list[str], fact: str) -> None:

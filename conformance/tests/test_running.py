@@ -110,6 +110,17 @@ def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None
     assert "no idea" in result.reasons[0]
 
 
+def test_refusal_in_oneshot_mode_says_why(tmp_path: Path) -> None:
+    """What a writer in oneshot mode says on standard error when it refuses is the reason that a person reads."""
+    head = HEAD.replace('"roles": ["checker"]', '"roles": ["writer"]').replace(
+        "    sys.exit(oneshot(mini, sys.argv[2], sys.argv[3:]))", "    sys.exit('no such kind')"
+    )
+    (question, *_) = questions_of(selected(["toy-v1/step-skipped"]), ["writer"])
+    (result,) = asked(program(tmp_path, "", head=head), [question], mode="oneshot")
+    assert "fail" == result.verdict
+    assert "no such kind" in result.reasons[0]
+
+
 def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
     """An adapter may say that there is no way to do what is asked, and is not blamed."""
     body = "for request in ask():\n    say({'id': request['id'], 'untestable': 'no such thing here'})\n"
