@@ -26,7 +26,7 @@ def main() -> int:
     shutil.rmtree(ROOT, ignore_errors=True)
     write_runs(ROOT)
     codes = [
-        show("Nine runs of three trainers, some killed, some damaged:", "ls", str(ROOT)),
+        show("Nine runs of three trainers, some killed, some damaged:", "ls", "--full", str(ROOT)),
         show("What is wrong with them, where, and what to do:", "check", str(ROOT)),
         show("Each kind of finding has a page:", "explain", "unterminated-line"),
         follow_live("A run that another process is writing at this moment:"),

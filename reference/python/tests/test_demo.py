@@ -29,7 +29,7 @@ def test_demo_shows_every_state_of_every_profile(tmp_path: Path) -> None:
     assert {(profile, state): 1 for profile in PROFILES for state in ("complete", "torn", "damaged")} == states
     assert "final_step 8" in done.stdout
 
-    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ toyspec ls demo-runs\n")[2]
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ toyspec ls --full demo-runs\n")[2]
     lasting = [line for line in shown.partition("\n$ toyspec tail")[0].splitlines() if not VARYING.search(line)]
     assert len(lasting) > 10
     assert set() == set(lasting) - set(done.stdout.splitlines())

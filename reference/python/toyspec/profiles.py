@@ -55,6 +55,12 @@ def detect_profile_at(path: str, first: Mapping[str, Any] | None) -> Profile:
     return manifested if _has_manifest(os.path.join(os.path.dirname(path), MANIFEST_FILE)) else plain
 
 
+def tag_of(profile: Profile) -> str | None:
+    """Return the key whose value is the kind of a record; None where the profile has no kinds, and no key is None."""
+    tag: str | None = _TAGS[profile]
+    return tag
+
+
 def record_kind(value: Mapping[str, Any], profile: Profile) -> str | None:
     """Return the kind that *value* declares; None when it declares none, no string, or the profile has no kinds."""
     kind = value.get(_TAGS[profile])

@@ -12,7 +12,7 @@ from toyspec.findings import Profile
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.lines import Fragment, Line, LineSplitter
-from toyspec.profiles import closing_kind, detect_profile, record_kind
+from toyspec.profiles import closing_kind, detect_profile, record_kind, tag_of
 from toyspec.vetting import decode, vet, vet_line
 
 if TYPE_CHECKING:
@@ -296,7 +296,9 @@ class RecordFeed:
 
 
 def _kinds(values: list[Any], profile: Profile) -> list[str | None]:
-    return [None if value is None else record_kind(value, profile) for value in values]
+    tag = tag_of(profile)
+    kinds = [None if value is None else value.get(tag) for value in values]
+    return kinds if {str} >= set(map(type, kinds)) else [kind if isinstance(kind, str) else None for kind in kinds]
 
 
 def _record_of(line: Line, value: dict[str, Any], profile: Profile, kind: str | None) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.attempts import Attempts
 from toyspec.cli.curves import Curve
@@ -19,13 +19,14 @@ from toyspec.vetting import decode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from toyspec.findings import Profile, State
     from toyspec.reader import ReadReport
     from toyspec.records import Record
 
 # A log that invents names without end does not fill memory.
 _MAX_NAMES = 200
 # Names under which a kaun stream has the loss that other profiles have by definition.
-_LOSS_TAGS = ("loss", "train_loss", "train/loss")
+LOSS_TAGS = ("loss", "train_loss", "train/loss")
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
@@ -40,16 +41,26 @@ def summarize_run(path: str, *, measure: str | None = None) -> RunSummary:
     summary = RunSummary(stream, measure)
     reading = read(stream, mode="salvage")
     summary.take(reading, learn="attempts")
-    summary.report = reading.report
+    report = reading.report
     if summary.attempts:
         again = RunSummary(stream, measure)
-        again.attempts, again.report = summary.attempts, summary.report
-        with read(stream, mode="salvage", profile=summary.report.profile) as reading:
+        again.attempts = summary.attempts
+        with read(stream, mode="salvage", profile=report.profile) as reading:
             again.take(summary.attempts.latest(reading))
         summary = again
-    if summary.report.profile == "kaun/v1":
-        summary.start = _manifest(stream)
+    summary.report = report
+    summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary
+
+
+class Extent(NamedTuple):
+    """What is known of a stream as a whole."""
+
+    state: State
+    records: int | None
+    """Number of records; None where not all were read."""
+    size: int
+    """Size in bytes."""
 
 
 class RunSummary:
@@ -81,7 +92,10 @@ class RunSummary:
         self.first_time: float | None = None
         self.last_time: float | None = None
         """Times of the first and the last record that have one, in seconds."""
+        self.profile: Profile = "toy/v1"
+        self.extent: Extent
         self.report: ReadReport
+        """The account of the reading; there is none where only the ends of the stream were read."""
 
     @property
     def directory(self) -> str:
@@ -97,9 +111,9 @@ class RunSummary:
     @property
     def loss(self) -> Curve | None:
         """Curve of the training loss; None where the run has none."""
-        if self.report.profile != "kaun/v1":
+        if self.profile != "kaun/v1":
             return self.series.get("loss")
-        return next((self.series[tag] for tag in _LOSS_TAGS if tag in self.series), None)
+        return next((self.series[tag] for tag in LOSS_TAGS if tag in self.series), None)
 
     @property
     def final_loss(self) -> float | None:
@@ -119,7 +133,7 @@ class RunSummary:
         """Time from the start of the run to its last record; None where no record has one."""
         if self.first_time is None or self.last_time is None:
             return None
-        begin = self.first_time if self.report.profile == "kaun/v1" else 0.0
+        begin = self.first_time if self.profile == "kaun/v1" else 0.0
         return self.last_time - begin
 
     @property
@@ -130,6 +144,12 @@ class RunSummary:
             return started
         created = number(self.start.get("created_at"))
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
+
+    def describe(self, profile: Profile, extent: Extent) -> None:
+        """Take in what is known of the stream beyond its records; of a kaun run, the manifest beside it too."""
+        self.profile, self.extent = profile, extent
+        if profile == "kaun/v1":
+            self.start = _manifest(self.path)
 
     def take(self, records: Iterable[Record], learn: Literal["attempts", "nothing"] = "nothing") -> None:
         """Take in *records* in order."""

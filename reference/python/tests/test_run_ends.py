@@ -1,0 +1,138 @@
+"""Tests of what the ends of a stream say about its run, against what the whole stream says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from toyspec.cli import run_ends
+from toyspec.cli.main import main
+from toyspec.cli.run_ends import BLOCK_BYTES, summarize_ends
+from toyspec.cli.run_summary import RunSummary, summarize_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "started_at": "2026-05-31T09:30:00Z"}
+END = {"kind": "run_end", "t": 999.0, "reason": "completed", "final_loss": 0.5}
+NOTE = {"kind": "note", "t": 998.0, "text": "x" * 90}
+RESUME = {"kind": "run_resume", "t": 998.0, "from_step": 40}
+SCALARS = [
+    {"type": "scalar", "step": step, "tag": tag, "value": 9.0 / step, "wall_time": float(step)}
+    for step in range(1, 60)
+    for tag in ("val/loss", "train/loss")
+]
+ENTRIES = [{"step": step, "wall_time_ms": step * 10.0, "loss": 9.0 / (step + 1)} for step in range(200)]
+
+
+def _steps(first: int, last: int, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"kind": "step", "t": float(step), "step": step, "loss": 9.0 / step, **more} for step in range(first, last + 1)
+    ]
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+STEPS = _steps(1, 100)
+SOUND = {
+    "ended": _lines([START, *STEPS, END]),
+    "killed": _lines([START, *STEPS]) + b'{"kind":"step","t":101.0',
+    "power lost": _lines([START, *STEPS]) + b"\0" * 4096,
+    "many remarks behind the last step": _lines([START, *STEPS, *[NOTE] * 200, END]),
+    "no step at all": _lines([START, *[NOTE] * 200, END]),
+    "no loss at all": _lines([START, *({"kind": "step", "t": 1.0, "step": step} for step in range(1, 300))]),
+    "evaluation behind training": _lines([START, *STEPS, *_steps(1, 60, phase="eval"), END]),
+    "decoding": _lines([START | {"phase": "decode"}, *STEPS]),
+    "resumed at its end": _lines([START, *STEPS, RESUME]),
+    "resumed from far before its end": _lines([START, *_steps(1, 3000), RESUME]),
+    "resumed near its end": _lines([START, *STEPS, RESUME, *_steps(41, 43)]),
+    "resumed long ago": _lines([START, *STEPS, RESUME, *_steps(41, 140), END]),
+    "long first line": _lines([START | {"config": {"text": "x" * 9000}}, *STEPS, END]),
+    "first line beyond the limit": _lines([START | {"config": {"text": "x" * 200_000}}, *STEPS, END]),
+    "last line beyond the limit": _lines([START, *STEPS, NOTE | {"text": "x" * 200_000}]),
+    "blank lines": b"\n" * 2000 + _lines([START, *STEPS, END]) + b"\n" * 2000,
+    "empty": b"",
+    "short": _lines([START, *_steps(1, 2), END]),
+    "metrics": _lines(ENTRIES),
+    "scalars": _lines(SCALARS),
+}
+
+
+def _write(folder: Path, data: bytes) -> str:
+    path = folder / "events.jsonl"
+    path.write_bytes(data)
+    return str(path)
+
+
+def _facts(run: RunSummary) -> dict[str, Any]:
+    return {
+        "profile": run.profile,
+        "size": run.extent.size,
+        "run_id": run.start.get("run_id"),
+        "end": run.end,
+        "first_step": run.first_step,
+        "last_step": run.last_step,
+        "final_loss": (run.says_final_loss, run.final_loss),
+        "seconds": run.seconds,
+        "started_at": run.started_at,
+    }
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Path) -> None:
+    """State, steps, loss and times are those of a stream that is read to its end."""
+    path = _write(tmp_path, SOUND[name])
+    ends, whole = summarize_ends(path), summarize_run(path)
+    assert (whole.extent.state, _facts(whole)) == (ends.extent.state, _facts(ends))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=strategies.streams("toy/v1") | strategies.streams("kaun/v1"), block=st.sampled_from([8, 64, 4096]))
+def test_ends_of_any_stream_say_nothing_wrong(
+    stream: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage is told only where there is some, and always where all was read; nothing raises."""
+    monkeypatch.setattr(run_ends, "BLOCK_BYTES", block)
+    path = _write(tmp_path, stream)
+    ends, whole = summarize_ends(path), summarize_run(path)
+    assert whole.extent.state in {ends.extent.state, "damaged"}
+    assert (ends.profile, ends.extent.size) == (whole.profile, whole.extent.size)
+    if ends.extent.records is not None:
+        assert (whole.extent, _facts(whole)) == (ends.extent, _facts(ends))
+
+
+def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a line of the list does not grow with the run."""
+    read: list[int] = []
+
+    def counted(descriptor: int, offset: int, size: int) -> bytes:
+        read.append(size)
+        return read_at(descriptor, offset, size)
+
+    read_at = run_ends._read_at
+    monkeypatch.setattr(run_ends, "_read_at", counted)
+    summarize_ends(_write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
+    assert [BLOCK_BYTES, BLOCK_BYTES] == read
+
+
+@pytest.mark.parametrize(("place", "state"), [(50, "complete"), (1, "damaged"), (101, "damaged")])
+def test_damage_shows_where_it_is_read(
+    place: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Damage near an end is told; damage in the middle is told with --full, which counts the records too."""
+    lines = SOUND["ended"].splitlines(keepends=True)
+    path = _write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
+    found = []
+    for options in ([], ["--full"]):
+        main(["ls", "--json", *options, path])
+        (run,) = json.loads(capsys.readouterr().out)
+        found.append((run["state"], run["records"]))
+    assert [(state, None), ("damaged", 102)] == found
