@@ -1499,6 +1499,8 @@ static const char *take_over(struct toyspec_writer *w, enum toyspec_exist exist)
     free(report);
     /* t goes on from the last t in the stream. */
     double last = *w->profile->last ? w->sequence.last : 0;
+    /* A t that no clock reaches stays the smallest that is written, without being one of this clock. */
+    if (!(fabs(last) < 1e12)) last = 0;
     w->start.tv_sec -= (time_t)last;
     w->start.tv_nsec -= (long)((last - (double)(time_t)last) * 1e9);
     return reason;

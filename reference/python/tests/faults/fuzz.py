@@ -1,20 +1,19 @@
 """Feeds reader, checker, follower and repair with mutated streams: ``python -m faults.fuzz [SECONDS] [SEED]``.
 
-With atheris the mutations follow the coverage of the package; without it they are drawn. Then every implementation
-that is built is asked about the same streams.
+First mutations are drawn, then every implementation that is built is asked about the same streams, and then mutations
+follow the coverage of what they feed: the package, the C library and the Rust crate.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from faults.differential import Panel, commands
+from faults.guiding import FUZZERS, MissingToolError, guided
 from faults.mutations import mutated, shrunk
 from faults.oracles import examine
 
@@ -29,15 +28,6 @@ def drawn(seconds: float, seed: int, folder: Path) -> int:
         examine(mutated(chance), folder, chance)
         number += 1
     return number
-
-
-def guided(seconds: float, seed: int) -> tuple[int, str]:
-    """Let atheris make streams for so long, in a process of its own; return its exit status and its statistics."""
-    command = [sys.executable, "-m", "faults.guided", str(int(seconds)), str(seed)]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    lines = done.stderr.splitlines()
-    kept = [line for line in lines if "DONE" in line or "executed_units" in line or line.startswith("wrong:")]
-    return done.returncode, "\n".join(kept if done.returncode == 0 else lines[-60:])
 
 
 def compared(seconds: float, seed: int, folder: Path) -> tuple[int, list[str], list[str]]:
@@ -62,19 +52,24 @@ def main() -> int:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time()) % 2**31
     write = sys.stdout.write
     write(f"seed {seed}\n")
+    part = seconds / (2 + len(FUZZERS))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "drawn").mkdir()
-        write(f"inputs fuzzed, drawn: {drawn(seconds / 3, seed, folder / 'drawn'):,}\n")
-        number, names, found = compared(seconds / 3, seed, folder)
+        write(f"inputs fuzzed, drawn: {drawn(part, seed, folder / 'drawn'):,}\n")
+        number, names, found = compared(part, seed, folder)
     write(f"inputs compared: {number:,} between {', '.join(names)}\n")
     sys.stdout.writelines(f"disagreement: {fact}\n" for fact in found)
-    if importlib.util.find_spec("atheris") is None:
-        write("not run: atheris is not installed, so that no mutation follows coverage (pip install atheris)\n")
-        return 1 if found else 0
-    status, said = guided(seconds / 3, seed)
-    write(f"guided by coverage: {said}\n")
-    return 1 if found or status else 0
+    is_wrong = bool(found)
+    for fuzzer in FUZZERS:
+        try:
+            outcome = guided(fuzzer, seconds=part, seed=seed)
+        except MissingToolError as error:
+            write(f"not run: inputs guided by the coverage of {fuzzer}: {error}\n")
+            continue
+        write(f"inputs guided by the coverage of {fuzzer}: {outcome.inputs:,}\n{outcome.failure}")
+        is_wrong = is_wrong or bool(outcome.failure)
+    return 1 if is_wrong else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import random
+import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 
 from faults.differential import Panel, commands
 from faults.fuzz import compared
+from faults.guiding import FUZZERS, MAX_SEEDS, MissingToolError, guided
 from faults.mutations import mutated, seeds, shrunk
 from faults.oracles import examine
 from faults.tally import count, scaled
@@ -34,6 +39,37 @@ def test_implementations_agree_about_mutated_streams(tmp_path: Path) -> None:
     assert {"python", "miniature"} <= set(names)
     assert number
     assert [] == found
+
+
+@pytest.mark.parametrize("name", FUZZERS)
+def test_mutations_that_follow_coverage_break_nothing(name: str) -> None:
+    """Where the code is that no other stream has reached, the same holds as everywhere."""
+    try:
+        outcome = guided(name, seconds=scaled(4, 60), seed=int(time.time()) // 86_400)
+    except MissingToolError as missing:
+        if os.environ.get("CI") and sys.platform == "linux" and platform.machine() == "x86_64":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    count("inputs fuzzed", outcome.inputs)
+    assert "" == outcome.failure
+    assert outcome.inputs > MAX_SEEDS // 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libFuzzer is used on Linux alone")
+def test_a_fault_that_only_one_stream_reaches_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A C library that goes wrong at four bytes in a row is caught within seconds: the mutations do follow coverage."""
+    if not shutil.which("clang"):
+        pytest.skip("clang is not installed (apt install clang)")
+    (tmp_path / "reference/c").mkdir(parents=True)
+    (tmp_path / "reference/c/toyspec.c").write_text("")
+    (tmp_path / "reference/c/fuzz_toyspec.c").write_text(
+        "#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
+        "int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) {"
+        " if (n > 3 && d[0] == 'G') if (d[1] == 'l') if (d[2] == 'u') if (d[3] == 'e') abort(); return 0; }"
+    )
+    monkeypatch.setattr("faults.guiding.ROOT", tmp_path)
+    outcome = guided("c", seconds=20, seed=1)
+    assert "deadly signal" in outcome.failure
 
 
 def test_a_disagreement_is_found_and_shrunk(tmp_path: Path) -> None:

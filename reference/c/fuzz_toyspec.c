@@ -1,0 +1,127 @@
+/* What has to hold for any bytes, for libFuzzer: the reader in every mode, what it reads written again, and a writer
+ * that finds the bytes as the stream of its run. Built with sanitizers, so that no read or write leaves its bounds. */
+
+#include "toyspec.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEMAND(fact) \
+    do { \
+        if (!(fact)) { \
+            fprintf(stderr, "does not hold: %s\n", #fact); \
+            abort(); \
+        } \
+    } while (0)
+
+struct seen {
+    const char *profile;
+    uint64_t count, end;
+};
+
+static char folder[200], run[210], stream[230];
+
+static void begin(void) {
+    const char *temporary = getenv("TMPDIR");
+    if (stream[0]) return;
+    snprintf(folder, sizeof folder, "%.150s/toyspec-fuzz-XXXXXX", temporary ? temporary : "/tmp");
+    DEMAND(mkdtemp(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    DEMAND(mkdir(run, 0700) == 0);
+    snprintf(stream, sizeof stream, "%s/events.jsonl", run);
+}
+
+static void put(const uint8_t *data, size_t size) {
+    int file = open(stream, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    DEMAND(file >= 0 && write(file, data, size) == (ssize_t)size && close(file) == 0);
+}
+
+/* A record that is written in canonical form reads back, and is written the same once more. */
+static void write_again(const char *profile, const struct toyspec_record *record) {
+    struct toyspec_value value, back;
+    struct toyspec_buffer one = {0}, other = {0};
+    DEMAND(toyspec_parse(record->raw.bytes, record->raw.length, &value));
+    if (!toyspec_encode(profile, &value, &one)) {
+        DEMAND(one.bytes[one.length - 1] == '\n' && !memchr(one.bytes, '\n', one.length - 1));
+        DEMAND(!toyspec_vet(one.bytes, one.length - 1, true));
+        DEMAND(toyspec_parse(one.bytes, one.length - 1, &back));
+        DEMAND(!toyspec_encode(profile, &back, &other));
+        DEMAND(one.length == other.length && memcmp(one.bytes, other.bytes, one.length) == 0);
+        toyspec_free(&back);
+    }
+    toyspec_free(&value);
+    free(one.bytes);
+    free(other.bytes);
+}
+
+static void note(void *context, const struct toyspec_record *record) {
+    struct seen *seen = context;
+    DEMAND(record->offset >= seen->end);
+    DEMAND(!toyspec_vet(record->raw.bytes, record->raw.length, record->line == 1));
+    seen->end = record->offset + record->raw.length + 1;
+    seen->count++;
+    if (seen->profile) write_again(seen->profile, record);
+}
+
+static const char *read_all(const char *mode, struct seen *seen, size_t size, struct toyspec_report *report) {
+    struct toyspec_options options = {.mode = mode, .name = "events.jsonl"};
+    int file = open(stream, O_RDONLY);
+    DEMAND(file >= 0);
+    const char *failure = toyspec_read(file, &options, note, seen, report);
+    close(file);
+    DEMAND(report->committed + report->fragment + report->gap_bytes == size);
+    DEMAND(report->records == seen->count && seen->end <= size);
+    return failure;
+}
+
+/* A writer that resumes refuses the stream and leaves it, or goes on behind its last LF and keeps the rest beside it. */
+static void resume(const uint8_t *data, size_t size, const struct toyspec_report *report) {
+    struct toyspec_writer *writer = NULL;
+    size_t committed = size;
+    char aside[270];
+    uint8_t *found = malloc(size + 1);
+    while (committed && data[committed - 1] != '\n') committed--;
+    snprintf(aside, sizeof aside, "%s.torn-%zu", stream, committed);
+    const char *refused = toyspec_open(&writer, run, TOYSPEC_RESUME);
+    if (!refused) toyspec_close(writer);
+    DEMAND(refused || report->gap_bytes == 0);
+    int file = open(stream, O_RDONLY);
+    ssize_t length = read(file, found, size + 1);
+    close(file);
+    DEMAND(length == (ssize_t)size || (!refused && length == (ssize_t)committed));
+    DEMAND(memcmp(found, data, (size_t)length) == 0);
+    if (length < (ssize_t)size) {
+        file = open(aside, O_RDONLY);
+        DEMAND(file >= 0 && read(file, found, size + 1) == (ssize_t)(size - committed));
+        DEMAND(memcmp(found, data + committed, size - committed) == 0);
+        close(file);
+        unlink(aside);
+    }
+    free(found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const modes[] = {"strict", "tail", "prefix"};
+    struct toyspec_report whole, report;
+    struct seen all = {0}, again = {0};
+    begin();
+    put(data, size);
+    DEMAND(!read_all("salvage", &all, size, &whole));
+    again.profile = whole.profile;
+    read_all("salvage", &again, size, &report);
+    for (int i = 0; i < 3; i++) {
+        struct seen some = {0};
+        const char *failure = read_all(modes[i], &some, size, &report);
+        DEMAND(some.count <= all.count && strcmp(report.state, whole.state) == 0);
+        if (i == 0) DEMAND(!failure == (strcmp(whole.state, "complete") == 0));
+        if (i == 1) DEMAND(!failure == (whole.gap_bytes == 0));
+        if (i == 2) DEMAND(!failure);
+    }
+    resume(data, size, &whole);
+    return 0;
+}
