@@ -16,6 +16,8 @@ from toyspec.checker import (
     iter_reports,
     summarize,
 )
+from toyspec.checker.discovery import Found, Stream
+from toyspec.checker.side_by_side import batches
 from toyspec.date_times import is_date_time
 from toyspec.findings import FileReport, PathError
 from toyspec.generated.rules import ORDER
@@ -81,10 +83,30 @@ def test_rotten_run_among_many_stops_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_jobs_change_nothing_but_time(tmp_path: Path, jobs: int) -> None:
     """Reports come in the order of the paths, however many processes judge."""
-    for index in range(40):
-        bundle(tmp_path, f"{index:02}", START * (1 + index % 3))
+    for index in range(150):
+        bundle(tmp_path, f"{index:03}", START * (1 + index % 3))
     alone = list(iter_reports([str(tmp_path)], options=CheckOptions()))
     assert alone == list(iter_reports([str(tmp_path)], options=CheckOptions(), jobs=jobs))
+
+
+def test_stream_may_begin_with_any_number_of_unreadable_lines() -> None:
+    """Thousands of short lines before the first record are judged like those after it."""
+    report = check_bytes(b"x\n" * 5000 + START + END)
+    assert (5000, 2, "toy/v1") == (
+        sum(finding.rule == "invalid-json" for finding in report.findings) + report.suppressed["invalid-json"],
+        report.events,
+        report.profile,
+    )
+
+
+def test_small_streams_are_handed_over_together() -> None:
+    """Every stream is in one batch, in order; a large one ends a batch, and one of unknown size is alone."""
+    small = [Stream(f"small-{index}", 1) for index in range(200)]
+    found: list[Found] = [*small[:3], Stream("-", 0), PathError("gone", "why"), Stream("pipe", 0), *small[3:100]]
+    found += [Stream("large", 1 << 24), *small[100:]]
+    pieces = list(batches(found))
+    assert found == [item for batch in pieces for item in batch]
+    assert [3, 1, 1, 1, 64, 34, 64, 36] == [len(batch) for batch in pieces]
 
 
 def test_progress_ends_at_the_whole_size(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -23,15 +22,10 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.profiles import EVENTS_FILE
 from toyspec.system_calls import cause_of
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
-
 Progress = Callable[[int, int], None]
 """Called with the bytes judged so far and the bytes known of."""
 
 _CHUNK_BYTES = 1 << 18
-# Enough to keep the workers busy, few enough to keep reports in memory small.
-_PENDING_PER_JOB = 16
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -82,15 +76,23 @@ def iter_reports(
 
     With *jobs* above 1, that many processes judge streams side by side; the order stays.
     """
-    if jobs > 1:
-        yield from _side_by_side(paths, options, jobs, on_progress)
-        return
     done = 0
     known = _known_size(paths) if on_progress else 0
-    for path in paths:
-        for found in find_streams(path):
-            yield _judge(found, options, partial(_forward, on_progress, done, known) if on_progress else None)
-            done += found.size if isinstance(found, Stream) else 0
+    streams = (found for path in paths for found in find_streams(path))
+    if jobs > 1:
+        # Imported here: a run with one job, the usual case, starts without it.
+        from toyspec.checker.side_by_side import judge_side_by_side
+
+        with closing(judge_side_by_side(streams, partial(_judge, options=options), jobs)) as judged:
+            for found, verdict in judged:
+                done += found.size if isinstance(found, Stream) else 0
+                if on_progress:
+                    on_progress(done, known)
+                yield verdict
+        return
+    for found in streams:
+        yield _judge(found, options, partial(_forward, on_progress, done, known) if on_progress else None)
+        done += found.size if isinstance(found, Stream) else 0
 
 
 def summarize(files: Iterable[FileReport]) -> Summary:
@@ -173,92 +175,3 @@ def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
 def _known_size(paths: Iterable[str]) -> int:
     found = (stream for path in paths for stream in find_streams(path))
     return sum(stream.size for stream in found if isinstance(stream, Stream))
-
-
-def _side_by_side(
-    paths: Iterable[str], options: CheckOptions, jobs: int, on_progress: Progress | None
-) -> Iterator[FileReport | PathError]:
-    # Imported here: a run with one job, the usual case, starts without it.
-    from concurrent.futures import ProcessPoolExecutor
-
-    done = 0
-    known = _known_size(paths) if on_progress else 0
-    pending: deque[tuple[Found, Future[FileReport | PathError]]] = deque()
-    pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
-
-    def first() -> FileReport | PathError:
-        nonlocal done
-        found, task = pending.popleft()
-        result = _result(found, task)
-        done += found.size if isinstance(found, Stream) else 0
-        if on_progress:
-            on_progress(done, known)
-        return result
-
-    try:
-        for found in (found for path in paths for found in find_streams(path)):
-            pending.append((found, _submitted(pool, found, options)))
-            while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][1].done()):
-                yield first()
-        while pending:
-            yield first()
-    finally:
-        # Whoever stops asking, by Ctrl-C for example, does not wait for streams that are not judged yet.
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _submitted(pool: ProcessPoolExecutor, found: Found, options: CheckOptions) -> Future[FileReport | PathError]:
-    from concurrent.futures.process import BrokenProcessPool
-
-    if found.path == STANDARD_INPUT:  # which belongs to this process alone
-        return _ready(_judge(found, options))
-    try:
-        with _interrupt_held():  # which may start a worker
-            return pool.submit(_judge, found, options)
-    except BrokenProcessPool:
-        return _ready(_not_judged(found))
-
-
-def _result(found: Found, task: Future[FileReport | PathError]) -> FileReport | PathError:
-    from concurrent.futures.process import BrokenProcessPool
-
-    try:
-        return task.result()
-    except BrokenProcessPool:
-        return _not_judged(found)
-
-
-def _not_judged(found: Found) -> PathError:
-    return PathError(found.path, "not judged, since a process that judges was killed")
-
-
-@contextlib.contextmanager
-def _interrupt_held() -> Iterator[None]:
-    """Keep Ctrl-C waiting, also in a process that is started meanwhile, which would print a traceback."""
-    import signal
-
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_on_interrupt() -> None:
-    """Let Ctrl-C end a worker at once, without a traceback from each of them."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _ready(report: FileReport | PathError) -> Future[FileReport | PathError]:
-    from concurrent.futures import Future
-
-    future: Future[FileReport | PathError] = Future()
-    future.set_result(report)
-    return future

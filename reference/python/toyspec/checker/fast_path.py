@@ -43,6 +43,11 @@ class FastPath:
         self._tag: str | None = STREAMS[profile]["tag"]
         self._shapes = Shapes(profile, self._types)
 
+    @property
+    def knows_shapes(self) -> bool:
+        """Whether :meth:`take` has shapes to decode into."""
+        return bool(self._shapes.of)
+
     def take(self, lines: Lines) -> Taken:
         """Return what *lines*, which have no carriage return, decode into."""
         return self._shapes.take(lines)

@@ -19,7 +19,7 @@ class Lines:
     *block* is what they were cut from; the first of them may begin before it, and what comes after the last is no line.
     """
 
-    __slots__ = ("_block", "_ends", "_offset", "_size", "data", "number")
+    __slots__ = ("_before", "_block", "_offset", "_size", "data", "number")
 
     def __init__(self, data: Sequence[bytes], block: bytes, *, number: int, offset: int, end: int) -> None:
         self.data = data
@@ -28,7 +28,7 @@ class Lines:
         self._block = block
         self._offset = offset
         self._size = end
-        self._ends: list[int] | None = None
+        self._before: list[int] | None = None
 
     def count(self, part: bytes) -> int:
         """Return how often the one byte *part* is in the lines."""
@@ -51,9 +51,10 @@ class Lines:
     def _start(self, index: int) -> int:
         if index == len(self.data) - 1:
             return self._size - len(self.data[index]) - 1
-        if self._ends is None:
-            self._ends = list(accumulate((len(line) + 1 for line in self.data), initial=self._offset))
-        return self._ends[index]
+        if self._before is None:
+            self._before = list(accumulate(map(len, self.data), initial=self._offset))
+        # And a line feed for each line before.
+        return self._before[index] + index
 
 
 def and_parent(pointer: str) -> tuple[str, str]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
 from toyspec.escaping import shortened
+from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
     from toyspec.checker.shape_types import Shape
+
+_NO_PHASE: dict[str, Any] = {"field": None, "default": None, "from": None}
 
 Reader = Callable[[Any, str, Any], Any]
 """Gives a field of a record, or the third argument: ``getattr`` for Structs, ``dict.get`` for objects."""
@@ -97,23 +101,15 @@ class Block:
 class Facts:
     """What the first record of a kind says for the whole stream, and whether a gap came before."""
 
-    def __init__(self, stream: dict[str, Any]) -> None:
-        phase = stream.get("phase")
-        self.phase_field: str | None = phase["field"] if phase else None
-        self.phase: Any = phase["default"] if phase else None
+    def __init__(self, profile: str) -> None:
+        phase = STREAMS[profile].get("phase", _NO_PHASE)
+        self.phase_field: str | None = phase["field"]
+        self.phase: Any = phase["default"]
         self.gap_seen = False
-        self._phase_from = phase["from"] if phase else None
-        self._get_phase = attrgetter(self.phase_field or "phase")
-        self._wanted: dict[str, list[str]] = {}
+        self._phase_from = phase["from"]
+        self._wanted = _wanted(profile)
         self._known: dict[tuple[str, str], Any] = {}
         self._seen: set[str] = set()
-        for rule in stream["rules"]:
-            unless = rule.get("skipped", {}).get("unless")
-            if unless:
-                self._wanted.setdefault(unless["kind"], []).append(unless["pointer"])
-            needs = rule.get("needs", {})
-            if "kind" in needs:
-                self._wanted.setdefault(needs["kind"], []).append("/" + needs["field"])
 
     def observe(self, seen: Observation) -> None:
         """Take the facts of *seen* where it is the first of its kind."""
@@ -143,7 +139,8 @@ class Facts:
         if constant is not None:
             return {self._phase_named(constant): records}
         found: dict[str, list[Any]] = {}
-        for record, phase in zip(records, map(self._get_phase, records), strict=True):
+        phases = map(attrgetter(self.phase_field or "phase"), records)
+        for record, phase in zip(records, phases, strict=True):
             found.setdefault(self._phase_named(phase), []).append(record)
         return dict(found)
 
@@ -157,6 +154,20 @@ class Facts:
     def value(self, kind: str, pointer: str) -> Any:
         """Return what the first record of *kind* has at *pointer*, UNSET where it has nothing."""
         return self._known.get((kind, pointer), UNSET)
+
+
+@cache
+def _wanted(profile: str) -> dict[str, list[str]]:
+    """Return the pointers that rules of *profile* refer to in the first record of a kind, by the kind."""
+    found: dict[str, list[str]] = {}
+    for rule in STREAMS[profile]["rules"]:
+        unless = rule.get("skipped", {}).get("unless")
+        if unless:
+            found.setdefault(unless["kind"], []).append(unless["pointer"])
+        needs = rule.get("needs", {})
+        if "kind" in needs:
+            found.setdefault(needs["kind"], []).append("/" + needs["field"])
+    return found
 
 
 def identity(name: str) -> str | bytes:

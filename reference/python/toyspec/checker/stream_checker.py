@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from toyspec.checker.shape_types import Shape
 
 _NOTHING_BAD: frozenset[str] = frozenset()
-# What a block teaches of shapes serves the next one only, so the first are small.
+# What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.
 _FIRST_BLOCK_BYTES = 1 << 12
+_KNOWN_BLOCK_BYTES = 1 << 14
 _BLOCK_BYTES = 1 << 18
 # Runs with something wrong are halved as far as this, then looked at record by record.
 _SMALL_RUN = 16
@@ -83,9 +84,14 @@ class StreamChecker:
         """Judge the lines that *data* commits."""
         start = 0
         while start < len(data):
-            size, self._block_bytes = self._block_bytes, min(2 * self._block_bytes, _BLOCK_BYTES)
-            self._feed_block(data[start : start + size])
-            start += size
+            if self._fast is None:
+                # The first record tells the profile.
+                end = data.find(b"\n", start) + 1 or len(data)
+                self._judge_lines(data[start:end])
+            else:
+                end = start + self._block_bytes
+                self._feed_block(data[start:end])
+            start = end
 
     def take(self) -> list[Finding]:
         """Return the findings that were listed since the last call; counts in their messages may still grow."""
@@ -143,19 +149,14 @@ class StreamChecker:
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
         self._fast = FastPath(profile)
+        self._block_bytes = _KNOWN_BLOCK_BYTES if self._fast.knows_shapes else _FIRST_BLOCK_BYTES
         if self._gaps:
             self._rules.gap()
 
     # Taking in bytes.
 
     def _feed_block(self, data: bytes) -> None:
-        """Hand the lines to the fast path once the profile is known, before that to the exact one."""
-        if self._fast is None:
-            head = data.find(b"\n") + 1 or len(data)
-            self._judge_lines(data[:head])
-            if head < len(data):
-                self._feed_block(data[head:])
-            return
+        """Hand the lines to the fast path where that may see them, to the exact one else."""
         # The first carriage return has to be found; later ones are white space.
         unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
         number, offset = self._splitter.position
@@ -173,6 +174,7 @@ class StreamChecker:
         """Take in what is proven regular at once, and judge every other line."""
         assert self._fast is not None
         records, odd, types = self._fast.take(lines)
+        self._block_bytes = _BLOCK_BYTES if len(odd) <= len(records) // 8 else min(2 * self._block_bytes, _BLOCK_BYTES)
         odd = self._with_untold(records, odd, types)
         start = 0
         for index in odd:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.checker.observing import Block, Facts, Hit, Observation
 from toyspec.checker.order_rules import First, Last, Monotone, Once, Present, Rule, SequencePerPhase
@@ -26,25 +27,32 @@ _TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
 }
 
 
+class _Plan(NamedTuple):
+    """Which rules of a profile, by their places, are asked when: the same for each stream."""
+
+    loud: frozenset[str]
+    of_kind: dict[str | None, tuple[int, ...]]
+    of_others: tuple[int, ...]
+    with_quiet: tuple[int, ...]
+    with_pass_over: tuple[int, ...]
+    with_finish: tuple[int, ...]
+
+
 class StreamRules:
     """All rules between lines of one profile, in the order of its ``stream.json``."""
 
     def __init__(self, profile: str) -> None:
-        stream = STREAMS[profile]
-        self.facts = Facts(stream)
-        self._all = [_TYPES[rule["type"]](rule, self.facts) for rule in stream["rules"]]
-        self.loud = frozenset(kind for rule in self._all for kind in rule.loud)
+        self._plan = _plan(profile)
+        self.facts = Facts(profile)
+        self._all = _made(profile, self.facts)
+        self.loud = self._plan.loud
         """The kinds whose records have to be observed one by one."""
-        self._by_kind: dict[str | None, list[Rule]] = {}
 
     def observe(self, seen: Observation) -> list[Hit]:
         """Return what is wrong at a record; ``seen.kind`` is None where the tag is missing or no string."""
-        rules = self._by_kind.get(seen.kind)
-        if rules is None:
-            rules = [rule for rule in self._all if rule.kinds is None or seen.kind in rule.kinds]
-            if len(self._by_kind) < 64:  # kinds are log content
-                self._by_kind[seen.kind] = rules
-        hits = [hit for rule in rules for hit in rule.observe(seen)]
+        rules, plan = self._all, self._plan
+        concerned = plan.of_kind.get(seen.kind, plan.of_others)
+        hits = [hit for place in concerned for hit in rules[place].observe(seen)]
         self.facts.observe(seen)
         return hits
 
@@ -53,10 +61,11 @@ class StreamRules:
 
         Where it cannot be proven, nothing has changed.
         """
-        if not all(rule.is_quiet(block) for rule in self._all):
+        rules, plan = self._all, self._plan
+        if not all(rules[place].is_quiet(block) for place in plan.with_quiet):
             return False
-        for rule in self._all:
-            rule.pass_over(block)
+        for place in plan.with_pass_over:
+            rules[place].pass_over(block)
         return True
 
     def gap(self) -> None:
@@ -67,4 +76,30 @@ class StreamRules:
 
     def finish(self) -> list[Hit]:
         """Return what is wrong at the end of a stream that has records and no fragment."""
-        return [hit for rule in self._all for hit in rule.finish()]
+        return [hit for place in self._plan.with_finish for hit in self._all[place].finish()]
+
+
+def _made(profile: str, facts: Facts) -> list[Rule]:
+    return [_TYPES[rule["type"]](rule, facts) for rule in STREAMS[profile]["rules"]]
+
+
+def _concerns(kind: str, rule: Rule) -> bool:
+    return rule.kinds is None or kind in rule.kinds
+
+
+@cache
+def _plan(profile: str) -> _Plan:
+    rules = _made(profile, Facts(profile))
+    kinds = {kind for rule in rules for kind in rule.kinds or ()}
+
+    def places(wanted: Callable[[Rule], bool]) -> tuple[int, ...]:
+        return tuple(place for place, rule in enumerate(rules) if wanted(rule))
+
+    return _Plan(
+        loud=frozenset(kind for rule in rules for kind in rule.loud),
+        of_kind={kind: places(partial(_concerns, kind)) for kind in kinds},
+        of_others=places(lambda rule: rule.kinds is None),
+        with_quiet=places(lambda rule: type(rule).is_quiet is not Rule.is_quiet),
+        with_pass_over=places(lambda rule: type(rule).pass_over is not Rule.pass_over),
+        with_finish=places(lambda rule: type(rule).finish is not Rule.finish),
+    )
