@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -83,10 +84,11 @@ def _corpus() -> bytes:
 def _sections(found: Mapping[str, bytes]) -> Iterator[str]:
     for folder, title in _FOLDERS.items():
         names = [name for name in sorted(found) if name.removeprefix("docs/").rpartition("/")[0] + "/" == folder]
-        yield f"## {title}\n\n| file | what it is | bytes | SHA-256 |\n|---|---|---|---|"
+        yield f"## {title}\n\n| file | bytes | SHA-256 |\n|---|---|---|"
         for name in names:
             link = name.removeprefix("docs/")
-            yield f"| [`{link}`]({link}) | {_about(name)} | {len(found[name]):,} | `{_digest(found[name])}` |"
+            digest = "<wbr>".join(re.findall(".{16}", _digest(found[name])))
+            yield f"| [`{link}`]({link})<br>{_about(name)} | {len(found[name]):,} | <code>{digest}</code> |"
         yield ""
 
 
