@@ -64,7 +64,8 @@ def kills(found: Sequence[Kill]) -> Iterator[str]:
     for kill in found:
         told = f"`{kill.question}`" if kill.question else "**nothing**"
         impostor = kill.impostor
-        yield f"| `{impostor.name}` | {markdown(impostor.about)} | `{impostor.proves}` | {told} |"
+        statement = f"[`{impostor.proves}`](../requirements/{impostor.proves}.md)"
+        yield f"| `{impostor.name}` | {markdown(impostor.about)} | {statement} | {told} |"
 
 
 def _cell(run: Run, role: str) -> str:

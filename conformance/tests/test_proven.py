@@ -1,0 +1,72 @@
+"""What a run proves of each statement, and how the page on it shows that, from results that no adapter has given."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conformance import page
+from conformance.asking.question import Question
+from conformance.corpus import questions_of, selected
+from conformance.impostors.all_impostors import ALL
+from conformance.kill_score import Kill
+from conformance.proven import IN_PART, KNOWN, NOT_ASKED, NOT_KEPT, proven_text
+from conformance.reports.run import Run
+from conformance.verdicts import Result, Verdict
+
+HELLO = {"name": "x", "version": "1", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"]}
+
+
+@pytest.fixture(scope="module")
+def question() -> Question:
+    """Return a question about a case that proves statements."""
+    return questions_of(selected(["toy-v1/step-skipped/one-missing"]), ["checker"])[0]
+
+
+def exceptions(question: Question, *verdicts: Verdict) -> dict[str, dict[str, str]]:
+    """Return what is excepted of an implementation that is asked the same with these outcomes."""
+    results = [Result(question=replace(question, detail=str(n)), verdict=verdict) for n, verdict in enumerate(verdicts)]
+    run = Run(hello=HELLO, results=results, required=len(results))
+    found: dict[str, dict[str, str]] = json.loads(proven_text([run]))["implementations"][0]["except"]
+    return found
+
+
+def test_what_passes_is_not_named(question: Question) -> None:
+    """A statement is no exception when each question that applies was answered right."""
+    assert {} == exceptions(question, "pass", "pass", "not-applicable")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "limit"),
+    [
+        (("pass", "fail"), NOT_KEPT),
+        (("pass", "error", "xfail"), NOT_KEPT),
+        (("xpass",), NOT_KEPT),
+        (("pass", "xfail"), KNOWN),
+        (("pass", "untestable"), IN_PART),
+        (("untestable", "not-applicable"), NOT_ASKED),
+        (("not-applicable",), NOT_ASKED),
+    ],
+)
+def test_worst_outcome_is_named(question: Question, verdicts: tuple[Verdict, ...], limit: str) -> None:
+    """Each statement of the case is excepted in the role that was asked, as far as the worst answer goes."""
+    expected = {"rules/step-skipped": {"checker": limit}, "stream/steps-dense": {"checker": limit}}
+    assert expected == exceptions(question, *verdicts)
+
+
+def test_file_names_roles_and_profiles(question: Question) -> None:
+    """An entry has what the implementation says of itself, and the roles that were asked about."""
+    run = Run(hello=HELLO, results=[Result(question=question, verdict="pass")], required=1)
+    entry = json.loads(proven_text([run]))["implementations"][0]
+    assert {"name": "x", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"], "except": {}} == entry
+
+
+def test_impostors_lead_to_their_statements() -> None:
+    """A row has the impostor, a link to the page of the statement that it breaks, and the question that tells it."""
+    impostor = ALL["first-key-wins"]
+    *_, first, survivor = page.kills([Kill(impostor, "case [reader]", 3), Kill(impostor, None, 9)])
+    link = f"[`{impostor.proves}`](../requirements/{impostor.proves}.md)"
+    assert first.endswith(f" | {link} | `case [reader]` |")
+    assert survivor.endswith(f" | {link} | **nothing** |")
