@@ -91,6 +91,10 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 	@cd reference/typescript && { [ -d node_modules ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
 	@touch $@
 
+.PHONY: screenshots
+screenshots: $(DEV) ## picture pages of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
+	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
+
 .PHONY: bench
 bench: $(DEV) ## measure reading, checking and writing
 	@$(BIN)/python reference/python/bench

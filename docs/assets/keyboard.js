@@ -1,0 +1,52 @@
+// Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, and tables that scroll.
+(() => {
+  "use strict";
+
+  function reachMenu() {
+    const button = document.querySelector('.md-header__button[for="__drawer"]');
+    const drawer = document.getElementById("__drawer");
+    if (!button || !drawer) {
+      return;
+    }
+    // The theme clicks a label that has the focus when Enter is pressed.
+    button.tabIndex = 0;
+    button.setAttribute("role", "button");
+    button.setAttribute("aria-label", "Menu");
+    const tell = () => button.setAttribute("aria-expanded", String(drawer.checked));
+    drawer.addEventListener("change", tell);
+    tell();
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && drawer.checked) {
+        drawer.click();
+        button.focus();
+      }
+    });
+  }
+
+  // A stop only while there is something to scroll, so that a wide window has no stops without use.
+  function reachTables() {
+    for (const box of document.querySelectorAll(".md-typeset__scrollwrap")) {
+      if (box.scrollWidth > box.clientWidth) {
+        box.tabIndex = 0;
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", "Table");
+      } else {
+        box.removeAttribute("tabindex");
+        box.removeAttribute("role");
+        box.removeAttribute("aria-label");
+      }
+    }
+  }
+
+  // The theme puts the boxes around the tables before the page is loaded.
+  const start = () => {
+    reachMenu();
+    reachTables();
+    addEventListener("resize", reachTables);
+  };
+  if (document.readyState === "complete") {
+    start();
+  } else {
+    addEventListener("load", start);
+  }
+})();

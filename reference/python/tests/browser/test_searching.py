@@ -1,0 +1,62 @@
+"""The search of the site finds rules, kinds and words, without a server behind it."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import Error, Page, expect
+
+QUERIES = {
+    "torn": "explanation/crashes/",
+    "step-goes-backwards": "spec/rules/step-goes-backwards/",
+    "non-finite-number": "spec/rules/non-finite-number/",
+    "op_timing": "spec/toy/v1/op_timing/",
+    "run_resume": "spec/toy/v1/run_resume/",
+    "encoding/one-line-per-record": "requirements/",
+    "durability": "explanation/durability/",
+    "pandas": "how-to/read-with-pandas-polars-duckdb/",
+    "adapter protocol": "conformance/PROTOCOL/",
+}
+
+FIRST = 5
+"""Among how many results the page has to be."""
+
+ADDRESSES = "[...document.querySelectorAll('.md-search-result__item > a')].map((link) => new URL(link.href).pathname)"
+
+
+def search(page: Page, query: str) -> None:
+    """Open the search of the start page and type *query* once the index is there."""
+    page.goto("")
+    page.keyboard.press("/")
+    expect(page.locator(".md-search-result__meta")).to_have_text(re.compile("Type to start searching"))
+    page.keyboard.type(query)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_finds(page: Page, query: str) -> None:
+    """A word, a rule, a kind and a statement lead to their page, which is among the first results."""
+    search(page, query)
+    path = f"/toyspec/{QUERIES[query]}"
+    # Results follow each key, so that those of the whole query may take a moment.
+    with suppress(Error):
+        page.wait_for_function(f"path => {ADDRESSES}.slice(0, {FIRST}).includes(path)", arg=path, timeout=5000)
+    assert path in page.evaluate(ADDRESSES)[:FIRST]
+
+
+def test_search_finds_nothing_for_what_is_not_there(page: Page) -> None:
+    """A word that is on no page has no result."""
+    search(page, "xylophone")
+    expect(page.locator(".md-search-result__meta")).to_have_text(re.compile("No matching documents"))
+    assert [] == page.evaluate(ADDRESSES)
+
+
+def test_result_leads_to_its_page(page: Page) -> None:
+    """With the keyboard alone: arrow down and Enter open the first result."""
+    search(page, "op_timing")
+    expect(page.locator(".md-search-result__link").first).to_have_attribute("href", re.compile("/op_timing/"))
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/op_timing/**")
+    expect(page.locator("article h1")).to_contain_text("op_timing")
