@@ -48,8 +48,9 @@
 
   /** Returns the stream in a block, null where it holds none. */
   function streamIn(block, text) {
-    if (block.className.indexOf("language-jsonl") >= 0) {
-      return noteBefore(block).indexOf(" unterminated") >= 0 ? text.replace(/\n$/, "") : text.replace(/\n*$/, "\n");
+    var note = noteBefore(block);
+    if (note.indexOf(" findings=") >= 0) {
+      return note.indexOf(" unterminated") >= 0 ? text.replace(/\n$/, "") : text.replace(/\n*$/, "\n");
     }
     var lines = text.split("\n").filter(Boolean);
     var one = objectIn(text);
@@ -84,7 +85,8 @@
   }
 
   function start() {
-    var blocks = document.querySelectorAll(".language-json.highlight, .language-jsonl.highlight");
+    // JSON Lines count as text for those who colour code.
+    var blocks = document.querySelectorAll(".language-json.highlight, .language-jsonl.highlight, .language-text.highlight");
     for (var i = 0; i < blocks.length; i++) addLink(blocks[i]);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

@@ -10,6 +10,7 @@ const COLUMNS = 120;
 const INDENT = "    ";
 const EXCERPT_BYTES = 160;
 const EXCERPT_BEFORE = 60;
+const WITHOUT = "without a stream";
 
 /** Returns the report as text, its last line the summary. */
 export function textReport(reports: readonly FileReport[], errors: readonly ReadError[]): string {
@@ -44,13 +45,27 @@ export function shownPath(path: string): string {
 }
 
 function runs(reports: readonly FileReport[]): string {
-  const named: string[] = [];
-  for (const state of ["complete", "torn", "damaged", null] as const) {
-    const count = reports.filter((report) => report.state === state).length;
-    if (count > 0) named.push(`${count} ${state ?? "without a stream"}`);
+  const counts = new Map<string, number>(["complete", "torn", "damaged", WITHOUT].map((state) => [state, 0]));
+  for (const state of runStates(reports)) counts.set(state, counts.get(state)! + 1);
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const named = [...counts].filter(([, count]) => count > 0).map(([state, count]) => (total === 1 ? state : `${count} ${state}`));
+  return named.length > 0 ? `${counted(total, "run")}: ${named.join(", ")}` : counted(total, "run");
+}
+
+/** Returns the state of each run: the worse of both where one has two streams, which come one after the other. */
+function runStates(reports: readonly FileReport[]): string[] {
+  const states: string[] = [];
+  const order: readonly string[] = ["complete", "torn", "damaged"];
+  let last: string | undefined;
+  for (const { path, state } of reports) {
+    const run = path.replace(/(^|\/)(events|metrics)\.jsonl$/, "");
+    if (state !== null && run === last) {
+      const before = states.pop()!;
+      states.push(order.indexOf(before) > order.indexOf(state) ? before : state);
+    } else states.push(state ?? WITHOUT);
+    if (state !== null) last = run;
   }
-  const shown = reports.length === 1 ? named.map((name) => name.slice(2)) : named;
-  return named.length > 0 ? `${counted(reports.length, "run")}: ${shown.join(", ")}` : counted(reports.length, "run");
+  return states;
 }
 
 function findingsOf(reports: readonly FileReport[]): string {

@@ -1,0 +1,382 @@
+"""The page "Check a log" judges what is dropped, picked, pasted or in its address, and shows it safely."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.watching import PHONE, Watch
+from command_line import toyspec
+from toyspec.resources import resource_path
+
+# Beside the package in a source tree, inside it when it is installed.
+sys.path.insert(0, os.path.dirname(resource_path("conformance")))
+
+from conformance.loading import load
+
+START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+GLUED = '{"kind":"step","t":1.0,"st{"kind":"step","t":2.0,"step":2}\n'
+HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=2</script>"
+CHECK = "check/"
+
+
+@pytest.fixture
+def checker(page: Page) -> Page:
+    """Return the page, ready to take a log."""
+    return opened(page)
+
+
+def opened(page: Page, fragment: str = "") -> Page:
+    """Return *page* at the checker, with *fragment* in its address."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(CHECK + fragment)
+    expect(page.get_by_role("button", name="Choose files")).to_be_visible()
+    return page
+
+
+def pick(page: Page, *files: Path | dict[str, Any]) -> None:
+    """Choose *files* in the dialog for files."""
+    page.locator("input[type=file]:not([webkitdirectory])").set_input_files([*files])  # type: ignore[list-item]
+
+
+def pick_text(page: Page, text: str, name: str = "events.jsonl") -> None:
+    """Choose one file that holds *text*."""
+    pick(page, {"name": name, "mimeType": "", "buffer": text.encode()})
+
+
+def pick_folder(page: Page, folder: Path) -> None:
+    """Choose *folder* in the dialog for folders."""
+    page.locator("input[webkitdirectory]").set_input_files(folder)
+
+
+def status(page: Page) -> str:
+    """Return the line that says what came of it, when that is there."""
+    expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible(timeout=120_000)
+    return page.locator(".tc-status").inner_text()
+
+
+def copied(page: Page, button: str) -> str:
+    """Return what *button* puts on the clipboard."""
+    status(page)
+    page.get_by_role("button", name=button).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+def report(page: Page) -> dict[str, Any]:
+    """Return the report that the page gives as JSON."""
+    made: dict[str, Any] = json.loads(copied(page, "Copy as JSON"))
+    return made
+
+
+def commanded(*arguments: str) -> str:
+    """Return what ``toyspec check`` prints."""
+    return toyspec("check", *arguments).stdout.decode()
+
+
+def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with every fortieth case of the corpus gets the report of the command, in both forms."""
+    for number, case in enumerate(case for case in load() if not case.follow):
+        if number % 40 == 0 and case.stream:
+            folder = tmp_path / "runs" / f"{number:05}"
+            folder.mkdir(parents=True)
+            for name, data in {case.stream: case.data, **case.files}.items():
+                (folder / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    pick_folder(checker, tmp_path / "runs")
+    expected = json.loads(commanded("--format", "json", "runs"))
+    assert len(expected["files"]) > 100
+    assert expected == report(checker)
+    assert commanded("-v", "runs").splitlines() == copied(checker, "Copy as text").splitlines()
+
+
+def test_one_file(checker: Page) -> None:
+    """A file that was picked shows its state, its finding with the place marked, and what the run says of itself."""
+    pick_text(checker, START + GLUED + END)
+    assert "1 run: damaged · 1 error" == status(checker)
+    finding = checker.locator(".tc-finding")
+    expect(finding).to_have_count(1)
+    expect(finding.locator(".tc-line code")).to_have_text(GLUED.strip())
+    expect(finding.locator("mark")).to_have_text("k")
+    expect(checker.get_by_text("1 gap 59 bytes")).to_be_visible()
+    expect(checker.locator(".tc-facts")).to_contain_text("demo")
+
+
+def test_rule_pages(checker: Page) -> None:
+    """A finding leads to the page of its rule."""
+    pick_text(checker, START + GLUED + END)
+    status(checker)
+    checker.locator(".tc-finding a").click()
+    expect(checker.get_by_role("heading", level=1)).to_contain_text("invalid-json")
+
+
+def test_dropped_files(checker: Page) -> None:
+    """Files that are dropped are judged; those beside an events.jsonl take part in its verdict."""
+    transfer = checker.evaluate_handle(
+        """(stream) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([stream], "events.jsonl"));
+            transfer.items.add(new File(["{"], "flow.json"));
+            return transfer;
+        }""",
+        START + END,
+    )
+    checker.dispatch_event(".tc-input", "drop", {"dataTransfer": transfer})
+    assert "1 run: complete · 1 error" == status(checker)
+    expect(checker.locator(".tc-finding")).to_contain_text("sidecar-unreadable")
+
+
+def test_bundle(checker: Page, tmp_path: Path) -> None:
+    """The name of a folder and the files in it take part; a folder without a stream is said to have none."""
+    run = tmp_path / "other"
+    run.mkdir()
+    (run / "events.jsonl").write_text(START + END)
+    (run / "notes.txt").write_text("not a stream")
+    pick_folder(checker, run)
+    assert "1 run: complete · 1 warning" == status(checker)
+    expect(checker.locator(".tc-finding")).to_contain_text("run_id is demo, the directory is other")
+    (run / "events.jsonl").unlink()
+    pick_folder(checker, run)
+    expect(checker.locator(".tc-status")).to_have_text("1 run: without a stream · 1 error")
+
+
+def test_pasted_text(checker: Page) -> None:
+    """Text that is typed or pasted is judged, with the line feed that copying lost."""
+    checker.get_by_role("button", name="Paste text").click()
+    checker.get_by_label("lines of a log").fill((START + END).rstrip())
+    checker.get_by_role("button", name="Check the text").click()
+    assert "1 run: complete · no findings" == status(checker)
+    checker.evaluate(
+        """(text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true}));
+        }""",
+        START,
+    )
+    expect(checker.locator(".tc-status")).to_have_text("1 run: torn · 1 warning")
+
+
+def test_permalink(checker: Page, watch: Watch, tmp_path: Path) -> None:
+    """An address that was copied shows the same report to whoever opens it, bytes that are no text included."""
+    run = tmp_path / "demo"
+    run.mkdir()
+    (run / "events.jsonl").write_bytes((START + GLUED).encode() + b"\xff\xfe\n\0\0")
+    (run / "run.json").write_text("{}\n")
+    pick_folder(checker, run)
+    expected = report(checker)
+    address = copied(checker, "Copy link")
+    assert "#z=" in address
+    other = watch.new_page()
+    other.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    other.goto(address)
+    assert expected == report(other)
+    assert ["demo/events.jsonl"] == [file["path"] for file in expected["files"]]
+
+
+def test_large_selection_has_no_link(checker: Page) -> None:
+    """What does not fit into an address gets none."""
+    noise = "".join(f'{{"kind":"note","t":{i}.0,"text":"{os.urandom(40).hex()}"}}\n' for i in range(1000))
+    pick_text(checker, START + noise)
+    status(checker)
+    expect(checker.get_by_text("too large for a link")).to_be_visible()
+    expect(checker.get_by_role("button", name="Copy link")).to_have_count(0)
+
+
+def packed(data: bytes) -> str:
+    """Return the fragment that unpacks to *data*."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return "#z=" + base64.urlsafe_b64encode(deflate.compress(data) + deflate.flush()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "reason"),
+    [
+        (packed(b'[["a.jsonl",9]]\n' + bytes(20_000_000)), "holds more than"),
+        (packed(b'[["a.jsonl",9]]\n{}\n')[:-6], "was cut or changed"),
+        ("#z=%%%", "was cut or changed"),
+        (packed(b"no header\n"), "holds no files"),
+        (packed(b'[["a.jsonl",-9]]\n'), "holds no files"),
+        ("#text=" + "a" * 40_000, "is longer than"),
+    ],
+    ids=["bomb", "cut", "no base64", "no header", "negative size", "long"],
+)
+def test_bad_addresses(page: Page, fragment: str, reason: str) -> None:
+    """An address that holds no selection, or too much, is refused in words."""
+    opened(page, fragment)
+    expect(page.locator(".tc-status")).to_contain_text(reason)
+    expect(page.locator(".tc-verdict")).to_have_count(0)
+
+
+def test_hostile_log(checker: Page) -> None:
+    """Markup and control characters in a log, in its name and in an address are shown, and never obeyed."""
+    lines = [
+        START.replace("demo", HOSTILE.replace("/", "|")),
+        json.dumps({"kind": HOSTILE, "t": 1.0}),
+        json.dumps({"kind": "step", "t": 1.0, "step": 1, HOSTILE: 1, "loss": HOSTILE}),
+        json.dumps({"kind": "note", "t": 1.0, "text": "\u202e\x1b[2J"}, ensure_ascii=False) + HOSTILE,
+        "{" + HOSTILE,
+        json.dumps({"kind": "run_end", "t": 2.0, "reason": HOSTILE, "error": HOSTILE}),
+    ]
+    pick_text(checker, "\n".join(lines) + "\n" + HOSTILE, HOSTILE.replace("/", "|"))
+    status(checker)
+    assert None is checker.evaluate("window.hacked")
+    assert 0 == checker.locator(".tc img, .tc script").count()
+    assert HOSTILE in checker.locator(".tc-findings").inner_text()
+    assert not {"\u202e", "\x1b"} & set(checker.locator(".tc").inner_text())
+    opened(checker, "#text=" + HOSTILE + "&name=" + HOSTILE)
+    status(checker)
+    assert None is checker.evaluate("window.hacked")
+
+
+def test_long_line(checker: Page) -> None:
+    """Of a long line only the part around the place is shown."""
+    filler = "x" * 1_000_000
+    pick_text(checker, START + f'{{"kind":"note","t":1.0,"text":"{filler}","a":NaN,"b":"{filler}"}}\n')
+    status(checker)
+    shown = checker.locator(".tc-finding code").first.inner_text()
+    assert 100 < len(shown) < 500
+    assert shown.startswith("…")
+    assert shown.endswith("…")
+    expect(checker.locator(".tc-finding mark").first).to_have_text("NaN")
+
+
+def test_many_findings(checker: Page) -> None:
+    """The first findings are shown at once, the others on demand, and what is not listed is counted."""
+    pick_text(checker, START + "NaN\n" * 130)
+    status(checker)
+    expect(checker.locator(".tc-finding")).to_have_count(50)
+    checker.get_by_role("button", name="Show 51 more").click()
+    expect(checker.locator(".tc-finding")).to_have_count(101)
+    expect(checker.locator(".tc-suppressed")).to_contain_text("30 more, counted but not listed")
+
+
+def test_curve(checker: Page) -> None:
+    """The curve can be read value by value with the keys, and has a logarithmic scale where that can be."""
+    steps = "".join(
+        f'{{"kind":"step","t":{i}.0,"step":{i},"loss":{"null" if i == 5 else 100 / i}}}\n' for i in range(1, 10)
+    )
+    pick_text(checker, START + steps)
+    status(checker)
+    curve = checker.locator(".tc-curve")
+    assert "1 not finite" in (curve.get_attribute("aria-label") or "")
+    curve.focus()
+    for key, text in (("Home", "step 1: loss 100"), ("ArrowRight", "step 2: loss 50"), ("End", "step 9: loss 11.1111")):
+        checker.keyboard.press(key)
+        expect(checker.locator(".tc-readout")).to_have_text(text)
+    linear = checker.locator(".tc-trace").last.get_attribute("d")
+    checker.get_by_label("logarithmic").check()
+    assert linear != checker.locator(".tc-trace").last.get_attribute("d")
+    pick_text(checker, START + steps.replace("100", "-1"))
+    expect(checker.get_by_label("logarithmic")).to_be_visible()
+
+
+def large_log(path: Path, size: int) -> int:
+    """Write a log of at least *size* bytes to *path*; return the number of its records."""
+    count = 0
+    with path.open("w") as file:
+        written = file.write(START)
+        while written < size:
+            lines = [
+                f'{{"kind":"step","phase":"train","t":{i / 10},"step":{i},"loss":{2 + 4 / i:.6f},"tokens":4096}}\n'
+                for i in range(count + 1, count + 10_001)
+            ]
+            count += len(lines)
+            written += file.write("".join(lines))
+        file.write(END.replace("9.0", f"{count / 10 + 1}"))
+    return count + 2
+
+
+def peak_memory(page: Page) -> int:
+    """Return the most bytes of memory that a process of the browser for pages has ever had."""
+    assert page.context.browser is not None
+    session = page.context.browser.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    renderers = [process["id"] for process in processes if process["type"] == "renderer"]
+    return max(int(line.split()[1]) * 1024 for pid in renderers for line in peaks(pid))
+
+
+def peaks(pid: int) -> list[str]:
+    """Return the lines of Linux' account of a process that say how large it was at most."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return [line for line in lines if line.startswith("VmHWM")]
+
+
+def test_large_file(checker: Page, tmp_path: Path) -> None:
+    """A log of 100 MB is never held whole, and a check that was cancelled leaves nothing behind."""
+    path = tmp_path / "events.jsonl"
+    large_log(path, 10_000_000)
+    pick(checker, path)
+    status(checker)
+    before = peak_memory(checker)
+    records = large_log(path, 100_000_000)
+    pick(checker, path)
+    expect(checker.locator("progress[value]")).to_be_visible()
+    expect(checker.locator(".tc-running")).to_contain_text(re.compile("[1-9] MB of 10[01] MB"))
+    checker.get_by_role("button", name="Cancel").click()
+    expect(checker.locator(".tc-status")).to_have_text("Cancelled.")
+    expect(checker.locator(".tc-verdict")).to_have_count(0)
+    expect(checker.get_by_role("button", name="Choose files")).to_be_focused()
+    pick(checker, path)
+    assert "1 run: complete · no findings" == status(checker)
+    expect(checker.locator(".tc-counts")).to_contain_text(f"{records:,} records".replace(",", "\u202f"))
+    assert peak_memory(checker) - before < 90_000_000
+
+
+def test_keyboard(checker: Page) -> None:
+    """The whole page can be used with the keyboard, and shows where the focus is."""
+    checker.locator(".tc-invitation").click()
+    tab_to(checker, "Choose files")
+    assert "none" != checker.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    tab_to(checker, "Try an example")
+    checker.keyboard.press("Enter")
+    assert "3 runs: 1 complete, 1 torn, 1 damaged · 3 errors, 2 warnings" == status(checker)
+    tab_to(checker, "runs/llama-002/events.jsonl")
+    checker.keyboard.press("Enter")
+    expect(checker.locator(".tc-path")).to_be_focused()
+    expect(checker.locator(".tc-path")).to_have_text("runs/llama-002/events.jsonl")
+    tab_to(checker, "unterminated-line")
+    checker.keyboard.press("Enter")
+    expect(checker.get_by_role("heading", level=1)).to_contain_text("unterminated-line")
+
+
+def tab_to(page: Page, text: str) -> None:
+    """Press the tabulator until what has the focus says *text*."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if text in page.evaluate("document.activeElement.textContent"):
+            return
+    pytest.fail(f"no way to {text}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone(watch: Watch, scheme: Any) -> None:
+    """On a phone nothing is wider than the screen, in both schemes."""
+    page = opened(watch.new_page(PHONE, scheme))
+    page.get_by_role("button", name="Try an example").click()
+    status(page)
+    for stream in page.locator(".tc-stream").all():
+        stream.click()
+        assert PHONE[0] == page.evaluate("document.documentElement.scrollWidth")
+        assert page.locator(".tc-curve").bounding_box()["width"] <= PHONE[0]  # type: ignore[index]
+
+
+def test_page_without_the_checker(page: Page) -> None:
+    """Where the site was built without npm the page says so, and what to do instead."""
+    stub = Path(__file__).resolve().parents[4] / "reference" / "typescript" / "page" / "left-out.js"
+    page.route("**/checker/page/main.js", lambda route: route.fulfill(path=stub, content_type="text/javascript"))
+    page.goto(CHECK)
+    expect(page.locator("#toyspec-checker")).to_contain_text("toyspec check FILE")
+    expect(page.locator(".tc-input")).to_have_count(0)

@@ -1,0 +1,59 @@
+"""Beside each example that is a log stands "check", which opens it in the checker as the page means it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+from playwright.sync_api import Page, expect
+
+from toyspec.checker import check_bytes
+
+NOTE = re.compile(r'example profile=(?P<profile>\S+) findings="(?P<findings>[^"]*)"')
+FIND = """() => [...document.querySelectorAll(".check-link")].map((link) => {
+    let before = link.parentElement.previousSibling;
+    while (before && before.nodeType === 3) before = before.previousSibling;
+    return [link.getAttribute("href"), before && before.nodeType === 8 ? before.data : ""];
+})"""
+
+
+def example_pages(site: Path) -> list[str]:
+    """Return the addresses of the pages of the specification that may show records, from the start page."""
+    pages = sorted((site / "spec").rglob("index.html"))
+    return [
+        page.parent.relative_to(site).as_posix() + "/" for page in pages if "kind" in page.read_text(encoding="utf-8")
+    ]
+
+
+def test_examples(page: Page, site: Path) -> None:
+    """Each example of the specification is handed over with the findings that the page states, or without any."""
+    checked = 0
+    for address in example_pages(site):
+        page.goto(address)
+        for href, note in page.evaluate(FIND):
+            fields = parse_qs(urlsplit(href).fragment, strict_parsing=True)
+            report = check_bytes(fields["text"][0].encode(), name=fields["name"][0])
+            stated = NOTE.match(note.strip())
+            found = [f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in report.findings]
+            assert (stated["findings"].split() if stated else []) == found, (address, fields["text"])
+            assert stated is None or stated["profile"] == report.profile, address
+            checked += 1
+    assert checked > 50
+
+
+def test_click(page: Page) -> None:
+    """A click shows the example with its finding."""
+    page.goto("spec/rules/invalid-json/")
+    page.get_by_role("link", name="check this example").click()
+    expect(page.locator(".tc-status")).to_have_text("1 run: damaged · 1 error")
+    expect(page.locator(".tc-finding a")).to_have_text("invalid-json")
+
+
+def test_other_json_has_no_link(page: Page) -> None:
+    """JSON that is no record, such as a list of known failures, has no such link."""
+    page.goto("how-to/write-an-emitter/")
+    block = page.locator(".language-json", has_text="known_failures")
+    expect(block).to_be_visible()
+    expect(block.locator(".check-link")).to_have_count(0)
+    assert quote("known_failures") not in "".join(href for href, _ in page.evaluate(FIND))
