@@ -33,7 +33,9 @@ def program() -> Path:
     if npm is None:
         reason = "npm is not installed (apt install npm · brew install node · winget install OpenJS.NodeJS)"
         # Only the Linux runners are set up for it; elsewhere the package alone is tested.
-        pytest.fail(reason) if "CI" in os.environ and sys.platform == "linux" else pytest.skip(reason)
+        if "CI" in os.environ and sys.platform == "linux":
+            pytest.fail(reason)
+        pytest.skip(reason)
     if not (PACKAGE / "node_modules").exists():
         subprocess.run([npm, "install", "--silent", "--no-audit", "--no-fund"], cwd=PACKAGE, check=True)
     done = subprocess.run([npm, "run", "--silent", "build"], cwd=PACKAGE, capture_output=True, text=True, check=False)

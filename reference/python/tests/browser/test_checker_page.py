@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from browser.watching import PHONE, Watch
 from command_line import toyspec
@@ -44,13 +44,13 @@ def opened(page: Page, fragment: str = "") -> Page:
     return page
 
 
-def pick(page: Page, *files: Path | dict[str, Any]) -> None:
-    """Choose *files* in the dialog for files."""
-    page.locator("input[type=file]:not([webkitdirectory])").set_input_files([*files])  # type: ignore[list-item]
+def pick(page: Page, file: Path | FilePayload) -> None:
+    """Choose *file* in the dialog for files."""
+    page.locator("input[type=file]:not([webkitdirectory])").set_input_files(file)
 
 
 def pick_text(page: Page, text: str, name: str = "events.jsonl") -> None:
-    """Choose one file that holds *text*."""
+    """Choose a file that holds *text*."""
     pick(page, {"name": name, "mimeType": "", "buffer": text.encode()})
 
 

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deflateRawSync } from "node:zlib";
+
+import { ByteCounter } from "../page/byte-map.js";
+import { Series } from "../page/curve.js";
+import { duration, figure, size } from "../page/figures.js";
+import { judge } from "../page/judging.js";
+import { fragmentOf, LinkError, MOST_BYTES, selectionIn } from "../page/permalink.js";
+import { linear, logarithmic } from "../page/scales.js";
+import { type Selection, streamsIn } from "../page/selection.js";
+
+const START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n';
+
+function folder(name: string, files: { [path: string]: string | Uint8Array<ArrayBuffer> }): Selection {
+  return { files: [], folders: [{ name, files: Object.entries(files).map(([path, data]) => ({ path, blob: new Blob([data]) })) }] };
+}
+
+test("a curve of any length keeps its extremes in few parts", () => {
+  const series = new Series("loss");
+  for (let step = 1; step <= 100_000; step++) series.add(step, step === 77_777 ? 9 : step === 5 ? -9 : 1 / step);
+  const { parts, count, least, first, last } = series.curve();
+  assert.ok(parts.length <= 4096);
+  assert.equal(parts.reduce((sum, part) => sum + part.count, 0), count);
+  assert.equal(Math.max(...parts.map((part) => part.greatest!)), 9);
+  assert.deepEqual([first?.step, last?.step, least], [1, 100_000, { step: 5, value: -9 }]);
+  assert.deepEqual([parts[0]?.from, parts.at(-1)?.to], [1, 100_000]);
+});
+
+test("what is done again is set aside, and nothing finite is no value", () => {
+  const series = new Series("loss");
+  for (const [step, value] of [[1, 4], [2, null], [3, 2], [2, 3], [3, 1]] as const) series.add(step, value);
+  const { parts, earlier, notFinite } = series.curve();
+  assert.deepEqual(parts.map((part) => part.last), [4, 3, 1]);
+  assert.deepEqual(earlier.map((part) => part.last), [null, 2]);
+  assert.equal(notFinite, 1);
+});
+
+test("every byte is committed, in a gap or in the fragment", () => {
+  const counter = new ByteCounter(1_000_000);
+  for (let offset = 0; offset < 900_000; offset += 100) counter.gap(offset, 10);
+  const map = counter.map(1_000_000, 500);
+  assert.equal(map.committed + map.gapBytes + map.fragment, map.size);
+  assert.deepEqual([map.gaps, map.gapBytes, map.stretches], [9000, 90_000, [{ from: 0, to: 899_910 }]]);
+});
+
+test("a verdict accounts for the bytes and knows the run", async () => {
+  const stream = START + '{"kind":"step","t":1.0,"step":1,"loss":2.5}\nNaN\n{"kind":"st';
+  const [found] = streamsIn(folder("run", { "run/events.jsonl": stream }));
+  const { report, bytes, facts, fragment } = await judge(found!);
+  assert.deepEqual([report.state, report.events, bytes?.gapBytes, bytes?.fragment], ["damaged", 2, 4, 11]);
+  assert.equal(new TextDecoder().decode(fragment), '{"kind":"st');
+  assert.deepEqual(facts?.start.find(([name]) => name === "run_id"), ["run_id", "run"]);
+  assert.deepEqual([facts?.steps, facts?.curves.map((curve) => curve.name)], [{ first: 1, last: 1 }, ["loss"]]);
+});
+
+test("a link gives back what it was made of, to the byte", async () => {
+  const streams = streamsIn(folder("run", { "run/events.jsonl": new Uint8Array([0, 255, 10, 13]), "run/flow.json": "{}" }));
+  const fragment = await fragmentOf(streams);
+  const [again] = streamsIn(await selectionIn(fragment!));
+  assert.deepEqual(new Uint8Array(await again!.blob!.arrayBuffer()), new Uint8Array([0, 255, 10, 13]));
+  assert.deepEqual([again!.path, again!.directory, again!.sidecars.map((sidecar) => sidecar.name)], ["run/events.jsonl", "run", ["flow.json"]]);
+});
+
+test("a link is bounded when it is made and when it is opened", async () => {
+  const noise = crypto.getRandomValues(new Uint8Array(40_000));
+  assert.equal(await fragmentOf(streamsIn(folder("run", { "run/events.jsonl": noise }))), null);
+  assert.equal(await fragmentOf(streamsIn(folder("run", { "run/events.jsonl": " ".repeat(MOST_BYTES + 1) }))), null);
+  const bomb = deflateRawSync(Buffer.concat([Buffer.from('[["a",1]]\n'), Buffer.alloc(4 * MOST_BYTES)])).toString("base64url");
+  await assert.rejects(selectionIn(`#z=${bomb}`), LinkError);
+  await assert.rejects(selectionIn("#z=AAAA"), LinkError);
+});
+
+test("a plain link has a name that is no path", async () => {
+  const { files } = await selectionIn(`#text=${encodeURIComponent('{"a":"1+1 é"}\n')}&name=../x/metrics.jsonl`);
+  assert.deepEqual([files[0]?.path, await files[0]?.blob.text()], ["metrics.jsonl", '{"a":"1+1 é"}\n']);
+});
+
+test("scales cover any span that binary64 has", () => {
+  for (const [low, high] of [[0, 0], [1, 400], [-1e308, 1e308], [1.5, 1.5000001]] as const) {
+    const scale = linear(low, high, 5);
+    assert.ok(scale.ticks.length >= 1 && scale.ticks.length <= 11, String(scale.ticks));
+    assert.ok([low, high].every((value) => scale.place(value) >= 0 && scale.place(value) <= 1));
+  }
+  assert.deepEqual(logarithmic(1, 1000, 6).ticks, [1, 5, 20, 100, 500]);
+  assert.ok(logarithmic(5e-324, 1e308, 6).ticks.length <= 12);
+});
+
+test("figures are short", () => {
+  assert.deepEqual([999, 1000, 1500, 38_250, 999_600, 101_000_000].map(size), ["999 bytes", "1.0 kB", "1.5 kB", "38 kB", "1.0 MB", "101 MB"]);
+  assert.deepEqual([1 / 3, 1e-7, 1e21, 2].map(figure), ["0.333333", "1e-7", "1e+21", "2"]);
+  assert.deepEqual([3.5, 61, 7500, 90_000].map(duration), ["3.5 s", "1 min 01 s", "2 h 05 min", "1 d 01 h"]);
+});
