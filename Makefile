@@ -27,6 +27,11 @@ LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard refere
 # What stands for the checker that is built into the site.
 CHECKER_PAGE := docs/assets/checker/page/main.js
 
+# Pages of the site that stand outside of docs/, and what is put into docs/ when the site is built.
+WRITTEN_ELSEWHERE := spec CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
+SITE_FILES := $(addprefix docs/,SHA256SUMS conformance/corpus.zip conformance/schema downloads.md llms.txt llms-full.txt \
+	requirements requirements.md schemas spec/requirements.json)
+
 # What `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml
 
@@ -72,7 +77,7 @@ docs: $(DEV) site-files page ## build the site into site/
 
 .PHONY: docs-serve
 docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and rebuild it on change
-	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000 $(addprefix --watch ,$(WRITTEN_ELSEWHERE))
 
 # What the site has and the tree does not keep: a page for each statement, the downloads, llms.txt.
 .PHONY: site-files
@@ -181,6 +186,7 @@ dist: $(DEV) ## build sdist and wheel into dist/
 
 .PHONY: clean
 clean: ## remove everything that make has made
+	@rm -rf $(SITE_FILES)
 	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules)
 	@rm -rf docs/assets/checker
