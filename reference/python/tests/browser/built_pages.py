@@ -13,7 +13,8 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 LOADING = {"audio", "embed", "iframe", "img", "input", "link", "script", "source", "track", "video"}
 """Elements whose address is loaded with the page; that of others is followed by a reader."""
 
-HIDDEN = ("true", "")
+RELATED = {"alternate", "canonical", "next", "prev"}
+"""Relations of a ``link`` to other pages, which are not loaded with it."""
 
 
 @dataclass
@@ -85,7 +86,8 @@ class _Reader(HTMLParser):
 
     def _note_addresses(self, tag: str, values: dict[str, str | None]) -> None:
         self.page.anchors.update(value for key in ("id", "name") if (value := values.get(key)))
-        addresses = self.page.loads if tag in LOADING else self.page.links
+        is_loaded = tag in LOADING and values.get("rel") not in RELATED
+        addresses = self.page.loads if is_loaded else self.page.links
         addresses.extend(value for key in ("href", "src", "data") if (value := values.get(key)) is not None)
 
     def _note_picture(self, tag: str, values: dict[str, str | None]) -> None:
