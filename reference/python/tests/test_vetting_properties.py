@@ -144,6 +144,7 @@ def scanned(line: bytes) -> tuple[list[Fault], dict[str, int], Fault | None]:
 @settings(max_examples=600)
 @given(LINES)
 @example(b'{"a":1,"b":[1,[],{}],"a":2,"\\u0061":3,"c":[' + b"[0]," * 300 + b"1e999,{}]}")
+@example(b"{" + b'"a":1,"b":2,' * 300 + b'"c":3}')
 @example(b'{"a":' + b"[" * 62 + b"[],0" + b"]" * 62 + b',"b":0}')
 def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
     """Members that are taken many at a time are judged as they are one by one, with the same places."""

@@ -40,17 +40,19 @@ def pass_items(data: bytes, start: int) -> tuple[int, int]:
     return end, count
 
 
-def pass_members(data: bytes, start: int, keys: set[bytes]) -> tuple[int, int]:
+def pass_members(data: bytes, start: int, keys: set[bytes], *, repeated: bool) -> tuple[int, int, int]:
     """Return where the plain members of an object end that begin at *start*, commas included, and add their keys.
 
-    Some that have a key twice, or one of *keys*, are left: the second number says where they end.
+    The last number says how often a key came again, where *repeated* ones may be passed. Else they are left with
+    what is near them, and the second number says where that ends.
     """
-    end = start
+    end, repeats = start, 0
     while found := _MEMBERS.match(data, end):
         names = _MEMBER_KEY.findall(data, end, found.end())
-        new = set(names)
-        if len(new) < len(names) or not keys.isdisjoint(new):
-            return end, found.end()
+        new = set(names) - keys
+        if len(new) < len(names) and not repeated:
+            return end, found.end(), 0
+        repeats += len(names) - len(new)
         keys |= new
         end = found.end()
-    return end, end
+    return end, end, repeats

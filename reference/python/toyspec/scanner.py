@@ -160,8 +160,11 @@ class Scanner:
             position, count = pass_items(self._data, position)
             container.index += count
             return position
-        position, container.checked_to = pass_members(self._data, position, container.keys)
-        return position
+        is_full = self._listed[rules.DUPLICATE_KEY] >= MAX_FINDINGS_PER_RULE
+        end, container.checked_to, repeats = pass_members(self._data, position, container.keys, repeated=is_full)
+        if repeats:
+            self.unlisted[rules.DUPLICATE_KEY] = self.unlisted.get(rules.DUPLICATE_KEY, 0) + repeats
+        return end
 
     def _keyed_value(self, container: _Container, keys: set[bytes], start: int) -> int:
         if self._bytes[start] != 0x22:

@@ -1,21 +1,34 @@
-"""A writer, a killer, a rotator and followers at random: nothing is lost, nothing invented, nothing silent."""
+"""A writer, a killer, a rotator and followers at random: nothing is lost, nothing invented, nothing silent.
+
+Once as steps that Hypothesis draws, where every look is exact, and once as processes that run side by side. Both are
+tested with broken writers, followers and repairs: each of them has to be caught.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
-from hypothesis import HealthCheck, settings
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from faults.tally import count, scaled, settle
+from faults.methods import TESTS
+from faults.soak_parts import REPAIRS
+from faults.soaking import Account
+from faults.tally import COUNTS, count, scaled, settle
 from toyspec.append_file import StreamRefusedError
+from toyspec.errors import StreamError
 from toyspec.reader import read
 from toyspec.records import Record
-from toyspec.repairing import repair
+from toyspec.repairing import Repair
 from toyspec.tailer import Follower, TailEvent, follow
 from toyspec.toy_writer import RunWriter
 
@@ -44,8 +57,38 @@ class Watcher:
         self._follower.close()
 
 
+class StaleWatcher(Watcher):
+    """Broken: reads on in the file that it has once opened."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        # No file object: a soak that fails closes nothing.
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self._part = b""
+
+    def look(self) -> None:
+        """Take in what is new in that file."""
+        while data := os.read(self._descriptor, 1 << 20):
+            *lines, self._part = (self._part + data).split(b"\n")
+            self.seen += lines
+
+
+class HastyWatcher(Watcher):
+    """Broken: takes what stands behind the last LF for a record."""
+
+    def look(self) -> None:
+        """Take in what is new, finished or not."""
+        super().look()
+        fragment = self._follower.fragment
+        if fragment is not None:
+            self.seen.append(fragment.head)
+
+
 class Soak(RuleBasedStateMachine):
     """Everything that happens to one stream."""
+
+    watcher: ClassVar[type[Watcher]] = Watcher
+    repairing: ClassVar[str] = "library"
 
     @initialize(watchers=st.integers(1, 3))
     def begin(self, watchers: int) -> None:
@@ -56,7 +99,7 @@ class Soak(RuleBasedStateMachine):
         self.step = 0
         self.runs = 0
         self.writer = self._new_writer("replace")
-        self.watchers = [Watcher(self.stream) for _ in range(watchers)]
+        self.watchers = [self.watcher(self.stream) for _ in range(watchers)]
 
     def _new_writer(self, exist: str) -> RunWriter:
         writer = RunWriter(self.folder / "run", exist=exist, on_error="raise")  # type: ignore[arg-type]
@@ -99,9 +142,12 @@ class Soak(RuleBasedStateMachine):
         self.writer.close()
         with self.stream.open("ab") as file:
             file.write(part)
-        assert len(part) == repair(self.stream, dry_run=True).fragment_bytes
-        repair(self.stream)
-        assert "none" == repair(self.stream).change
+        size = self.stream.stat().st_size
+        assert len(part) == self._repair(dry_run=True).fragment_bytes
+        assert size == self.stream.stat().st_size
+        aside = self._repair().aside
+        assert part == (b"" if aside is None else Path(aside).read_bytes())
+        assert "none" == self._repair().change
         self.writer = self._new_writer("resume")
 
     @rule(way=st.sampled_from(["rotate", "replace", "delete"]))
@@ -121,7 +167,7 @@ class Soak(RuleBasedStateMachine):
     def fail_repair(self) -> None:
         """Try to repair a stream that is being written."""
         try:
-            repair(self.stream)
+            self._repair()
         except StreamRefusedError:
             return
         raise AssertionError("a live stream was repaired")
@@ -143,6 +189,9 @@ class Soak(RuleBasedStateMachine):
             report = reading.report
             assert report.size == report.committed_bytes + report.fragment_bytes + report.gap_bytes
 
+    def _repair(self, **options: bool) -> Repair:
+        return REPAIRS[self.repairing](self.stream, **options)
+
     def _reckon(self) -> None:
         found = [bytes(record.raw) for record in read(self.stream)]
         assert (0, 0) == settle(self.acknowledged, self.acknowledged, found)
@@ -163,9 +212,82 @@ class Soak(RuleBasedStateMachine):
 
 TestSoak = Soak.TestCase
 TestSoak.settings = settings(
-    max_examples=scaled(40, 100),
+    max_examples=scaled(40, 150),
     stateful_step_count=scaled(20, 40),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.mark.parametrize("name", [name for name in REPAIRS if name != "library"])
+def test_c07_a_broken_repair_is_caught(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes a record, commits the fragment, throws it away or asks for no lock does not survive the soak."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    demand_caught(type("Broken", (Soak,), {"repairing": name}))
+
+
+@pytest.mark.parametrize("watcher", [StaleWatcher, HastyWatcher])
+def test_r01_p02_a_broken_follower_is_caught(
+    watcher: type[Watcher], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not notice another file, or gives what is not committed, does not survive the soak."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    demand_caught(type("Broken", (Soak,), {"watcher": watcher}))
+
+
+def demand_caught(machine: type[Soak]) -> None:
+    """Demand that the soak fails, without counting what it did."""
+    before = COUNTS.copy()
+    options = settings(
+        TestSoak.settings, max_examples=60, phases=[Phase.generate], report_multiple_bugs=False, database=None
+    )
+    try:
+        with pytest.raises((AssertionError, StreamError)):
+            run_state_machine_as_test(machine, settings=options)
+    finally:
+        COUNTS.clear()
+        COUNTS.update(before)
+
+
+def side_by_side(seconds: float, *, writer: str = "library", follower: str = "library") -> Account:
+    """Let processes write, kill, rotate and follow for so long; return what it came to."""
+    done = subprocess.run(
+        [sys.executable, "-m", "faults.soaking", str(seconds), "1", writer, follower],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=seconds + 120,
+    )
+    return msgspec.json.decode(done.stdout, type=Account)
+
+
+def test_p01_p02_r01_processes_side_by_side_lose_nothing() -> None:
+    """However a writer, its killers, a rotator and three followers meet: every file and every follower has it all."""
+    account = side_by_side(scaled(3, 120))
+    count("kills", account.kills)
+    count("kills inside a write", account.inside)
+    count("records acknowledged", account.acknowledged)
+    count("records lost", account.lost)
+    count("records invented", account.invented)
+    assert account.kills
+    assert account.runs > 1
+    assert (0, 0, 0, 0) == (account.lost, account.invented, account.unfollowed, account.unterminated)
+
+
+@pytest.mark.parametrize(
+    ("writer", "follower", "wrong"),
+    [
+        ("buffered", "library", "lost"),
+        ("two-writes", "library", "unterminated"),
+        ("gluing", "library", "invented"),
+        ("library", "naive", "unfollowed"),
+    ],
+)
+def test_p03_p04_c09_r01_broken_processes_are_caught(writer: str, follower: str, wrong: str) -> None:
+    """Buffers, two writes for a record, a resume without a look and a follower without one are each found out."""
+    for _ in range(5):
+        if getattr(side_by_side(scaled(2, 5), writer=writer, follower=follower), wrong):
+            return
+    pytest.fail("nothing was wrong")
