@@ -16,9 +16,9 @@ PAGE = "docs/reference/cli.md"
 _HEAD = """\
 # Command line
 
-What each command of `toyspec` takes, prints and returns, as its own help says it.
-
 <!-- Made by `make generate` from toyspec/cli/; do not edit. -->
+
+What each command of `toyspec` takes, prints and returns, as its own help says it.
 
 | command | what it does |
 |---|---|

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from codegen import sources
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 _MADE = "<!-- Made by `make generate` from schemas/; do not edit. -->"
+
+_SEVERITY = re.compile(r"\b(error|warning|info)\b")
 
 _RULES = f"""\
 # Rules
@@ -149,7 +152,8 @@ def _rule_row(rule: Mapping[str, Any]) -> str:
     profiles = "" if is_general else f" in {', '.join(rule['profiles'])}"
     statement = f"[statement](../../requirements/rules/{name}.md)"
     fault = f"{sentence(rule['summary'])}<br>*{rule['help']}* · {statement}"
-    return f"| [{name}]({name}.md) | {severity_text(rule)}{profiles} | {fault} |"
+    severity = _SEVERITY.sub(r'<span class="severity-\1">\1</span>', severity_text(rule))
+    return f"| [{name}]({name}.md) | {severity}{profiles} | {fault} |"
 
 
 def _kinds_of(profile: str) -> str:
