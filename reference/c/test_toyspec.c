@@ -99,6 +99,18 @@ static void test_powers_of_two_are_shortest(void) {
     CHECK(strcmp(text, "0.1") == 0);
 }
 
+static void test_directories_are_made(void) {
+    struct toyspec_writer *writer;
+    char run[96];
+    fresh(NULL);
+    snprintf(run, sizeof run, "%s/runs/a", directory);
+    CHECK(toyspec_open(&writer, run, TOYSPEC_FAIL) == NULL);
+    toyspec_close(writer);
+    snprintf(run, sizeof run, "%s/runs/a/events.jsonl/b", directory);
+    CHECK(toyspec_open(&writer, run, TOYSPEC_FAIL) != NULL && writer == NULL);
+    clean();
+}
+
 static void test_step_and_end(void) {
     struct toyspec_writer *writer;
     fresh(NULL);
@@ -205,12 +217,13 @@ int main(void) {
     test_numbers_read_back();
     test_binary32_reads_back_by_way_of_binary64();
     test_powers_of_two_are_shortest();
+    test_directories_are_made();
     test_step_and_end();
     test_refused_record_changes_nothing();
     test_existing_streams();
     test_fragment_is_set_aside();
     test_forked_child_does_not_write();
     test_long_line_is_counted();
-    printf("%d passed, %d failed\n", 9 - (failures > 0), failures > 0);
+    printf("%d passed, %d failed\n", 10 - (failures > 0), failures > 0);
     return failures > 0;
 }

@@ -1544,14 +1544,21 @@ static const char *move_aside(const char *path) {
     return reason;
 }
 
+static const char *make_directories_of(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        bool failed = mkdir(path, 0777) != 0 && errno != EEXIST;
+        *slash = '/';
+        if (failed) return strerror(errno);
+    }
+    return NULL;
+}
+
 const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist) {
     char *path = joined(directory, profile_named("toy/v1")->file);
     *writer = NULL;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST) {
-        free(path);
-        return strerror(errno);
-    }
-    const char *reason = path && exist == TOYSPEC_REPLACE ? move_aside(path) : NULL;
+    const char *reason = path ? make_directories_of(path) : NULL;
+    if (path && !reason && exist == TOYSPEC_REPLACE) reason = move_aside(path);
     if (!reason) return open_stream(writer, path, "toy/v1", exist);
     free(path);
     return reason;

@@ -107,7 +107,7 @@ enum toyspec_exist {
 
 struct toyspec_writer;
 
-/* Opens a toy/v1 stream in a directory, which is made where its parent exists. */
+/* Opens a toy/v1 stream in a directory, which is made, with those above it. */
 const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist);
 /* Opens a metrics/v1 or kaun/v1 stream and goes on at its end. */
 const char *toyspec_append(struct toyspec_writer **writer, const char *path, const char *profile);

@@ -1,0 +1,88 @@
+"""The quick start of each further language runs as its README shows it, where the language is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import toyspec
+
+REFERENCE = Path(__file__).resolve().parents[3] / "reference"
+
+
+def quick_start(language: str) -> tuple[str, str]:
+    """Return the first code block of the README of *language*: what it imports, and its other lines."""
+    text = (REFERENCE / language / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```\w+\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    imports, _, statements = block[1].partition("\n\n")
+    return (imports, statements) if statements else ("", block[1])
+
+
+def c_program(folder: Path) -> list[list[str]]:
+    """Write the program for C and return the commands that run it."""
+    imports, statements = quick_start("c")
+    (folder / "main.c").write_text(f"{imports}\nint main(void) {{\n{statements}return 0;\n}}\n")
+    here = REFERENCE / "c"
+    return [["cc", "-std=c11", f"-I{here}", "main.c", f"{here}/toyspec.c", "-lm", "-o", "main"], ["./main"]]
+
+
+def go_program(folder: Path) -> list[list[str]]:
+    """Write the program for Go and return the commands that run it."""
+    imports, statements = quick_start("go")
+    (folder / "main.go").write_text(f"package main\n{imports}\nfunc main() {{\n{statements}_ = err\n}}\n")
+    (folder / "go.mod").write_text("module quickstart\n\ngo 1.22\n")
+    edit = ["go", "mod", "edit", "-require=toyspec@v0.1.0", f"-replace=toyspec={REFERENCE / 'go'}"]
+    return [edit, ["go", "run", "."]]
+
+
+def ocaml_program(folder: Path) -> list[list[str]]:
+    """Write the program for OCaml and return the commands that run it."""
+    (folder / "main.ml").write_text(quick_start("ocaml")[1])
+    (folder / "dune").write_text("(executable (name main) (libraries toyspec))\n")
+    (folder / "dune-project").write_text("(lang dune 2.9)\n")
+    ignored = shutil.ignore_patterns("_build", "bin", "test")
+    shutil.copytree(REFERENCE / "ocaml", folder / "toyspec", ignore=ignored)
+    return [["dune", "exec", "--root", ".", "./main.exe"]]
+
+
+def ruby_program(folder: Path) -> list[list[str]]:
+    """Write the program for Ruby and return the commands that run it."""
+    (folder / "main.rb").write_text("\n".join(quick_start("ruby")))
+    return [["ruby", "-w", "-I", str(REFERENCE / "ruby" / "lib"), "main.rb"]]
+
+
+def typescript_program(folder: Path) -> list[list[str]]:
+    """Write the program for Node and return the commands that run it."""
+    (folder / "main.mjs").write_text("\n".join(quick_start("typescript")))
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules" / "toyspec").symlink_to(REFERENCE / "typescript", target_is_directory=True)
+    return [["node", "main.mjs"]]
+
+
+PROGRAMS = {
+    "c": (c_program, shutil.which("cc")),
+    "go": (go_program, shutil.which("go")),
+    "ocaml": (ocaml_program, shutil.which("dune")),
+    "ruby": (ruby_program, shutil.which("ruby")),
+    # Its package is what `make typescript` builds.
+    "typescript": (typescript_program, (REFERENCE / "typescript/dist/src/node.js").exists()),
+}
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_quick_start(language: str, tmp_path: Path) -> None:
+    """What a newcomer pastes first writes a run that is valid."""
+    write, is_there = PROGRAMS[language]
+    if not is_there:
+        pytest.skip(f"{language} is not installed or not built")
+    for command in write(tmp_path):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+        assert 0 == done.returncode, done.stdout + done.stderr
+    (file,) = toyspec.check(tmp_path / "runs").files
+    assert (True, "llama-001") == (file.valid, Path(file.path).parent.name)
+    assert file.events >= 1
