@@ -221,3 +221,9 @@ def test_words_that_make_no_event(words: list[str], text: str | None) -> None:
     """What cannot be an event is wrong usage, said before anything is opened."""
     with pytest.raises(UsageError):
         event_of("step", words, text)
+
+
+def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A call without a kind is told that the kind is missing, not the members, which may be absent."""
+    assert exit_codes.USAGE == main(["emit", "demo"])
+    assert "toyspec emit: the following arguments are required: KIND\n" in capsys.readouterr().err

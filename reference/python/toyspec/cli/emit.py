@@ -68,7 +68,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("directory", metavar="DIR", help="the run directory; run_start makes it")
     parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
-    parser.add_argument("members", metavar="NAME=VALUE", nargs="*", help="members of the event")
+    parser.add_argument("members", metavar="NAME=VALUE", nargs="*", default=[], help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")
     parser.add_argument(
         "--replace", action="store_true", help="run_start: move a stream that is there to events.jsonl.prev"
