@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from conformance.cases import Options
+
 if TYPE_CHECKING:
     from conformance.cases import Case
 
+LF = "\n"
 _MOST_BYTES = 1500
 _UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def is_shown_as_it_is(case: Case) -> bool:
-    """Return whether the stream of *case* can be shown without an escape: it ends in LF, and all of it is visible."""
+    """Return whether the stream of *case* can be shown without an escape: all of it is visible."""
     return bool(case.data) and len(case.data) <= _MOST_BYTES and _plain_text(case.data) is not None
 
 
@@ -22,9 +25,19 @@ def example(case: Case) -> str:
     if not case.data or len(case.data) > _MOST_BYTES:
         return ""
     text = _plain_text(case.data)
-    if text is not None:
-        return f"```jsonl\n{text}```\n"
-    return f"```text\n{_escaped(case.data)}\n```\n\nWhat cannot be seen is shown as an escape, each LF as `\\n`.\n"
+    if text is None:
+        return f"```text\n{_escaped(case.data)}\n```\n\nWhat cannot be seen is shown as an escape, each LF as `\\n`.\n"
+    is_torn = not text.endswith("\n")
+    block = f"{_note(case, is_torn)}```jsonl\n{text.removesuffix(LF)}\n```\n"
+    return f"{block}\nNo LF ends the last line.\n" if is_torn else block
+
+
+def _note(case: Case, is_torn: bool) -> str:
+    """Return the comment that lets the page offer to check the stream, as on the pages of the specification."""
+    findings = " ".join(f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in case.findings)
+    if case.options != Options() or case.scope == "bundle" or '"' in findings or "--" in findings:
+        return ""
+    return f'<!-- example profile={case.profile} findings="{findings}"{" unterminated" if is_torn else ""} -->\n'
 
 
 def expected(case: Case) -> str:
@@ -42,7 +55,9 @@ def _plain_text(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if text.endswith("\n") and not _UNPRINTABLE.search(text) and "```" not in text else None
+    # Blank lines at the ends of a block are not shown.
+    is_plain = not _UNPRINTABLE.search(text) and "```" not in text and text.strip("\n") == text.removesuffix(LF)
+    return text if is_plain else None
 
 
 def _escaped(data: bytes) -> str:

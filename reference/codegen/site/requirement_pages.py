@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from codegen.site.case_text import example, expected, is_shown_as_it_is
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 INDEX = "docs/requirements.md"
 FOLDER = "docs/requirements"
 _SUFFIX = ".md"
+_ID = re.compile(r"\[((?:[a-z0-9_]+/)+[a-z0-9_-]+)\](?![(:])")
+_TITLES = (
+    ("To be accepted", "An implementation that is too strict about it fails here."),
+    ("To be refused or reported", "An implementation that is too lax about it fails here."),
+)
+_TITLES_OF_TRACES = (("As where it is kept", ""), ("As where it is broken", ""))
 _MOST_ROWS = 10
 """Longer tables of cases are folded."""
 
@@ -86,7 +93,10 @@ def _page(statement: Statement, shown: Evidence, neighbours: Sequence[Statement 
     if statement.explanation:
         yield "## Why\n"
         yield from (f"{_passage(passage, here)}\n" for passage in statement.explanation)
-    yield from _cases(shown)
+    else:
+        yield "## Around it\n"
+        yield f"{_passage(statement.part, here)}\n"
+    yield from _cases(statement, shown)
     yield from _tests(shown)
     yield from _impostors(shown, here)
     yield from _who(statement, shown, here)
@@ -119,17 +129,19 @@ def _passage(passage: Passage, here: str) -> str:
     return _moved(passage.text, passage.page, here)
 
 
-def _cases(shown: Evidence) -> Iterator[str]:
-    if shown.accepts or shown.rejects:
-        yield "## Cases\n"
-    titles = {
-        "To be accepted": ("An implementation that is too strict about it fails here.", shown.accepts),
-        "To be refused or reported": ("An implementation that is too lax about it fails here.", shown.rejects),
-    }
-    for title, (meaning, by_folder) in titles.items():
+def _cases(statement: Statement, shown: Evidence) -> Iterator[str]:
+    if not (shown.accepts or shown.rejects):
+        return
+    yield "## Cases\n"
+    is_observable = "observable" in statement.entry
+    if not is_observable:
+        yield "No case can show who keeps it. These have in their bytes what is left where it is kept, or broken.\n"
+    titles = _TITLES if is_observable else _TITLES_OF_TRACES
+    for (title, meaning), by_folder in zip(titles, (shown.accepts, shown.rejects), strict=True):
         if by_folder:
             yield f"### {title}\n"
-            yield f"{meaning}\n"
+            if meaning:
+                yield f"{meaning}\n"
             yield from _case_list(by_folder)
 
 
@@ -198,5 +210,9 @@ def _around(neighbours: Sequence[Statement | None], here: str) -> Iterator[str]:
 
 
 def _moved(text: str, page: str, here: str, *, root: str = "docs/spec") -> str:
-    """Return *text* of *page*, a path below the folder *root*, with links that hold at *here*."""
-    return moved(text, f"{root}/{page}", here)
+    """Return *text* of *page*, a path below *root*, with links that hold at *here*; ids of statements become links."""
+    up = "../" * (page.count("/") + 1)
+    linked = (
+        _ID.sub(lambda match: f"[{match[1]}]({up}requirements/{match[1]}.md)", text) if root == "docs/spec" else text
+    )
+    return moved(linked, f"{root}/{page}", here)

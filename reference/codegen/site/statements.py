@@ -41,7 +41,9 @@ class Statement:
     heading: str
     """The heading that it stands under."""
     explanation: tuple[Passage, ...]
-    """What is said about it: the text that follows it or else belongs to its part, and the reason of its rule."""
+    """What is said about it: the text that follows it, and the reason of its rule."""
+    part: Passage
+    """All that stands under its heading, other statements too; where there is no prose, the first words of the page."""
     entry: dict[str, Any]
     """Its entry in requirements.json."""
 
@@ -118,17 +120,16 @@ def _of_page(page: str, text: str, entries: dict[str, dict[str, Any]]) -> Iterat
         if title:
             heading, part = title[2], _part(found[index + 1 :])
         elif mark:
-            # Statements that stand together share what is said around them, at worst the first words of the page.
-            around = [other for other in part if not _MARK.match(other)] or found[1:2]
-            said = _following(found[index + 1 :]) or around
             entry = entries[mark[1]]
-            passages = [Passage(page, "\n\n".join(said)), *_reason(entry.get("rule"))]
+            passages = [Passage(page, "\n\n".join(_following(found[index + 1 :]))), *_reason(entry.get("rule"))]
+            has_prose = any(not _MARK.match(other) for other in part)
             yield Statement(
                 id=mark[1],
                 text=block[mark.end() :],
                 page=page,
                 heading=heading,
                 explanation=tuple(passage for passage in passages if passage.text),
+                part=Passage(page, "\n\n".join(part if has_prose else found[1:2])),
                 entry=entry,
             )
 

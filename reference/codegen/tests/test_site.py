@@ -47,7 +47,7 @@ def test_every_statement_is_found_where_it_is_made() -> None:
     found = statements()
     assert [entry["id"] for entry in requirements()] == [statement.id for statement in found]
     assert [] == [statement.id for statement in found if not statement.text.endswith(".")]
-    assert [] == [statement.id for statement in found if not statement.explanation or not statement.heading]
+    assert [] == [statement.id for statement in found if not statement.part.text or not statement.heading]
 
 
 def test_statement_is_explained_by_what_follows_it() -> None:
@@ -137,8 +137,25 @@ def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
 def test_plain_case_is_shown_as_it_is() -> None:
     """A stream that can be read is shown byte for byte, so that it can be checked from the page."""
     case = load_case(str(Path(CASES, "toy-v1/unterminated-line/ends-in-line-feed")))
-    assert f"```jsonl\n{case.data.decode()}```\n" == example(case)
+    assert f'<!-- example profile=toy/v1 findings="" -->\n```jsonl\n{case.data.decode()}```\n' == example(case)
     assert "state *complete*, no findings" == expected(case)
+    torn = load_case(str(Path(CASES, "toy-v1/unterminated-line/half-a-record")))
+    note = '<!-- example profile=toy/v1 findings="unterminated-line@3:" unterminated -->'
+    assert f"{note}\n```jsonl\n{torn.data.decode()}\n```\n\nNo LF ends the last line.\n" == example(torn)
+
+
+def test_statement_without_words_of_its_own_is_shown_among_its_neighbours(pages: dict[str, str]) -> None:
+    """Where nothing follows a statement its whole part is shown, so that each sentence keeps what it is about."""
+    text = pages[f"{FOLDER}/writing/short-write.md"]
+    around = text.partition("\n## Around it\n")[2].partition("\n## ")[0]
+    assert "**[writing/one-write](one-write.md)** " in around
+    assert "\n## Why\n" not in text
+
+
+def test_statements_that_name_another_lead_to_it(pages: dict[str, str]) -> None:
+    """An id in brackets in a sentence is a link to the page of that statement."""
+    text = pages[f"{FOLDER}/encoding/canonical-binary32.md"]
+    assert "[encoding/binary32-read](binary32-read.md)" in text.partition("\n- ")[0]
 
 
 def test_other_case_is_shown_with_escapes() -> None:
