@@ -64,7 +64,7 @@ def main() -> int:
     if program is None:
         sys.exit("chromium is not installed (apt install chromium)")
     site = built_site(ROOT / "build/screenshots-site")
-    with serving(site) as address, sync_playwright() as playwright:
+    with serving(site, folder="/") as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS, chromium_sandbox=False)
         watch = Watch(browser, address)
         take(watch, site, sys.argv[1:])
