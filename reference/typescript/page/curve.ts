@@ -31,7 +31,8 @@ export interface Point {
   value: number | null;
 }
 
-const MOST_PARTS = 4096;
+/** How many parts a curve has at most, where there is room. */
+export const MOST_PARTS = 4096;
 
 /** Takes in a series value by value. */
 export class Series {
@@ -45,7 +46,10 @@ export class Series {
   private last: Point | null = null;
   private least: Point | null = null;
 
-  constructor(readonly name: string) {}
+  constructor(
+    readonly name: string,
+    private readonly mostParts: number = MOST_PARTS,
+  ) {}
 
   /** Takes in the value at a step, null where it was not finite; a step that is not new begins another attempt. */
   add(step: number, value: number | null): void {
@@ -59,7 +63,7 @@ export class Series {
     const open = this.parts.at(-1);
     if (open && open.count < this.share) joinInto(open, { from: step, to: step, least: value, greatest: value, last: value, count: 1 });
     else this.parts.push({ from: step, to: step, least: value, greatest: value, last: value, count: 1 });
-    if (this.parts.length > MOST_PARTS) this.halve();
+    if (this.parts.length > this.mostParts) this.halve();
   }
 
   /** Puts what lies behind a step aside: it is done again. */
@@ -67,7 +71,7 @@ export class Series {
     const keep = this.parts.findIndex((part) => part.from > step);
     if (keep < 0) return;
     this.earlier.push(...this.parts.splice(keep));
-    if (this.earlier.length > MOST_PARTS) this.earlier = paired(this.earlier);
+    if (this.earlier.length > this.mostParts) this.earlier = paired(this.earlier);
     this.last = null;
   }
 

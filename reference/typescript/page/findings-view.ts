@@ -3,40 +3,63 @@
 import type { Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
 import type { Excerpt } from "../src/places.js";
-import { button, html } from "./elements.js";
+import { button, fill, html } from "./elements.js";
 import { grouped } from "./figures.js";
 import type { Verdict } from "./judging.js";
 import { ruleAddress } from "./rule-pages.js";
 import { narrowed, wholeEnd, wholeStart } from "./text-report.js";
 
 const FIRST_SHOWN = 50;
+/** With fewer findings there is nothing to choose from. */
+const MANY = 8;
 const LONGEST_FRAGMENT = 400;
-const LONGEST_MARK = 60;
+const LONGEST_MARK = 400;
 const NARROW = "(max-width: 37.5em)";
 
-/** Returns the list of findings, the first of them at once. */
-export function findingsView({ report, fragment }: Verdict): HTMLElement {
-  const { findings, suppressed } = report;
+/** Returns the list of findings, the first of them at once; where there are many, with a choice of rules. */
+export function findingsView(verdict: Verdict): HTMLElement {
+  const { findings, suppressed } = verdict.report;
   const section = html("section", { class: "tc-section" }, html("h3", {}, "Findings"));
   const counts = Object.entries(suppressed);
   if (findings.length === 0 && counts.length === 0) {
     section.append(html("p", { class: "tc-none" }, "No findings."));
     return section;
   }
+  const list = html("div", {});
+  const show = (rule: string | null) => fill(list, ...listOf(findings.filter((finding) => rule === null || finding.rule === rule), verdict));
+  show(null);
+  if (findings.length >= MANY) section.append(rulesView(findings, show));
+  section.append(list);
+  if (counts.length > 0) section.append(suppressedView(counts));
+  return section;
+}
+
+function listOf(findings: readonly Finding[], { fragment }: Verdict): HTMLElement[] {
   const list = html("ol", { class: "tc-findings" });
   const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding, fragment)));
   show(0, FIRST_SHOWN);
-  section.append(list);
-  if (findings.length > FIRST_SHOWN) {
-    const more = button(`Show ${findings.length - FIRST_SHOWN} more`, {}, () => {
-      more.remove();
-      show(FIRST_SHOWN, findings.length);
-      list.children.item(FIRST_SHOWN)?.querySelector("a")?.focus();
+  if (findings.length <= FIRST_SHOWN) return [list];
+  const more = button(`Show ${findings.length - FIRST_SHOWN} more`, {}, () => {
+    more.remove();
+    show(FIRST_SHOWN, findings.length);
+    list.children.item(FIRST_SHOWN)?.querySelector("a")?.focus();
+  });
+  return [list, more];
+}
+
+/** Returns a button for each rule that was broken, which leaves only its findings. */
+function rulesView(findings: readonly Finding[], show: (rule: string | null) => void): HTMLElement | string {
+  const rules = [...new Set(findings.map((finding) => finding.rule))];
+  if (rules.length === 1) return "";
+  const choices: (string | null)[] = [null, ...rules];
+  const buttons = choices.map((rule, index) => {
+    const count = findings.filter((finding) => rule === null || finding.rule === rule).length;
+    return button(`${rule ?? "all"} ${count}`, { class: "tc-choice", "aria-pressed": String(index === 0) }, () => {
+      buttons.forEach((made, at) => made.setAttribute("aria-pressed", String(at === index)));
+      show(rule);
     });
-    section.append(more);
-  }
-  if (counts.length > 0) section.append(suppressedView(counts));
-  return section;
+  });
+  return html("div", { class: "tc-choices", role: "group", "aria-label": "findings of one rule" }, ...buttons);
 }
 
 function findingView(finding: Finding, fragment: Uint8Array): HTMLElement {

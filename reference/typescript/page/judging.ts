@@ -6,6 +6,7 @@ import { hasManifest } from "../src/sidecars.js";
 import { LIMITS } from "../src/tables.js";
 import { vet } from "../src/vetting.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
+import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
 import { fallbackOf, type SidecarFile, type Stream } from "./selection.js";
 
@@ -29,14 +30,14 @@ export type Progress = (bytes: number) => void;
 const CHUNK_BYTES = 1 << 18;
 const FRAGMENT_BYTES = 400;
 
-/** Returns the verdict on a stream; rejects where it cannot be read. */
-export async function judge(stream: Stream, onProgress: Progress = () => {}): Promise<Verdict> {
+/** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
+export async function judge(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
   const { path, blob } = stream;
   if (blob === null) return { report: missing(path), bytes: null, fragment: new Uint8Array(), facts: null };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
   const fallback = fallbackOf(stream, hasManifest(sidecars));
   const counter = new ByteCounter(blob.size);
-  const facts = new FactsTaker();
+  const facts = new FactsTaker(mostParts);
   const watch = {
     record: facts.record.bind(facts),
     gap: counter.gap.bind(counter),

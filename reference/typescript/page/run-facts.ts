@@ -3,7 +3,7 @@
 import { shortened } from "../src/escaping.js";
 import type { Node, ObjectNode } from "../src/scanner.js";
 import type { ProfileName } from "../src/tables.js";
-import { type Curve, Series } from "./curve.js";
+import { type Curve, MOST_PARTS, Series } from "./curve.js";
 
 /** The facts about one run that fit on a screen. All text in it is inert. */
 export interface RunFacts {
@@ -25,6 +25,8 @@ export type Fact = [name: string, value: string];
 
 const MOST_FACTS = 60;
 const MOST_NAMES = 40;
+/** Where a check is of many runs, the page has to hold the curves of all of them. */
+const FEW_CURVES = 8;
 const LONGEST_VALUE = 120;
 const MEASURES: ReadonlySet<string> = new Set(["loss", "grad_norm", "throughput_samples_per_sec"]);
 const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
@@ -41,6 +43,9 @@ export class FactsTaker {
   private profile: ProfileName | null = null;
   private phase = "train";
   private resumes = 0;
+
+  /** Keeps at most *mostParts* parts of each curve. */
+  constructor(private readonly mostParts: number = MOST_PARTS) {}
 
   record(record: ObjectNode, kind: string | null, profile: ProfileName): void {
     this.profile = profile;
@@ -110,8 +115,8 @@ export class FactsTaker {
       if (node.type !== "number" && node.type !== "null") continue;
       let series = this.series.get(name);
       if (!series) {
-        if (this.series.size === MOST_NAMES) continue;
-        this.series.set(name, (series = new Series(name)));
+        if (this.series.size === (this.mostParts < MOST_PARTS ? FEW_CURVES : MOST_NAMES)) continue;
+        this.series.set(name, (series = new Series(name, this.mostParts)));
       }
       series.add(step, node.type === "null" ? null : Number(node.text));
     }

@@ -17,17 +17,23 @@ export function linear(low: number, high: number, count: number): Scale {
 /** Returns a logarithmic scale; *low* is above 0. */
 export function logarithmic(low: number, high: number, count: number): Scale {
   const scale = linear(Math.log10(low), Math.log10(high), count);
+  const choices = STEPS.map((steps) => inDecades(low, high, steps));
+  const decades = choices.at(-1)!;
+  const every = Math.ceil(decades.length / count);
+  const ticks = choices.find((choice) => choice.length <= count + 1) ?? decades.filter((_, index) => index % every === 0);
+  // A span with one tick or none in it is short enough for equal steps.
+  return { place: (value) => scale.place(Math.log10(value)), ticks: ticks.length > 1 ? ticks : linear(low, high, count).ticks };
+}
+
+/** What a decade is divided by, the finest first. */
+const STEPS = [[1, 1.5, 2, 3, 4, 5, 7], [1, 2, 3, 5], [1, 2, 5], [1, 3], [1]];
+
+function inDecades(low: number, high: number, steps: readonly number[]): number[] {
   const ticks: number[] = [];
-  const decades = Math.log10(high) - Math.log10(low);
-  const steps = decades > 6 ? [1] : decades > 1.5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
-    for (const step of steps) {
-      const value = Number(`${step}e${power}`);
-      if (value >= low && value <= high) ticks.push(value);
-    }
+    ticks.push(...steps.map((step) => Number(`${step}e${power}`)).filter((value) => value >= low && value <= high));
   }
-  const every = Math.ceil(ticks.length / (count + 2));
-  return { place: (value) => scale.place(Math.log10(value)), ticks: ticks.filter((_, index) => index % every === 0) };
+  return ticks;
 }
 
 function round(low: number, high: number, count: number): number[] {
@@ -36,7 +42,7 @@ function round(low: number, high: number, count: number): number[] {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= raw) ?? raw;
   const ticks: number[] = [];
-  for (let index = Math.ceil(low / step); index * step <= high && ticks.length <= 2 * count; index++) {
+  for (let index = Math.ceil(low / step); index * step <= high + step * 1e-9 && ticks.length <= 2 * count; index++) {
     ticks.push(Number((index * step).toPrecision(12)));
   }
   return ticks;

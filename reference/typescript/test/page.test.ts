@@ -82,7 +82,9 @@ test("scales cover any span that binary64 has", () => {
     assert.ok(scale.ticks.length >= 1 && scale.ticks.length <= 11, String(scale.ticks));
     assert.ok([low, high].every((value) => scale.place(value) >= 0 && scale.place(value) <= 1));
   }
-  assert.deepEqual(logarithmic(1, 1000, 6).ticks, [1, 5, 20, 100, 500]);
+  assert.deepEqual(logarithmic(1, 1000, 6).ticks, [1, 3, 10, 30, 100, 300, 1000]);
+  assert.deepEqual(logarithmic(1.55, 4.6, 6).ticks, [2, 3, 4]);
+  assert.deepEqual(logarithmic(2.1, 2.4, 3).ticks, [2.1, 2.2, 2.3, 2.4]);
   assert.ok(logarithmic(5e-324, 1e308, 6).ticks.length <= 12);
 });
 

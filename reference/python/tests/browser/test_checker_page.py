@@ -380,3 +380,14 @@ def test_page_without_the_checker(page: Page) -> None:
     page.goto(CHECK)
     expect(page.locator("#toyspec-checker")).to_contain_text("toyspec check FILE")
     expect(page.locator(".tc-input")).to_have_count(0)
+
+
+def test_choice_of_rules(checker: Page) -> None:
+    """Where there are many findings those of one rule can be looked at alone."""
+    pick_text(checker, START + "[1]\n" * 5 + '{"a":NaN}\n' * 5)
+    status(checker)
+    expect(checker.locator(".tc-finding")).to_have_count(11)
+    checker.get_by_role("button", name="non-finite-number 5").click()
+    expect(checker.locator(".tc-finding")).to_have_count(5)
+    checker.get_by_role("button", name="all 11").click()
+    expect(checker.locator(".tc-finding")).to_have_count(11)
