@@ -21,8 +21,11 @@ def is_shown_as_it_is(case: Case) -> bool:
 
 
 def example(case: Case) -> str:
-    """Return the stream of *case* as a block of Markdown; nothing where it is too long or there is none."""
-    if not case.data or len(case.data) > _MOST_BYTES:
+    """Return the stream of *case* as a block of Markdown; nothing where it is too long or there is none.
+
+    A session, which has no state, has a stream only as what is there before it.
+    """
+    if not case.data or len(case.data) > _MOST_BYTES or case.state is None:
         return ""
     text = _plain_text(case.data)
     if text is None:

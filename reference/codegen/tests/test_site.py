@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import toyspec
 from codegen import sources
 from codegen.site import downloads, llms, requirement_pages
 from codegen.site.case_text import example, expected
@@ -21,6 +22,9 @@ from codegen.site.statements import blocks, moved, requirements, statements
 from conformance.corpus import selected
 from conformance.loading import CASES, load_case
 
+SHOWN = re.compile(
+    r'<!-- example profile=(\S+) findings="([^"]*)"( unterminated)? -->\n```jsonl\n(.*?)^```$', re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -163,6 +167,20 @@ def test_other_case_is_shown_with_escapes() -> None:
     case = load_case(str(Path(CASES, "toy-v1/nul-bytes/one-byte-tail")))
     assert "\\n\n\\x00\n```" in example(case)
     assert "state *torn*, `nul-bytes` in line 4" == expected(case)
+
+
+def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
+    """Who checks a stream from its page finds what stands in the comment above it, by the bytes that are shown."""
+    checked = 0
+    for page, text in pages.items():
+        for profile, findings, torn, body in SHOWN.findall(text):
+            data = body.removesuffix("\n").encode() if torn else body.encode()
+            name = "metrics.jsonl" if profile == "metrics/v1" else "example.jsonl"
+            report = toyspec.check_bytes(data, name=name)
+            found = " ".join(f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in report.findings)
+            assert findings == found, page
+            checked += 1
+    assert checked > 100
 
 
 def test_shown_cases_cannot_end_their_block() -> None:
