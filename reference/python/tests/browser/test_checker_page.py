@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import FilePayload, Page, expect
+from playwright.sync_api import Page, expect
 
+from browser.checker_page import (
+    CHECK,
+    END,
+    GLUED,
+    HOSTILE,
+    START,
+    commanded,
+    copied,
+    drop,
+    opened,
+    pick,
+    pick_folder,
+    pick_text,
+    report,
+    status,
+)
 from browser.watching import PHONE, Watch
-from command_line import toyspec
 from toyspec.resources import resource_path
 
 # Beside the package in a source tree, inside it when it is installed.
@@ -23,66 +36,11 @@ sys.path.insert(0, os.path.dirname(resource_path("conformance")))
 
 from conformance.loading import load
 
-START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
-END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
-GLUED = '{"kind":"step","t":1.0,"st{"kind":"step","t":2.0,"step":2}\n'
-HOSTILE = "<img src=x onerror=window.hacked=1><script>window.hacked=2</script>"
-CHECK = "check/"
-
 
 @pytest.fixture
 def checker(page: Page) -> Page:
     """Return the page, ready to take a log."""
     return opened(page)
-
-
-def opened(page: Page, fragment: str = "") -> Page:
-    """Return *page* at the checker, with *fragment* in its address."""
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(CHECK + fragment)
-    expect(page.get_by_role("button", name="Choose files")).to_be_visible()
-    return page
-
-
-def pick(page: Page, file: Path | FilePayload) -> None:
-    """Choose *file* in the dialog for files."""
-    page.locator("input[type=file]:not([webkitdirectory])").set_input_files(file)
-
-
-def pick_text(page: Page, text: str, name: str = "events.jsonl") -> None:
-    """Choose a file that holds *text*."""
-    pick(page, {"name": name, "mimeType": "", "buffer": text.encode()})
-
-
-def pick_folder(page: Page, folder: Path) -> None:
-    """Choose *folder* in the dialog for folders."""
-    page.locator("input[webkitdirectory]").set_input_files(folder)
-
-
-def status(page: Page) -> str:
-    """Return the line that says what came of it, when that is there."""
-    expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible(timeout=120_000)
-    return page.locator(".tc-status").inner_text()
-
-
-def copied(page: Page, button: str) -> str:
-    """Return what *button* puts on the clipboard."""
-    status(page)
-    page.get_by_role("button", name=button).click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    text: str = page.evaluate("navigator.clipboard.readText()")
-    return text
-
-
-def report(page: Page) -> dict[str, Any]:
-    """Return the report that the page gives as JSON."""
-    made: dict[str, Any] = json.loads(copied(page, "Copy as JSON"))
-    return made
-
-
-def commanded(*arguments: str) -> str:
-    """Return what ``toyspec check`` prints."""
-    return toyspec("check", *arguments).stdout.decode()
 
 
 def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +95,25 @@ def test_dropped_files(checker: Page) -> None:
     expect(checker.locator(".tc-finding")).to_contain_text("sidecar-unreadable")
 
 
+def test_dropped_folder(checker: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of more runs than a browser lists at once is walked as the command walks it."""
+    for number in range(120):
+        run = tmp_path / "runs" / f"{number % 7}" / f"run-{number}"
+        run.mkdir(parents=True)
+        (run / "events.jsonl").write_text(START.replace("demo", f"run-{number}") + END)
+        (run / "notes.txt").write_text("not a stream")
+    (tmp_path / "runs" / "3" / "metrics.jsonl").write_text("{}\n")
+    (tmp_path / "runs" / "3" / "run-3" / "run.json").mkdir()
+    for number in range(150):
+        (tmp_path / "runs" / "many" / str(number)).mkdir(parents=True)
+    (tmp_path / "none").mkdir()
+    monkeypatch.chdir(tmp_path)
+    drop(checker, tmp_path / "runs", tmp_path / "none")
+    expected = json.loads(commanded("--format", "json", "runs", "none"))
+    assert expected == report(checker)
+    expect(checker.locator(".tc-over")).to_have_count(0)
+
+
 def test_bundle(checker: Page, tmp_path: Path) -> None:
     """The name of a folder and the files in it take part; a folder without a stream is said to have none."""
     run = tmp_path / "other"
@@ -166,57 +143,6 @@ def test_pasted_text(checker: Page) -> None:
         START,
     )
     expect(checker.locator(".tc-status")).to_have_text("1 run: torn · 1 warning")
-
-
-def test_permalink(checker: Page, watch: Watch, tmp_path: Path) -> None:
-    """An address that was copied shows the same report to whoever opens it, bytes that are no text included."""
-    run = tmp_path / "demo"
-    run.mkdir()
-    (run / "events.jsonl").write_bytes((START + GLUED).encode() + b"\xff\xfe\n\0\0")
-    (run / "run.json").write_text("{}\n")
-    pick_folder(checker, run)
-    expected = report(checker)
-    address = copied(checker, "Copy link")
-    assert "#z=" in address
-    other = watch.new_page()
-    other.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    other.goto(address)
-    assert expected == report(other)
-    assert ["demo/events.jsonl"] == [file["path"] for file in expected["files"]]
-
-
-def test_large_selection_has_no_link(checker: Page) -> None:
-    """What does not fit into an address gets none."""
-    noise = "".join(f'{{"kind":"note","t":{i}.0,"text":"{os.urandom(40).hex()}"}}\n' for i in range(1000))
-    pick_text(checker, START + noise)
-    status(checker)
-    expect(checker.get_by_text("too large for a link")).to_be_visible()
-    expect(checker.get_by_role("button", name="Copy link")).to_have_count(0)
-
-
-def packed(data: bytes) -> str:
-    """Return the fragment that unpacks to *data*."""
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return "#z=" + base64.urlsafe_b64encode(deflate.compress(data) + deflate.flush()).decode().rstrip("=")
-
-
-@pytest.mark.parametrize(
-    ("fragment", "reason"),
-    [
-        (packed(b'[["a.jsonl",9]]\n' + bytes(20_000_000)), "holds more than"),
-        (packed(b'[["a.jsonl",9]]\n{}\n')[:-6], "was cut or changed"),
-        ("#z=%%%", "was cut or changed"),
-        (packed(b"no header\n"), "holds no files"),
-        (packed(b'[["a.jsonl",-9]]\n'), "holds no files"),
-        ("#text=" + "a" * 40_000, "is longer than"),
-    ],
-    ids=["bomb", "cut", "no base64", "no header", "negative size", "long"],
-)
-def test_bad_addresses(page: Page, fragment: str, reason: str) -> None:
-    """An address that holds no selection, or too much, is refused in words."""
-    opened(page, fragment)
-    expect(page.locator(".tc-status")).to_contain_text(reason)
-    expect(page.locator(".tc-verdict")).to_have_count(0)
 
 
 def test_hostile_log(checker: Page) -> None:
