@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from faults.tally import IS_LONG
-from toyspec.generated.limits import MAX_DEPTH
+from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 _MIB = 1 << 20
-LINE_BYTES = _MIB if IS_LONG else _MIB // 4
+LINE_BYTES = MAX_LINE_BYTES if IS_LONG else _MIB // 4
 """Length of the long lines; time and memory follow it in proportion."""
+STREAM_BYTES = _MIB if IS_LONG else _MIB // 4
+"""Length of the streams of many short lines, whose number tells how long they take."""
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"hostile"}\n'
 
 
@@ -21,15 +23,21 @@ def _line(head: bytes, unit: bytes, tail: bytes, size: int = LINE_BYTES) -> Iter
     yield tail
 
 
+def _short_lines(unit: bytes, size: int = STREAM_BYTES) -> Iterator[bytes]:
+    return _line(b"", unit, b"", size) if b"%d" not in unit else _numbered(b"", unit, b"", size)
+
+
 def _numbered(head: bytes, unit: bytes, tail: bytes, size: int = LINE_BYTES) -> Iterator[bytes]:
     yield START + head
-    number = room = 0
-    room = size - len(head) - len(tail) - 20
-    while room > 0:
+    number = 0
+    room = size - len(head) - len(tail)
+    while True:
         piece = b"".join(unit % number for number in range(number, number + 4096))
+        room -= len(piece)
+        if room < 0:
+            break
         number += 4096
         yield piece
-        room -= len(piece)
     yield tail
 
 
@@ -47,16 +55,18 @@ HOSTILE: dict[str, Callable[[], Iterator[bytes]]] = {
     "H07 a number of a million digits": lambda: _line(b'{"kind":"step","t":0.0,"step":', b"1", b"}\n"),
     "H07 a fraction of a million digits": lambda: _line(b'{"kind":"step","step":1,"t":0.', b"1", b"}\n"),
     "H19 deep nesting": lambda: _line(b'{"a":', b"[", b"\n"),
-    "H19 many records as deep as allowed": lambda: _line(
-        b"", b'{"kind":"x","a":' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b"}\n", b""
+    "H20 a list of objects with two keys": lambda: _line(b'{"kind":"x","a":[', b'{"a":0,"b":0},', b"0]}\n"),
+    "H20 a list of empty texts": lambda: _line(b'{"kind":"x","a":[', b'"",', b"0]}\n"),
+    "H20 a list of lists": lambda: _line(b'{"kind":"x","a":[', b"[[[]]],", b"0]}\n"),
+    "H19 a list as deep as allowed": lambda: _line(b'{"kind":"x","a":[', b"[" * 62 + b"]" * 62 + b",", b"0]}\n"),
+    "H19 many records as deep as allowed": lambda: _short_lines(
+        b'{"kind":"x","a":' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b"}\n"
     ),
     "D01 nothing but NUL": lambda: _line(b"", bytes(1024), b"", 64 * _MIB),
-    "H16 nothing but LF": lambda: _line(b"", b"\n", b""),
-    "H17 many damaged lines": lambda: _line(b"", b"{]\n", b"", LINE_BYTES // 8),
-    "H22 many kinds that nobody knows": lambda: _numbered(b"", b'{"kind":"k%d"}\n', b"", LINE_BYTES // 4),
-    "H22 many keys that nobody knows": lambda: _numbered(b"", b'{"kind":"note","t":0.0,"text":"","k%d":1}\n', b""),
-    "H22 many open regions": lambda: _numbered(b"", b'{"kind":"region_enter","t":0.0,"region":"r%d"}\n', b""),
-    "H21 many columns of numbers": lambda: _numbered(
-        b"", b'{"kind":"step","t":0.0,"step":1,"extra":{"x%d":1.0}}\n', b"", LINE_BYTES
-    ),
+    "H16 nothing but LF": lambda: _short_lines(b"\n"),
+    "H17 many damaged lines": lambda: _short_lines(b"{]\n", STREAM_BYTES // 8),
+    "H22 many kinds that nobody knows": lambda: _short_lines(b'{"kind":"k%d"}\n', STREAM_BYTES // 4),
+    "H22 many keys that nobody knows": lambda: _short_lines(b'{"kind":"note","t":0.0,"text":"","k%d":1}\n'),
+    "H22 many open regions": lambda: _short_lines(b'{"kind":"region_enter","t":0.0,"region":"r%d"}\n'),
+    "H21 many columns of numbers": lambda: _short_lines(b'{"kind":"step","t":0.0,"step":1,"extra":{"x%d":1.0}}\n'),
 }

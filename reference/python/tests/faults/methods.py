@@ -27,7 +27,7 @@ def victim(
 
 def traced(path: str, injection: str) -> list[str]:
     """Return the command under which system calls on *path* fail as *injection* says; skip where it is forbidden."""
-    why = _strace_trouble()
+    why = strace_trouble()
     if why:
         pytest.skip(f"system calls cannot be traced here: {why}")
     calls = injection.partition(":")[0]
@@ -63,7 +63,8 @@ def shimmed(path: str, call: str, at: int, **options: int | str) -> dict[str, st
 
 
 @cache
-def _strace_trouble() -> str:
+def strace_trouble() -> str:
+    """Return why system calls cannot be traced here, empty where they can."""
     if sys.platform != "linux" or not shutil.which("strace"):
         return "strace is not installed"
     done = subprocess.run(

@@ -16,8 +16,9 @@ CATALOGUE: dict[str, dict[str, Any]] = json.loads((FAULTS / "faults.json").read_
 
 
 def functions(folder: Path) -> dict[str, str]:
-    """Return the text of each file of tests in *folder*, by name."""
-    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("test_*.py")}
+    """Return the text of each file of tests below *folder*, by its path from there."""
+    paths = folder.rglob("test_*.py")
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def ids(text: str) -> set[str]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 import toyspec
+from conformance.escaping import markup
 from faults.hostile import HOSTILE, START
 from faults.methods import TESTS
 from faults.tally import IS_LONG, count, scaled
@@ -280,3 +283,36 @@ def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile
         assert process.stderr is not None
         process.stdout.close()
         assert b"" == process.stderr.read()
+
+
+@pytest.mark.parametrize("way", ["read", "check"])
+def test_h25_a_compressed_bomb_is_not_let_off(way: str, tmp_path: Path) -> None:
+    """Compressed bytes are bytes that are no record: a stream of a million lines in 3 KB is judged within 256 MiB."""
+    stream = tmp_path / "events.jsonl"
+    stream.write_bytes(gzip.compress(gzip.compress(START * 1_000_000)))
+    command = [sys.executable, "-m", "faults.probe", "256", way, str(stream)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True, check=False, timeout=60
+    )
+    count("inputs fuzzed")
+    assert 0 == done.returncode, done.stderr[-400:]
+    assert 0 == read(stream, mode="salvage").report.records
+
+
+def test_h26_a_torn_gzip_member_gives_no_record() -> None:
+    """Wherever a compressed log is cut, nothing of it is taken for a record, and every byte is accounted for."""
+    packed = gzip.compress(START * 20, mtime=0) + bytes(10)
+    for cut in range(len(packed) + 1):
+        report = read(packed[:cut], mode="salvage").report
+        count("inputs fuzzed")
+        assert (0, cut) == (report.records, report.fragment_bytes + report.gap_bytes + report.committed_bytes)
+
+
+@pytest.mark.parametrize("payload", [*PAYLOADS, "".join(map(chr, range(32))), "]]>", "\ud800", "\ufffe"])
+def test_h35_text_in_a_report_in_xml_leaves_it_xml(payload: str) -> None:
+    """What an adapter says may hold characters that XML cannot: the report of the corpus is XML all the same."""
+    count("inputs fuzzed")
+    text = f'<?xml version="1.0" encoding="UTF-8"?><failure message="{markup(payload)}">{markup(payload)}</failure>'
+    root = ET.fromstring(text.encode())
+    shown = (root.text or "") + root.attrib["message"]
+    assert all(character.isprintable() for character in shown)

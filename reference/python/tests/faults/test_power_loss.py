@@ -148,3 +148,19 @@ def test_d01_d02_repair_of_every_power_loss_keeps_what_was_written(tmp_path: Pat
         found, report = survey(stream.read_bytes())
         assert LINES[: len(found)] == found
         assert None is report.fragment
+
+
+def test_d09_a_flipped_bit_changes_one_record_at_most() -> None:
+    """Without checksums a number that has changed cannot be told; but all other records stay, and no other comes."""
+    for place in range(0, len(LOG) - 1, scaled(7, 1)):
+        for bit in range(8):
+            state = bytearray(LOG)
+            state[place] ^= 1 << bit
+            count("crash states tried")
+            found, report = survey(bytes(state))
+            hit = LOG.count(b"\n", 0, place)
+            others = [line for number, line in enumerate(LINES) if number not in (hit, hit + (LOG[place] == 10))]
+            following = iter(found)
+            assert all(line in following for line in others)
+            assert len(found) <= len(others) + 2
+            assert report.gap_bytes <= 2 * max(map(len, LINES)) + 2
