@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toyspec import scanner
-from toyspec.scanner import Fault, Scanner, ScanStoppedError
-from toyspec.vetting import decode, spans, vet
+from toyspec.scanner import Scanner, ScanStoppedError
+from toyspec.vetting import Fault, decode, spans, vet
 
 # Texts near JSON, so that both verdicts are common.
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.escaping import printable, shortened
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 from toyspec.plain_members import PLAIN_DEPTH, pass_items, pass_members
+from toyspec.vetting import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,19 +49,6 @@ _OVERFLOW_DIGITS = 309
 # A line can repeat one long key in the pointers of all its faults; beyond this many characters they are counted only.
 _POINTER_BUDGET = 1 << 20
 _VALUE_RULES = (rules.NON_FINITE_NUMBER, rules.LONE_SURROGATE, rules.DUPLICATE_KEY)
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """One fault of the bytes or JSON layer in one line."""
-
-    rule: str
-    """Name of the rule, for example ``invalid-json``."""
-    offset: int
-    """Byte offset of the place in the line, counted from 0; the line's length when it ends too early."""
-    pointer: str
-    """RFC 6901 JSON Pointer; "" is the whole line. Half a surrogate pair shows as U+FFFD."""
-    message: str
-    """The fact, with the value found; log text in it is escaped and cut."""
 
 
 class ScanStoppedError(Exception):

@@ -6,15 +6,12 @@ Both agree on every line. Neither raises, recurses or takes more than linear tim
 
 from __future__ import annotations
 
-import re
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
-from toyspec.scanner import Fault, Scanner, ScanStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,11 +22,6 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 _JSON_SPACE = b" \t\r\n"
 _DECODER = msgspec.json.Decoder()
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_WHOLE_STRINGS = re.compile(rb'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
-_PIECE_BYTES = 1 << 16
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 # Below this length no integer can overflow binary64, whatever it is made of.
 _LONG_NUMBER = 300
 _NUMBER_BYTES = bytes.maketrans(b"0123456789+-.eE", b"0" * 15)
@@ -37,6 +29,19 @@ _LONG_RUN = b"0" * _LONG_NUMBER
 # Work that takes many times the memory of the line, or looks at it more than once, is not done on longer ones.
 _LONG_LINE_BYTES = 1 << 20
 _RECORD_STARTS = (b'{"kind":', b'{"type":', b'{"step":')
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One fault of the bytes or JSON layer in one line."""
+
+    rule: str
+    """Name of the rule, for example ``invalid-json``."""
+    offset: int
+    """Byte offset of the place in the line, counted from 0; the line's length when it ends too early."""
+    pointer: str
+    """RFC 6901 JSON Pointer; "" is the whole line. Half a surrogate pair shows as U+FFFD."""
+    message: str
+    """The fact, with the value found; log text in it is escaped and cut."""
 
 
 class Vetted(msgspec.Struct, frozen=True):
@@ -70,6 +75,9 @@ def vet(data: bytes, *, first: bool) -> Vetted:
     fault = _bytes_fault(data, first=first)
     if fault is not None:
         return _unreadable(fault)
+    # Imported here: its patterns cost a third of a start, and streams without fault need none of them.
+    from toyspec.scanner import Scanner, ScanStoppedError
+
     scanner = Scanner(data)
     try:
         scanner.scan()
@@ -92,8 +100,11 @@ def vet_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> Vetted:
 
 def decode(data: bytes) -> dict[str, Any] | None:
     """Return the object of a readable line, None for every other line, blank ones included."""
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and not _is_shallow(data):
-        return None
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        from toyspec.nesting import is_shallow
+
+        if not is_shallow(data):
+            return None
     if holds_long_number([data]):
         return vet(data, first=False).value
     try:
@@ -115,6 +126,8 @@ def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int
 
     A pointer that names no value is left out. Memory follows the number of values, or of *pointers*.
     """
+    from toyspec.scanner import Scanner
+
     places: dict[str, int] = {}
     if pointers is None:
         Scanner(data, places=places).scan()
@@ -159,25 +172,6 @@ def _explained(fault: Fault, data: bytes) -> Fault:
             message = f"a second record starts inside the first, at byte {glue} of the line"
             return Fault(fault.rule, fault.offset, fault.pointer, message)
     return fault
-
-
-def _is_shallow(data: bytes) -> bool:
-    """Return whether no bracket outside strings is nested beyond the limit, as far as *data* is JSON."""
-    depth = start = 0
-    # Leaving out strings takes many times the memory of what they are left out of.
-    while start < len(data):
-        whole = _WHOLE_STRINGS.match(data, start, start + _PIECE_BYTES)
-        assert whole is not None
-        if whole.end() == start:
-            # A string that does not end within a piece, or not at all.
-            start = _STRING.match(data, start).end()  # type: ignore[union-attr]
-            continue
-        steps = memoryview(_STRING.sub(b"", whole.group()).translate(_STEPS, _NOT_BRACKETS)).cast("b")
-        depths = list(accumulate(steps, initial=depth))
-        if max(depths) > MAX_DEPTH:
-            return False
-        depth, start = depths[-1], whole.end()
-    return True
 
 
 def _value(data: bytes) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NUMBER = Union[Annotated[int, Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)], float]  # noqa: UP007
 _UNKNOWN = Union[_NUMBER, str, bool, None]  # noqa: UP007
-_UNKNOWN_LIKE: dict[Any, Any] = {int: _NUMBER, float: _NUMBER, str: str}
+_UNKNOWN_LIKE: dict[Any, Any] = {int: _NUMBER, float: _NUMBER, str: str, bool: bool}
 
 
 class Traits(NamedTuple):
@@ -80,9 +80,16 @@ class Shape(NamedTuple):
         return found
 
 
-@lru_cache(maxsize=256)
 def made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -> tuple[type[msgspec.Struct], Shape]:
     """Return the type of lines that have *traits*, and its shape; *strict* takes any record of their kind."""
+    hints = _hints(strict)
+    # Another word in a field that takes any text makes no other type.
+    same = tuple((key, trait) for key, trait in traits.same if type(trait) is not str or _is_choice(hints.get(key)))
+    return _made_type(strict, traits._replace(same=same), profile)
+
+
+@lru_cache(maxsize=256)
+def _made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -> tuple[type[msgspec.Struct], Shape]:
     tag = STREAMS[profile]["tag"]
     kind = str(strict.__struct_config__.tag or "entry")
     declared = FIELDS[profile][kind]
@@ -117,22 +124,8 @@ def decoder(types: tuple[type[msgspec.Struct], ...], tag: str | None) -> Callabl
     return msgspec.json.Decoder(Union[(*types, nobody)]).decode
 
 
-def shared_trait(hint: Any, value: Any) -> Any:
-    """Return what later values of a key may share with *value*, None for nothing; *hint* None is an unknown key's."""
-    if hint is None:
-        return type(value) if type(value) in _UNKNOWN_LIKE else None
-    if type(value) is dict:
-        return tuple(value) if all(map(is_plain, value)) else None
-    return value if type(value) is str and _is_word(hint) else None
-
-
-def is_plain(key: str) -> bool:
-    """Return whether a type can have a member of that name."""
-    return key.isascii() and key.isprintable() and '"' not in key and "\\" not in key
-
-
 @cache
-def hints_of(strict: type[msgspec.Struct]) -> dict[str, Any]:
+def _hints(strict: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the types of the members of *strict*, without UNSET: what a key has that is there."""
     return {key: _without(UnsetType, hint) for key, hint in get_type_hints(strict, include_extras=True).items()}
 
@@ -141,7 +134,7 @@ def _shape(kind: str, traits: Traits, attributes: dict[str, str], parts: dict[st
     # With each key come those of the object that it holds.
     held = {key: (key, *(part.__struct_encode_fields__ if _is_struct(part) else ())) for key, part in parts.items()}
     required = [name for key in traits.always for name in held.get(key, (key,))]
-    words = {key: same for key, same in traits.same if isinstance(same, str) and key in traits.always - traits.nulls}
+    words = {key: same for key, same in traits.same if type(same) is str and key in traits.always - traits.nulls}
     never = {key: UNSET for key in declared if key not in traits.ever}
     return Shape(
         kind,
@@ -164,12 +157,12 @@ def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits
     """Return the type of the values that *key* has where it is there."""
     same = dict(traits.same).get(key)
     if not is_declared:
-        return _UNKNOWN if same is None else _UNKNOWN_LIKE[same]
-    hint = hints_of(strict)[key]
+        return _UNKNOWN_LIKE.get(same, _UNKNOWN)
+    hint = _hints(strict)[key]
     if key in traits.nulls:
         return hint
     hint = _without(type(None), hint)
-    if isinstance(same, str):
+    if type(same) is str:
         return Literal[same]
     if get_origin(hint) is not dict:
         return hint
@@ -206,7 +199,8 @@ def _is_struct(part: Any) -> bool:
     return isinstance(part, type) and issubclass(part, msgspec.Struct)
 
 
-def _is_word(hint: Any) -> bool:
+def _is_choice(hint: Any) -> bool:
+    """Return whether *hint* admits only certain words."""
     return get_origin(hint) is Literal
 
 
@@ -214,4 +208,4 @@ def _may_be_text(hint: Any) -> bool:
     """Return whether *hint* admits a string of any content, keys of objects excepted."""
     if get_origin(hint) is dict:
         return False
-    return hint is str or (get_origin(hint) is not Literal and any(map(_may_be_text, get_args(hint))))
+    return hint is str or (not _is_choice(hint) and any(map(_may_be_text, get_args(hint))))

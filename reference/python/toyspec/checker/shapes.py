@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.checker.shape_types import Shape, Traits, decoder, hints_of, is_plain, made_type, shared_trait
 from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.streams import STREAMS
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from toyspec.checker.line_places import Lines
+    from toyspec.checker.shape_types import Shape
     from toyspec.findings import Profile
 
 # What decoding raises on bytes that are no record of a shape.
@@ -31,6 +31,7 @@ _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # A type costs as much as judging some hundred lines, so it is made only for what comes again and again.
 _LINES_BEFORE_SHAPE = 128
 _MAX_KEYS = 48
+_MAX_WORD = 64
 _SCALARS = (int, float, str, bool, type(None))
 
 
@@ -61,24 +62,20 @@ class _Seen:
         self.same: dict[str, Any] = {}
         self.built: tuple[int, ...] | None = None
 
-    def add(self, value: dict[str, Any], hints: dict[str, Any]) -> None:
+    def add(self, value: dict[str, Any], declared: Collection[str]) -> None:
         self.always = set(value) if self.always is None else self.always & value.keys()
         for key, item in value.items():
             if item is None or (type(item) is dict and None in item.values()):
                 self.nulls.add(key)
             if key not in self.ever:
                 self.ever[key] = None
-                self.same[key] = shared_trait(hints.get(key), item)
-            elif self.same[key] is not None and self.same[key] != shared_trait(hints.get(key), item):
+                self.same[key] = _shared_trait(key in declared, item)
+            elif self.same[key] is not None and self.same[key] != _shared_trait(key in declared, item):
                 self.same[key] = None
 
     def extent(self) -> tuple[int, ...]:
         """Return what changes whenever the traits do: each of them only falls or only rises."""
         return len(self.always or ()), len(self.ever), len(self.nulls), list(self.same.values()).count(None)
-
-    def traits(self) -> Traits:
-        same = tuple((key, trait) for key, trait in self.same.items() if trait is not None)
-        return Traits(frozenset(self.always or ()), tuple(self.ever), frozenset(self.nulls), same)
 
 
 class Shapes:
@@ -128,18 +125,25 @@ class Shapes:
         seen = self._seen.setdefault(kind, _Seen())
         if len(seen.ever) + len(value) > _MAX_KEYS and not value.keys() <= seen.ever.keys():
             return
-        seen.add(value, hints_of(self._strict[kind]))
+        seen.add(value, self._fields[kind])
         # A line that took the exact path has cost as much as many others.
         seen.cost += cost
         if seen.cost >= self._enough and seen.built != seen.extent():
             seen.cost = 0
             seen.built = seen.extent()
-            made = made_type(self._strict[kind], seen.traits(), self._profile)
-            self._made[kind] = made
-            if not made[1].optional and not made[1].unknown:
-                _recent[self._profile][kind] = made
-            self.of[made[0]] = made[1]
-            self._decode = self._decoder()
+            self._make(kind, seen)
+
+    def _make(self, kind: str, seen: _Seen) -> None:
+        # Imported here: short streams, and those whose lines are like those of the last one, make none.
+        from toyspec.checker.shape_types import Traits, made_type
+
+        same = tuple((key, trait) for key, trait in seen.same.items() if trait is not None)
+        traits = Traits(frozenset(seen.always or ()), tuple(seen.ever), frozenset(seen.nulls), same)
+        cls, shape = self._made[kind] = made_type(self._strict[kind], traits, self._profile)
+        if not shape.optional and not shape.unknown:
+            _recent[self._profile][kind] = cls, shape
+        self.of[cls] = shape
+        self._decode = self._decoder()
 
     def _counts(self, records: list[Any], odd: list[int]) -> dict[type, int]:
         """Return how many *records* each type has, those at the indexes *odd*, which are None, excepted."""
@@ -188,12 +192,28 @@ class Shapes:
         """Return whether no object within *value* has keys of its own, maps of scalars excepted."""
         declared = self._fields[kind]
         return all(
-            _is_flat(declared[key]) if key in declared else isinstance(item, _SCALARS) and is_plain(key)
+            _is_flat(declared[key]) if key in declared else isinstance(item, _SCALARS) and _is_plain(key)
             for key, item in value.items()
         )
 
     def _decoder(self) -> Callable[[bytes], Any]:
+        from toyspec.checker.shape_types import decoder
+
         return decoder(tuple(cls for cls, _ in self._made.values()), self._tag)
+
+
+def _shared_trait(is_declared: bool, value: Any) -> Any:
+    """Return what later values of a key may share with *value*, None for nothing."""
+    if not is_declared:
+        return float if type(value) is int else type(value)
+    if type(value) is dict:
+        return tuple(value) if all(map(_is_plain, value)) else None
+    return value if type(value) is str and len(value) <= _MAX_WORD else None
+
+
+def _is_plain(key: str) -> bool:
+    """Return whether a type can have a member of that name."""
+    return key.isascii() and key.isprintable() and '"' not in key and "\\" not in key
 
 
 def _grouped(records: list[Any], counts: dict[type, int], types: Sequence[type]) -> list[tuple[type, list[Any]]]:
