@@ -32,7 +32,8 @@
     const box = document.createElement("p");
     box.className = "table-filter";
     box.append(label, " ", field, " ", count);
-    table.before(box);
+    // What the theme puts around a table scrolls with it.
+    (table.closest(".md-typeset__scrollwrap") ?? table).before(box);
   }
 
   const start = () => {

@@ -85,6 +85,18 @@ def test_scheme_can_be_chosen(page: Page) -> None:
     assert "default" == scheme_of(page)
 
 
+def test_copied_example_is_the_example(watch: Watch) -> None:
+    """The button of an example copies its lines as they are, however they are broken on a phone."""
+    page = watch.new_page(PHONE)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("spec/rules/step-goes-backwards/")
+    example = page.locator(".language-jsonl").first
+    example.get_by_role("button").first.click()
+    lines = page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert 6 == len(lines)
+    assert all(json.loads(line)["kind"] for line in lines)
+
+
 def test_what_is_not_found(browser: Browser, site: Path) -> None:
     """At the root of a host, the page for what is not found looks like the site and leads back to its start."""
     with serving(site, folder="/") as address:
