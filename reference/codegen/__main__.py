@@ -55,10 +55,14 @@ def outputs() -> dict[str, str]:
 
 def pages() -> dict[str, str]:
     """Return the reference pages and diagrams of the site, as they follow from the package that is there now."""
-    from codegen import api_page, cli_page
+    from codegen import api_page, cli_page, report_page
     from codegen.diagrams import diagrams
 
-    return {api_page.PAGE: api_page.api_page(), cli_page.PAGE: cli_page.cli_page()} | diagrams()
+    return {
+        api_page.PAGE: api_page.api_page(),
+        cli_page.PAGE: cli_page.cli_page(),
+        report_page.PAGE: report_page.report_page(),
+    } | diagrams()
 
 
 def stale(made: dict[str, str]) -> list[str]:

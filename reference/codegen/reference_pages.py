@@ -1,8 +1,7 @@
-"""Makes the indexes of rules, kinds and schemas, and the page on the report."""
+"""Makes the indexes of rules, kinds and schemas."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -105,36 +104,6 @@ Validators pass over them; generators read them.
 {{rows}}
 """
 
-_REPORT = f"""\
-# The report
-
-{_MADE}
-
-What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes
-it. `--format jsonl` prints the same parts line by line; see [`toyspec check`](cli.md#toyspec-check).
-
-```python
-from pathlib import Path
-
-Path("run").mkdir()
-Path("run/events.jsonl").write_bytes(
-    b'{{{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}}}}\\n'
-    b'{{{{"kind":"step","t":1.0,"step":1,"loss":NaN}}}}\\n'
-    b'{{{{"kind":"run_end","t":2.0,"reason":"completed"}}}}\\n'
-)
-```
-
-```console
-$ toyspec check --format json run
-```
-
-In Python, `toyspec.check` gives the same as [objects](python.md#check).
-
-{{sections}}
-"""
-
-_REPORT_PARTS = {"Report": "", "An entry of `files`": "file", "A finding": "finding"}
-
 
 def reference_pages() -> dict[str, str]:
     """Return the text of each page by its path from the root."""
@@ -142,7 +111,6 @@ def reference_pages() -> dict[str, str]:
         f"docs/{RULES_INDEX}": _RULES.format(rows="\n".join(map(_rule_row, sources.rules()))),
         "docs/reference/kinds.md": _KINDS.format(sections="\n".join(map(_kinds_of, sources.PROFILES))),
         "docs/reference/schemas.md": _SCHEMAS.format(rows="\n".join(_schema_rows())),
-        "docs/reference/report.md": _REPORT.format(sections="\n".join(_report_sections())),
     }
 
 
@@ -181,33 +149,3 @@ def _schema_rows() -> Iterator[str]:
 
 def _about(document: Schema) -> str:
     return described(document, document) or str(document["title"])
-
-
-def _report_sections() -> Iterator[str]:
-    document = sources.load(sources.SCHEMAS / "report/v1/report.json")
-    for title, name in _REPORT_PARTS.items():
-        schema = document["$defs"][name] if name else document
-        yield f"## {title}\n\n{_fields(schema, document)}"
-        for key, value in schema["properties"].items():
-            for inner in (value, value.get("items", {})):
-                if "properties" in inner:
-                    yield f"`{key}`:\n\n{_fields(inner, document)}"
-
-
-def _fields(schema: Schema, document: Schema) -> str:
-    required = schema.get("required", [])
-    rows = [
-        f"| `{key}` | {_type(value)} | {'yes' if key in required else ''} | {described(value, document)} |"
-        for key, value in schema["properties"].items()
-    ]
-    return "| key | type | required | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
-
-
-def _type(schema: Schema) -> str:
-    if "enum" in schema:
-        return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
-    if "$ref" in schema:
-        return "string" if schema["$ref"].endswith("/rule") else "object"
-    if schema["type"] == "array":
-        return "array of objects"
-    return str(schema["type"])

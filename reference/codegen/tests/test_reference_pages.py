@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 
+import jsonschema
 import pytest
 
 import toyspec
+from codegen import sources
 from codegen.api_page import _split, api_page
 from codegen.cli_page import _escaped, cli_page
+from codegen.reference_pages import reference_pages
+from codegen.report_page import report_page
+from codegen.spec_tables import sentence
 from toyspec.cli.commands import COMMANDS, command_parser
 
 
@@ -57,3 +63,40 @@ def test_parameters_are_parted_at_outer_commas() -> None:
     expected = ["a: dict[str, int]=(1, 2)", "*", "b: Literal['x, y']='x, y'", "c"]
     assert expected == _split(arguments)
     ast.parse(f"def f({arguments}): ...")
+
+
+def test_report_page_shows_a_report_that_its_schema_takes() -> None:
+    """The example is a report by the schema, and every key of it stands in a table with what it means."""
+    page = report_page()
+    shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    schema = sources.load(sources.SCHEMAS / "report/v1/report.json")
+    jsonschema.Draft202012Validator(schema).validate(shown)
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (.*) \|$", page, re.MULTILINE))
+    keys = {*shown, *shown["files"][0], *shown["files"][0]["findings"][0], *shown["summary"], "sidecar"}
+    assert keys <= rows.keys()
+    assert [] == [key for key, meaning in rows.items() if not meaning]
+
+
+def test_rules_and_kinds_are_all_listed() -> None:
+    """Each rule and each kind has one row, which leads to its page and its data."""
+    pages = reference_pages()
+    rules = re.findall(r"^\| \[([\w-]+)\]\(\1\.md\)", pages["docs/spec/rules/index.md"], re.MULTILINE)
+    assert [rule["id"] for rule in sources.rules()] == rules
+    kinds = re.findall(
+        r"^\| \[`(\w+)`\]\(\.\./spec/([^)]+)/\1\.md\)<br>", pages["docs/reference/kinds.md"], re.MULTILINE
+    )
+    assert [(kind, profile) for profile in sources.PROFILES for kind in sources.kinds(profile)] == kinds
+
+
+def test_required_keys_stand_out() -> None:
+    """The table of kinds tells required keys from optional ones."""
+    row = next(line for line in reference_pages()["docs/reference/kinds.md"].splitlines() if "/run_end.md" in line)
+    assert "**`reason`**" in row
+    assert " `final_loss`" in row
+
+
+def test_names_of_keys_begin_sentences_as_they_are() -> None:
+    """A fact becomes a sentence, and a key at its beginning keeps its small letters."""
+    assert "A line is not JSON." == sentence("a line is not JSON")
+    assert "`t` is smaller." == sentence("t is smaller")
+    assert "`run_end.final_step` is not it." == sentence("run_end.final_step is not it")
