@@ -56,11 +56,11 @@ pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 
 .PHONY: faults
 faults: $(DEV) ## kill, starve and confuse writers and readers for minutes, and print a table
-	@TOYSPEC_FAULTS=long $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
+	@TOYSPEC_FAULTS=long TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(DEV) ## feed mutated streams to every implementation; `make fuzz SECONDS=3600`
-	@PYTHONPATH=.:reference/python/tests $(BIN)/python -m faults.fuzz $(or $(SECONDS),600)
+	@PYTHONPATH=.:reference/python/tests TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m faults.fuzz $(or $(SECONDS),600)
 
 .PHONY: generate
 generate: $(DEV) ## write everything that is made from schemas/
@@ -100,9 +100,33 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 screenshots: $(DEV) ## picture pages of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
+BENCH := reference/python/bench
+BENCH_OPTIONS = $(if $(ROWS),--rows $(ROWS)) $(if $(PUBLISH),--publish) $(ARGS)
+
 .PHONY: bench
-bench: $(DEV) ## measure reading, checking and writing
-	@$(BIN)/python reference/python/bench
+bench: build/bench-usual/installed-$(PYTHON_VERSION) build/bench-node/installed bench-rust ## measure everything beside its goal; `make bench ROWS=1000000`
+	@$(<D)/bin/python $(BENCH) $(BENCH_OPTIONS)
+
+.PHONY: bench-all
+bench-all: bench build/bench-heavy/installed-$(PYTHON_VERSION) ## measure writers with much to install too
+	@build/bench-heavy/bin/python $(BENCH) --part heavy $(BENCH_OPTIONS)
+
+# What cannot be had on this machine is named, here and among the figures.
+build/bench-%/installed-$(PYTHON_VERSION): $(BENCH)/requirements-%.txt pyproject.toml | python-is-there
+	@echo "installing what is measured into $(@D) (Python $(PYTHON_VERSION))"
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --editable '.[tracker]'
+	@while read peer; do $(@D)/bin/python -m pip install --quiet "$$peer" || echo "left out: $$peer"; done < $<
+	@touch $@
+
+build/bench-node/installed:
+	@mkdir -p $(@D)
+	@npm install --silent --no-audit --no-fund --prefix $(@D) ajv || echo "left out: ajv (apt install npm · brew install node)"
+	@touch $@
+
+.PHONY: bench-rust
+bench-rust:
+	@cd reference/rust && cargo build --release --quiet || echo "left out: toyspec-rs (apt install cargo · brew install rust)"
 
 ##@ Single checks
 

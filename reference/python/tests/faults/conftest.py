@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.tally import COUNTS, IS_LONG
+from faults.paging import block, publish, system
+from faults.tally import COUNTS, IS_LONG, ROWS
 
 CATALOGUE = Path(__file__).parent / "faults.json"
 
@@ -16,13 +17,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what was done, what this system forbade, and what no test here can do."""
     if not IS_LONG:
         return
-    write = terminalreporter.write_line
-    write("")
-    for what, number in COUNTS.items():
-        write(f"{what:24}{number:>12,}")
+    lines = [f"{what:24}{number:>12,}" for what, number in COUNTS.items()]
     for report in terminalreporter.stats.get("skipped", []):
         if isinstance(report.longrepr, tuple):
-            write(f"not run here: {report.nodeid.rpartition('::')[2]}: {report.longrepr[2].removeprefix('Skipped: ')}")
+            test = report.nodeid.rpartition("::")[2]
+            lines.append(f"not run here: {test}: {report.longrepr[2].removeprefix('Skipped: ')}")
     for name, entry in json.loads(CATALOGUE.read_text(encoding="utf-8")).items():
         if "untested" in entry:
-            write(f"untested: {name} {entry['fault']}: {entry['untested']}")
+            lines.append(f"untested: {name} {entry['fault']}: {entry['untested']}")
+    lines.append(f"tests failed            {len(terminalreporter.stats.get('failed', [])):>12,}")
+    for line in ("", *lines):
+        terminalreporter.write_line(line)
+    publish("faults", [f"One run of `make faults` on {system()}:", "", *block(lines)])
+    for table, rows in ROWS.items():
+        if rows:
+            publish(table, rows)

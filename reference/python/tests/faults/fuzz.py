@@ -16,6 +16,7 @@ from faults.differential import Panel, commands
 from faults.guiding import FUZZERS, MissingToolError, guided
 from faults.mutations import mutated, shrunk
 from faults.oracles import examine
+from faults.paging import block, publish, system
 
 MIN_COMPARED = 20
 """Number of streams that are compared on the slowest machine."""
@@ -53,23 +54,32 @@ def main() -> int:
     write = sys.stdout.write
     write(f"seed {seed}\n")
     part = seconds / (2 + len(FUZZERS))
+    said: list[str] = []
+    is_wrong = False
+
+    def say(line: str) -> None:
+        said.append(line)
+        write(f"{line}\n")
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "drawn").mkdir()
-        write(f"inputs fuzzed, drawn: {drawn(part, seed, folder / 'drawn'):,}\n")
+        say(f"inputs fuzzed, drawn: {drawn(part, seed, folder / 'drawn'):,}")
         number, names, found = compared(part, seed, folder)
-    write(f"inputs compared: {number:,} between {', '.join(names)}\n")
-    sys.stdout.writelines(f"disagreement: {fact}\n" for fact in found)
-    is_wrong = bool(found)
+    say(f"inputs compared: {number:,} between {', '.join(names)}")
+    for fact in found:
+        say(f"disagreement: {fact}")
     for fuzzer in FUZZERS:
         try:
             outcome = guided(fuzzer, seconds=part, seed=seed)
         except MissingToolError as error:
-            write(f"not run: inputs guided by the coverage of {fuzzer}: {error}\n")
+            say(f"not run: inputs guided by the coverage of {fuzzer}: {error}")
             continue
-        write(f"inputs guided by the coverage of {fuzzer}: {outcome.inputs:,}\n{outcome.failure}")
+        say(f"inputs guided by the coverage of {fuzzer}: {outcome.inputs:,}")
+        write(outcome.failure)
         is_wrong = is_wrong or bool(outcome.failure)
-    return 1 if is_wrong else 0
+    publish("fuzz", [f"One run of `make fuzz SECONDS={seconds:.0f}` on {system()}:", "", *block(said)])
+    return 1 if found or is_wrong else 0
 
 
 if __name__ == "__main__":

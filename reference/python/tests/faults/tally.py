@@ -32,6 +32,9 @@ COUNTS: Counter[What] = Counter(
 )
 """What was done so far, in the order of the table."""
 
+ROWS: dict[str, list[str]] = {"kills": [], "levels": []}
+"""Lines of further tables, which tests add to."""
+
 IS_LONG = os.environ.get("TOYSPEC_FAULTS") == "long"
 """True under ``make faults``: loops run for minutes."""
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import toyspec
 from faults.crash_states import NEXT, log
 from faults.oracles import survey
-from faults.tally import count, scaled
-from toyspec.append_file import AppendFile, Options
+from faults.tally import ROWS, count, scaled
+from toyspec.append_file import AppendFile, Durability, Options
 from toyspec.reader import read
 from toyspec.repairing import repair
 from toyspec.system_calls import SystemCalls
@@ -135,6 +137,55 @@ def test_durability_fsync_keeps_what_its_last_sync_covered(sync_seconds: float, 
         assert survivors == (number + 1 if sync_seconds == 0.0 else 0)
     file.close()
     assert len(LINES) == read(Path(path).read_bytes()[:durable]).report.records
+
+
+class Level(NamedTuple):
+    """A level of durability, and how many records a power loss takes at most where one is written each second."""
+
+    name: str
+    durability: Durability
+    sync_seconds: float
+    most: int
+
+
+LEVELS = [
+    Level("`process` (default)", "process", 0.0, 100),
+    Level("`fsync` with `sync_seconds=10`", "fsync", 10.0, 9),
+    Level("`fsync`", "fsync", 0.0, 0),
+]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_each_level_of_durability_loses_what_its_page_says(
+    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power loss after any of a hundred steps, one each second, takes what came after the last sync, and no more."""
+    durable, synced, lost, clock = 0, 0, [], ManualClock()
+    monkeypatch.setattr("toyspec.append_file.time.monotonic", clock.monotonic)
+
+    def note(descriptor: int) -> None:
+        nonlocal durable, synced
+        os.fsync(descriptor)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            durable, synced = os.fstat(descriptor).st_size, synced + 1
+
+    calls, (name, durability, seconds, most) = SystemCalls(fsync=note), level
+    with toyspec.RunWriter(
+        tmp_path / "run", durability=durability, sync_seconds=seconds, clock=clock, calls=calls
+    ) as run:
+        run.run_start()
+        for step in range(1, 101):
+            clock.advance(1.0)
+            run.step(step, loss=0.5)
+            count("crash states tried")
+            lost.append(step + 1 - read(Path(run.events_path).read_bytes()[:durable]).report.records)
+    assert most == max(lost)
+    assert 102 == read(Path(run.events_path).read_bytes()[:durable]).report.records
+    ROWS["levels"] = ROWS["levels"] or [
+        "| level | syncs of the stream | records that a power loss takes, at worst | on average | after `run_end` |",
+        "|---|---|---|---|---|",
+    ]
+    ROWS["levels"].append(f"| {name} | {synced} | {max(lost)} | {sum(lost) / len(lost):.1f} | 0 |")
 
 
 def test_d01_d02_repair_of_every_power_loss_keeps_what_was_written(tmp_path: Path) -> None:
