@@ -16,7 +16,7 @@ from toyspec.decoding import decode_events, decode_values, event_types
 from toyspec.findings import Profile
 from toyspec.generated.toy_v1 import Note, Step
 from toyspec.profiles import record_kind
-from toyspec.reader import read
+from toyspec.reader import Mode, read
 from toyspec.records import Gap, Record, RecordFeed, Target
 from toyspec.vetting import vet
 
@@ -103,6 +103,30 @@ def test_lines_decoded_together_are_what_each_is_alone(profile: Profile, target:
     found = feed.feed(stream[:cut]) + feed.feed(stream[cut:])
     assert _alone(lines, profile) == [_told(item) for item in found]
     assert sum(isinstance(item, Record) for item in found) == feed.records
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_events_are_those_of_the_records(profile: Profile, data: st.DataObject) -> None:
+    """Events alone come in the order of their records, which stand in for them where there is none; reports agree."""
+    stream = b"".join(line + b"\n" for line in data.draw(_lines(profile)))[: data.draw(st.sampled_from([None, -1]))]
+    mode: Mode = data.draw(st.sampled_from(["salvage", "prefix"]))
+    records = read(stream, profile=profile, mode=mode)
+    expected = [record if record.event is None else record.event for record in records]
+    given_events = read(stream, profile=profile, mode=mode)
+    found = list(given_events.events())
+    assert expected == found
+    assert [type(each) for each in expected] == [type(each) for each in found]
+    assert records.report == given_events.report
+
+
+def test_events_go_on_where_records_were_read() -> None:
+    """One may look at the first record before asking for the events behind it."""
+    reading = read((STEP + b"}\n") * 3)
+    first = next(reading)
+    assert [first.event] * 2 == list(reading.events())
+    assert 3 == reading.report.records
 
 
 @pytest.mark.parametrize("line", HOSTILE)

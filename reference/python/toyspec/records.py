@@ -133,18 +133,21 @@ class _EventRecord(Record, eq=False, gc=False):
         return self.event
 
 
+_RECORDS = frozenset([Record, _EventRecord])
+
+
 class RecordFeed:
     """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
 
     The profile is that of the first record unless *profile* names it; *detect* tells it, by default from the
-    record alone. *target* changes what records cost, not what they say. *max_line_bytes* is the longest line that is
-    read, LF excluded.
+    record alone. *target* changes what records cost, not what they say; with ``bare event`` an event stands for its
+    record, where it has one. *max_line_bytes* is the longest line that is read, LF excluded.
     """
 
     def __init__(
         self,
         *,
-        target: Target = "value",
+        target: Target | Literal["bare event"] = "value",
         profile: Profile | None = None,
         detect: Callable[[Mapping[str, Any] | None], Profile] = detect_profile,
         max_line_bytes: int = MAX_LINE_BYTES,
@@ -154,14 +157,21 @@ class RecordFeed:
         self._detect = detect
         self._named = profile
         self._profile = profile
-        self._last_kind: str | None = None
+        self.last: Record | None = None
+        """The last record so far."""
         self.records = 0
         """Number of records so far."""
         self.gap_bytes = 0
         """Number of bytes in unreadable lines so far, their LFs included."""
 
-    def feed(self, chunk: bytes) -> list[Record | Gap]:
+    def feed(self, chunk: bytes) -> list[Any]:
         """Return the records that *chunk* commits, and a gap for each unreadable line, in order."""
+        found = self._feed(chunk)
+        if self._target != "bare event" or _RECORDS.isdisjoint(map(type, found)):
+            return found
+        return [item if not isinstance(item, Record) or item.event is None else item.event for item in found]
+
+    def _feed(self, chunk: bytes) -> list[Any]:
         found: list[Record | Gap] = []
         number, offset = self._splitter.position
         lines = self._splitter.cut(chunk)
@@ -194,7 +204,7 @@ class RecordFeed:
         if self.gap_bytes:
             return "damaged"
         closing = closing_kind(self.profile)
-        if not self.records or self.size > self.committed or closing not in (None, self._last_kind):
+        if self.last is None or self.size > self.committed or closing not in (None, self.last.kind):
             return "torn"
         return "complete"
 
@@ -236,19 +246,26 @@ class RecordFeed:
     def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
         """Add what *lines* are, of which the first has *number* and *offset*; no call is made for a line."""
         assert self._profile is not None, "the first record tells the profile"
+        if self._target == "bare event":
+            events, kinds, rest = decode_events(lines, self._profile)
+            if not rest:
+                found.extend(events)
+                last = Line(
+                    number + len(lines) - 1, self.committed - len(lines[-1]) - 1, len(lines[-1]), lines[-1], b""
+                )
+                self._count(len(lines), _record_of(last, None, self._profile, kinds[-1]))
+                return
         records, odd = self._records(lines, (number, offset - number), self._profile)
         if not odd:
             found.extend(records)
-            self.records += len(records)
-            self._last_kind = records[-1].kind
+            self._count(len(records), records[-1])
             return
         alone = set(odd)
         for index, record in enumerate(records):
             if index in alone:
                 self._take(Line(record.line, record.offset, len(record.raw), record.raw, b""), found)
             else:
-                self.records += 1
-                self._last_kind = record.kind
+                self._count(1, record)
                 found.append(record)
 
     def _records(self, lines: list[bytes], place: tuple[int, int], profile: Profile) -> tuple[list[Record], list[int]]:
@@ -281,9 +298,13 @@ class RecordFeed:
         if self._profile is None:
             self._profile = self._detect(value)
         kind = record_kind(value, self._profile)
-        self.records += 1
-        self._last_kind = kind
-        return _record_of(line, value, self._profile, kind)
+        record = _record_of(line, value, self._profile, kind)
+        self._count(1, record)
+        return record
+
+    def _count(self, number: int, last: Record) -> None:
+        self.records += number
+        self.last = last
 
     def _judge(self, line: Line, found: list[Record | Gap]) -> None:
         verdict = vet_line(line, max_line_bytes=self._splitter.max_line_bytes)
@@ -301,6 +322,6 @@ def _kinds(values: list[Any], profile: Profile) -> list[str | None]:
     return kinds if {str} >= set(map(type, kinds)) else [kind if isinstance(kind, str) else None for kind in kinds]
 
 
-def _record_of(line: Line, value: dict[str, Any], profile: Profile, kind: str | None) -> Record:
+def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile, kind: str | None) -> Record:
     assert line.data is not None, "a record is made of a readable line"
     return Record(line.data, line.number, line.offset - line.number, profile, kind, value)
