@@ -7,11 +7,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from measuring import Row, peak_mebibytes, programs, ratio, side_by_side
+from measuring import Row, peak_mebibytes, programs, ratio, side_by_side, single, spread
 from streams import (
     VARIANTS,
+    decode,
     kaun_scalars,
     metrics_entries,
     small_bundles,
@@ -29,70 +28,73 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_STEPS = 1_000_000
-_FEWER = 200_000
-_BUNDLES = 2_000
+_GROUP = "checker"
+_BUNDLES_PER_ROW = 20
 _CHECK = "import sys; from toyspec.cli.main import run; sys.exit(run())"
+_GOALS = {"torn": 2, "every 100th line damaged": 10}
 
 
-def rows(folder: Path) -> list[Row]:
-    """Return the measured figures; data is written into *folder*."""
-    clean = toy_steps(folder / "clean.jsonl", _STEPS)
-    repeating = toy_repeating(folder / "repeating.jsonl", _STEPS)
-    small = toy_steps(folder / "small.jsonl", 100)
-    return [
-        *_clean(clean),
-        *_kinds_of_data(folder),
-        *_jobs(folder),
-        *_memory(clean, repeating),
-        *_start(small),
-    ]
+def rows(folder: Path, size: int) -> Iterator[Row]:
+    """Yield the measured figures; data of *size* records is written into *folder*."""
+    clean = toy_steps(folder / "clean.jsonl", size)
+    yield from _clean(clean)
+    yield from _kinds_of_data(folder, size // 4)
+    yield from _bundles(folder, size // _BUNDLES_PER_ROW)
+    yield from _memory(clean, toy_repeating(folder / "repeating.jsonl", size), size)
+    yield from _start(toy_steps(folder / "small.jsonl", 100))
 
 
-def _clean(path: Path) -> list[Row]:
+def _clean(path: Path) -> Iterator[Row]:
     data = path.read_bytes()
-    times = side_by_side({"decode": lambda: _decode(data), "check": lambda: check(path)})
-    rate = len(data) / times["check"].best / 1e6
-    return [
-        ratio("check, clean stream, against typed decoding", times, "check", "decode", 2),
-        Row("check, clean stream", f"{rate:.0f} MB/s", "", None),
-        Row("typed decoding, nothing checked", f"{len(data) / times['decode'].best / 1e6:.0f} MB/s", "", None),
-    ]
+    times = side_by_side({"decode": lambda: decode(data, ToyV1Record), "check": lambda: check(path)})
+    yield ratio(_GROUP, "clean steps, against typed decoding", times["check"], times["decode"], most=2)
+    for name, title in (("check", "clean steps"), ("decode", "typed decoding, nothing checked")):
+        yield spread(_GROUP, title, "MB/s", [len(data) / seconds / 1e6 for seconds in times[name]])
 
 
-def _kinds_of_data(folder: Path) -> Iterator[Row]:
+def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
     """Yield the ratio for each kind of data; a damaged stream is held against decoding the sound one."""
-    sound = toy_steps(folder / "sound.jsonl", _FEWER)
+    sound = toy_steps(folder / "sound.jsonl", size)
     for variant in VARIANTS:
-        path = toy_variant(folder / "variant.jsonl", _FEWER, variant)
-        damaged = "damaged" in variant
-        yield _against_decoding(variant, path, sound if damaged else path, 10 if damaged else 4)
-    mixed = toy_mixed(folder / "mixed.jsonl", _FEWER)
-    yield _against_decoding("mixed kinds with taps and regions", mixed, mixed, None)
-    metrics = metrics_entries(folder / "metrics.jsonl", _FEWER)
+        path = toy_variant(folder / "variant.jsonl", size, variant)
+        decoded = sound if variant in _GOALS else path
+        yield _against_decoding(variant, path, decoded, _GOALS.get(variant, 4))
+    mixed = toy_mixed(folder / "mixed.jsonl", size)
+    yield _against_decoding("mixed kinds with taps and regions", mixed, mixed, 2)
+    metrics = metrics_entries(folder / "metrics.jsonl", size)
     yield _against_decoding("metrics/v1", metrics, metrics, 2, MetricsV1Record)
-    kaun = kaun_scalars(folder / "kaun.jsonl", _FEWER)
+    kaun = kaun_scalars(folder / "kaun.jsonl", size)
     yield _against_decoding("kaun/v1", kaun, kaun, 2, KaunV1Record)
 
 
-def _against_decoding(name: str, path: Path, decoded: Path, goal: float | None, record: Any = ToyV1Record) -> Row:
+def _against_decoding(name: str, path: Path, decoded: Path, goal: float, record: Any = ToyV1Record) -> Row:
     data = decoded.read_bytes()
-    times = side_by_side({"decode": lambda: _decode(data, record), "check": lambda: check(path)}, rounds=3)
-    return ratio(f"check, {name}, against typed decoding", times, "check", "decode", goal)
+    times = side_by_side({"decode": lambda: decode(data, record), "check": lambda: check(path)})
+    return ratio(_GROUP, f"{name}, against typed decoding", times["check"], times["decode"], most=goal)
 
 
-def _jobs(folder: Path) -> Iterator[Row]:
-    """Yield what many small bundles cost beside reading them, and what a second process gains."""
-    runs = small_bundles(folder / "runs", _BUNDLES, 100)
+def _bundles(folder: Path, bundles: int) -> Iterator[Row]:
+    """Yield what many small bundles cost beside reading and decoding them, and what a second process gains."""
+    runs = small_bundles(folder / "runs", bundles, 100)
     paths = [path / "events.jsonl" for path in runs.iterdir()]
     times = side_by_side(
-        {"read": lambda: [path.read_bytes() for path in paths], "check": lambda: check(runs)}, rounds=2
+        {
+            "read": lambda: [path.read_bytes() for path in paths],
+            "decode": lambda: _decode_all(paths),
+            "check": lambda: check(runs),
+        },
+        rounds=3,
     )
-    each = times["check"].best / _BUNDLES * 1e6
-    yield ratio(f"check, {_BUNDLES:,} bundles of 100 steps, against reading", times, "check", "read", None)
-    yield Row("check, a bundle of 100 steps among many", f"{each:.0f} us", "", None)
-    walls = {jobs: _wall(partial(check, runs, jobs=jobs)) for jobs in (1, 2)}
-    yield Row("check, gain in elapsed time with two jobs", f"{walls[1] / walls[2]:.2f}x", "", None)
+    name = f"{bundles:,} bundles of 100 steps"
+    yield ratio(_GROUP, f"{name}, against reading and typed decoding", times["check"], times["decode"], most=2)
+    yield ratio(_GROUP, f"{name}, against reading alone", times["check"], times["read"])
+    gains = [_wall(partial(check, runs)) / _wall(partial(check, runs, jobs=2)) for _ in range(2)]
+    yield spread(_GROUP, f"{name}, elapsed time with one job against two", "x", gains)
+
+
+def _decode_all(paths: list[Path]) -> None:
+    for path in paths:
+        decode(path.read_bytes(), ToyV1Record)
 
 
 def _wall(function: Callable[[], object]) -> float:
@@ -101,35 +103,22 @@ def _wall(function: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _memory(clean: Path, repeating: Path) -> list[Row]:
-    found = []
-    for name, path in (("clean", clean), ("a finding a line", repeating)):
+def _memory(clean: Path, repeating: Path, size: int) -> Iterator[Row]:
+    for name, path in (("clean", clean), ("with a finding each", repeating)):
         peak = peak_mebibytes(["-c", _CHECK, "check", str(path)])
-        found.append(
-            Row(f"peak memory of check, {_STEPS:,} lines, {name}", f"{peak:.0f} MiB", "under 64 MiB", peak < 64)
-        )
-    return found
+        yield single(_GROUP, f"peak memory, {size:,} lines, {name}", "MiB", peak, most=64)
 
 
-def _start(path: Path) -> list[Row]:
+def _start(path: Path) -> Iterator[Row]:
     times = programs(
         {
-            "interpreter": ["-c", "pass"],
-            "msgspec": ["-c", "import msgspec"],
-            "check": ["-c", _CHECK, "check", str(path)],
+            "msgspec": [sys.executable, "-c", "import msgspec"],
+            "check": [sys.executable, "-c", _CHECK, "check", str(path)],
         }
     )
-    return [ratio("check, small bundle, against `import msgspec`", times, "check", "msgspec", 1.5)]
-
-
-def _decode(data: bytes, record: Any = ToyV1Record) -> None:
-    """Decode a stream in blocks of whole lines, as fast as msgspec can, and drop the records."""
-    decoder = msgspec.json.Decoder(record)
-    start = 0
-    while start < len(data):
-        end = data.rfind(b"\n", start, start + (1 << 18)) + 1
-        decoder.decode_lines(data[start:end])
-        start = end
+    yield ratio(
+        _GROUP, "`toyspec check` of 100 steps, against `import msgspec`", times["check"], times["msgspec"], most=1.5
+    )
 
 
 if __name__ == "__main__":

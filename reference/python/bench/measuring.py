@@ -8,56 +8,90 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+Sense = Literal["most", "least"]
+"""Whether a goal is the largest figure that is wanted, or the smallest."""
 
-class Time(NamedTuple):
-    """Seconds over several rounds."""
-
-    best: float
-    worst: float
+Clock = Literal["process", "thread"]
+"""CPU time of all threads, or of the one that calls; never elapsed time, which other programs take part in."""
 
 
 class Row(NamedTuple):
-    """One measured figure beside its goal."""
+    """One figure beside its goal."""
 
+    group: str
     name: str
-    figure: str
-    goal: str
-    met: bool | None
-    """Whether the goal is met; None where there is none."""
+    unit: str
+    """What the figure counts; ``x`` for a ratio, ``missing`` where there is no figure."""
+    median: float
+    low: float
+    high: float
+    goal: float | None
+    """None where there is none."""
+    sense: Sense
+    detail: str
+    """What stands beside the figure: the sides of a ratio, or what is missing and where it comes from."""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met by the median; None where there is no goal or no figure."""
+        if self.goal is None or self.unit == "missing":
+            return None
+        return self.median <= self.goal if self.sense == "most" else self.median >= self.goal
+
+    @property
+    def figure(self) -> str:
+        """The median, and the span of all rounds where there is one."""
+        if self.unit == "missing":
+            return "missing"
+        unit = self.unit if self.unit == "x" else f" {self.unit}"
+        span = f" ({_short(self.low)} to {_short(self.high)})" if self.low != self.high else ""
+        return f"{_short(self.median)}{unit}{span}"
+
+    @property
+    def goal_text(self) -> str:
+        """The goal in words; empty where there is none."""
+        if self.goal is None:
+            return ""
+        unit = self.unit if self.unit in ("x", "missing") else f" {self.unit}"
+        return f"at {self.sense} {self.goal:g}{unit.replace('missing', '')}"
 
 
-def side_by_side(functions: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, Time]:
-    """Return the CPU seconds of each function, measured in turn *rounds* times."""
+def side_by_side(
+    functions: Mapping[str, Callable[[], object]], rounds: int = 5, clock: Clock = "process"
+) -> dict[str, list[float]]:
+    """Return the CPU seconds of each function in each round; a round calls each once, in turn."""
+    now = time.process_time if clock == "process" else time.thread_time
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            start = time.process_time()
+            start = now()
             function()
-            times[name].append(time.process_time() - start)
-    return {name: Time(min(taken), max(taken)) for name, taken in times.items()}
+            times[name].append(now() - start)
+    return times
 
 
-def programs(commands: Mapping[str, list[str]], rounds: int = 20) -> dict[str, Time]:
-    """Return the CPU seconds of each program from start to end, measured in turn *rounds* times.
+def programs(commands: Mapping[str, Sequence[str]], rounds: int = 15) -> dict[str, list[float]]:
+    """Return the CPU seconds of each program from start to end in each round.
 
     Bytecode is compiled before, as an installer does it, and lies in a folder of its own.
     """
-    times: dict[str, list[float]] = {name: [] for name in commands}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as compiled:
         environment["PYTHONPYCACHEPREFIX"] = compiled
+        times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(rounds + 1):
             for name, command in commands.items():
                 before = _children_seconds()
-                subprocess.run([sys.executable, *command], check=False, capture_output=True, env=environment)
+                subprocess.run(command, check=False, capture_output=True, env=environment)
                 times[name].append(_children_seconds() - before)
-    # The first round has compiled.
-    return {name: Time(min(taken[1:]), max(taken[1:])) for name, taken in times.items()}
+    # The first round has compiled, and filled the cache of the file system.
+    return {name: taken[1:] for name, taken in times.items()}
 
 
 def _children_seconds() -> float:
@@ -76,12 +110,40 @@ def peak_mebibytes(command: list[str]) -> float:
     return int(done.stdout) / unit
 
 
-def ratio(name: str, times: Mapping[str, Time], of: str, to: str, goal: float | None) -> Row:
-    """Return the ratio of two best times beside the largest that is wanted."""
-    value = times[of].best / times[to].best
-    spread = f"{times[of].best * 1e3:.0f} to {times[of].worst * 1e3:.0f} ms against {times[to].best * 1e3:.0f} ms"
-    figure = f"{value:.2f}x ({spread})"
-    return Row(name, figure, "", None) if goal is None else Row(name, figure, f"at most {goal:g}x", value <= goal)
+def ratio(group: str, name: str, of: Sequence[float], to: Sequence[float], **goal: Any) -> Row:
+    """Return how many times *of* is *to*, round by round; *goal* is ``most`` or ``least``."""
+    values = [one / other for one, other in zip(of, to, strict=True)]
+    detail = f"{_seconds(median(of))} against {_seconds(median(to))}"
+    return spread(group, name, "x", values, detail=detail, **goal)
 
 
-__all__ = ["Row", "Time", "peak_mebibytes", "programs", "ratio", "side_by_side"]
+def spread(group: str, name: str, unit: str, values: Sequence[float], *, detail: str = "", **goal: Any) -> Row:
+    """Return the median of *values* and what they lie between; *goal* is ``most`` or ``least``."""
+    sense: Sense = "least" if "least" in goal else "most"
+    return Row(group, name, unit, median(values), min(values), max(values), goal.get(sense), sense, detail)
+
+
+def single(group: str, name: str, unit: str, value: float, **options: Any) -> Row:
+    """Return a figure that is no matter of chance."""
+    return spread(group, name, unit, [value], **options)
+
+
+def missing(group: str, name: str, why: str, **goal: Any) -> Row:
+    """Return the row of a figure that cannot be taken here, because of *why*."""
+    return spread(group, name, "missing", [0.0], detail=why, **goal)
+
+
+def per_call(times: Sequence[float], calls: int) -> list[float]:
+    """Return microseconds per call."""
+    return [seconds / calls * 1e6 for seconds in times]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} us"
+
+
+__all__ = ["Row", "missing", "peak_mebibytes", "per_call", "programs", "ratio", "side_by_side", "single", "spread"]

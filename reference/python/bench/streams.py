@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +95,16 @@ def small_bundles(folder: Path, bundles: int, steps: int) -> Path:
     return folder
 
 
+def decode(data: bytes, record: Any) -> None:
+    """Decode a stream in blocks of whole lines, as fast as msgspec can, and drop the records."""
+    decoder = msgspec.json.Decoder(record)
+    start = 0
+    while start < len(data):
+        end = data.rfind(b"\n", start, start + (1 << 18)) + 1
+        decoder.decode_lines(data[start:end])
+        start = end or len(data)
+
+
 def _events(step: int) -> Iterator[str]:
     t = step * 0.125
     if step % 3 == 0:
@@ -126,11 +138,16 @@ def _damaged(number: int, line: bytes) -> bytes:
     return line[:40] + b"\n" if number % 100 == 50 else line
 
 
-Variant = Literal["other key order", "other number text", "unknown keys", "every 100th line damaged"]
+def _torn(_: int, line: bytes) -> bytes:
+    return line if b"run_end" not in line else line[:20]
+
+
+Variant = Literal["other key order", "other number text", "unknown keys", "torn", "every 100th line damaged"]
 _CHANGES: dict[Variant, Callable[[int, bytes], bytes]] = {
     "other key order": _reordered,
     "other number text": _other_numbers,
     "unknown keys": _unknown_keys,
+    "torn": _torn,
     "every 100th line damaged": _damaged,
 }
 VARIANTS = tuple(_CHANGES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from measuring import Row, side_by_side
+from measuring import Row, per_call, ratio, side_by_side, single, spread
 from toyspec.tracker import LossTracker, MetricsTracker, TrainingLogger
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _STEPS = 20_000
 _OBJECTS = 20
 _WINDOW = 100
-_MICROSECONDS = 1e6
+_GROUP = "tracker"
 _METRICS = {"loss": 1.5, "lr": 3e-4, "grad_norm": 0.5, "mfu": 0.56, "tokens_per_sec": 364_000.0}
 
 
-def rows(folder: Path) -> Iterator[Row]:
+def rows(folder: Path, _: int) -> Iterator[Row]:
     """Yield the cost of a step in microseconds of CPU time, and the size of each object in bytes."""
     options: dict[str, Any] = {"runs_root": folder, "print_every": 0}
     bundle = TrainingLogger(run_name="every-step", **options)
@@ -37,17 +37,16 @@ def rows(folder: Path) -> Iterator[Row]:
             "bare": partial(_write_bare, str(folder / "bare.jsonl")),
         }
     )
-    micros = {name: time.best / _STEPS * _MICROSECONDS for name, time in times.items()}
-    compared = f"{micros['bundle']:.1f} us ({micros['bundle'] / micros['bare']:.1f}x encode and write alone)"
-    yield Row("step with five scalars into a bundle", compared, "under 10 us", micros["bundle"] < 10)
-    yield Row("step that nothing gets", f"{micros['idle']:.2f} us", "under 1 us", micros["idle"] < 1)
+    bundled, idled = per_call(times["bundle"], _STEPS), per_call(times["idle"], _STEPS)
+    yield spread(_GROUP, "step with five scalars into a bundle", "us", bundled, most=10)
+    yield ratio(_GROUP, "step into a bundle, against encode and write alone", times["bundle"], times["bare"])
+    yield spread(_GROUP, "step that nothing gets", "us", idled, most=1)
     for name, make, goal in (
         ("MetricsTracker", partial(MetricsTracker, 1_000, 2048, 8, 2.2e15), 1_000),
         ("LossTracker, five metrics, 100 steps", _filled_loss_tracker, 10_000),
         ("TrainingLogger", partial(TrainingLogger, runs_root=None), 5_000),
     ):
-        size = _size(make)
-        yield Row(f"memory of a {name}", f"{size:,.0f} bytes", f"about {goal:,}", size < goal)
+        yield single(_GROUP, f"memory of a {name}", "bytes", _size(make), most=goal)
     for logger in (bundle, idle):
         logger.finish()
 
