@@ -9,9 +9,9 @@ const HEIGHT = 260;
 const MARGIN = { left: 52, right: 12, top: 12, bottom: 30 };
 const LEAST_WIDTH = 240;
 
-/** Returns the curves with what chooses among them, null where the run has none. */
+/** Returns the curves with what chooses among them, null where the run has none; one value is no curve. */
 export function curvesView(curves: readonly Curve[]): HTMLElement | null {
-  const drawn = curves.filter((curve) => curve.least !== null);
+  const drawn = curves.filter((curve) => curve.count > 1 && curve.least !== null);
   if (drawn.length === 0) return null;
   let curve = drawn[0]!;
   const canvas = html("div", { class: "tc-canvas" });

@@ -40,7 +40,8 @@ function round(low: number, high: number, count: number): number[] {
   const raw = (high - low) / count;
   if (!Number.isFinite(raw)) return [low, high];
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= raw) ?? raw;
+  const distance = (step: number) => Math.abs(Math.log(step / raw));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).sort((a, b) => distance(a) - distance(b))[0]!;
   const ticks: number[] = [];
   for (let index = Math.ceil(low / step); index * step <= high + step * 1e-9 && ticks.length <= 2 * count; index++) {
     ticks.push(Number((index * step).toPrecision(12)));

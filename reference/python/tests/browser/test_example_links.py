@@ -30,7 +30,7 @@ def test_examples(page: Page, site: Path) -> None:
     """Each example of the specification is handed over with the findings that the page states, or without any."""
     checked = 0
     for address in example_pages(site):
-        page.goto(address)
+        page.goto(address, wait_until="domcontentloaded")
         for href, note in page.evaluate(FIND):
             fields = parse_qs(urlsplit(href).fragment, strict_parsing=True)
             report = check_bytes(fields["text"][0].encode(), name=fields["name"][0])
