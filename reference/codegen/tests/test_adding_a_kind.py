@@ -79,12 +79,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in files_of_the_guide().items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text.encode())
     index = root / "spec/README.md"
     line = "| toy/v1 | [`checkpoint`](toy/v1/checkpoint.md) | the weights were saved; since 1.2 |\n"
-    index.write_text(
-        index.read_text(encoding="utf-8").replace("| metrics/v1 | [`entry`]", f"{line}| metrics/v1 | [`entry`]")
-    )
+    text = index.read_text(encoding="utf-8").replace("| metrics/v1 | [`entry`]", f"{line}| metrics/v1 | [`entry`]")
+    index.write_bytes(text.encode())
     made = run(root, "-m", "codegen", "--lock", folder="reference")
     assert made.returncode == 0, made.stderr
     return root
@@ -104,18 +103,21 @@ def test_everything_else_follows(tree: Path) -> None:
     """After `make generate` nothing is stale, and types, tables and pages know the kind."""
     checked = run(tree, "-m", "codegen", "--check", folder="reference")
     assert ("", 0) == (checked.stdout, checked.returncode)
-    assert "class Checkpoint(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text()
-    assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/checkpoint.md").read_text()
-    assert "spec/toy/v1/checkpoint.md" in (tree / "mkdocs.yml").read_text()
-    assert "checkpoint" in json.loads((tree / "schemas/bundled/tables.json").read_text())["profiles"]["toy/v1"]["kinds"]
-    assert "1.2" in json.loads((tree / "schemas/lock.json").read_text())["digests"]["toy/v1"]
+    assert "class Checkpoint(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text(encoding="utf-8")
+    assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/checkpoint.md").read_text(encoding="utf-8")
+    assert "spec/toy/v1/checkpoint.md" in (tree / "mkdocs.yml").read_text(encoding="utf-8")
+    assert (
+        "checkpoint"
+        in json.loads((tree / "schemas/bundled/tables.json").read_text(encoding="utf-8"))["profiles"]["toy/v1"]["kinds"]
+    )
+    assert "1.2" in json.loads((tree / "schemas/lock.json").read_text(encoding="utf-8"))["digests"]["toy/v1"]
 
 
 def test_case_is_filled_and_judged(tree: Path) -> None:
     """The case gets its records from its bytes, and the checker finds what it expects, and no unknown kind."""
     filled = run(tree, "-m", "conformance.authoring.fill", CASE)
     assert filled.returncode == 0, filled.stderr
-    case = json.loads((tree / CASE / "case.json").read_text())
+    case = json.loads((tree / CASE / "case.json").read_text(encoding="utf-8"))
     assert ["run_start", "checkpoint", "run_end"] == [record["kind"] for record in case["records"]]
     checked = run(tree, "-m", "toyspec", "check", "--format", "json", CASE)
     found = json.loads(checked.stdout)["files"][0]["findings"]
