@@ -45,7 +45,7 @@ def test_implementations_agree_about_mutated_streams(tmp_path: Path) -> None:
 def test_mutations_that_follow_coverage_break_nothing(name: str) -> None:
     """Where the code is that no other stream has reached, the same holds as everywhere."""
     try:
-        outcome = guided(name, seconds=scaled(4, 60), seed=int(time.time()) // 86_400)
+        outcome = guided(name, seconds=scaled(4, 45), seed=int(time.time()) // 86_400)
     except MissingToolError as missing:
         if os.environ.get("CI") and sys.platform == "linux" and platform.machine() == "x86_64":
             pytest.fail(str(missing))

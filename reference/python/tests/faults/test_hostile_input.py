@@ -25,7 +25,7 @@ from toyspec.reader import read
 from toyspec.run_ids import check_run_id
 
 LIMIT_MIB = 1024
-WAYS = ["read+repair", "check", "show"] if IS_LONG else ["read+check"]
+WAYS = ["read+repair", "check"] if IS_LONG else ["read+repair+check+show"]
 PACKAGE = Path(toyspec.__file__).parent
 
 PAYLOADS = [

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,9 +23,10 @@ from faults.mutations import mutated
 from faults.oracles import feed_in_pieces, mend, survey
 from faults.tally import IS_LONG, count, scaled, settle
 from strategies import streams
-from toyspec.append_file import AppendFile, Options
+from toyspec.append_file import AppendFile, Options, StreamRefusedError
 from toyspec.escaping import printable, printable_bytes
 from toyspec.reader import read
+from toyspec.repairing import repair
 from toyspec.system_calls import SystemCalls
 from toyspec.tailer import follow
 
@@ -31,6 +35,7 @@ ANY_BYTES = st.binary(max_size=300) | streams() | st.integers(0, 2**32).map(lamb
 many = settings(max_examples=EXAMPLES, deadline=None, derandomize=not IS_LONG)
 
 
+@pytest.mark.proves("writing/acknowledged")
 def test_promise_1_process_death() -> None:
     """After SIGKILL at any moment, every record whose call returned is readable; at most one fragment follows."""
     toll = killed("library", size=9000, kills=scaled(15, 150), seed=1)
@@ -39,6 +44,8 @@ def test_promise_1_process_death() -> None:
     assert (0, 0) == (toll.lost, toll.invented)
 
 
+@pytest.mark.proves("writing/synced-ends")
+@pytest.mark.proves("writing/failed-sync")
 @given(covered=st.integers(0, 5), nul=st.integers(0, 5000), rest=st.binary(max_size=50))
 @many
 def test_promise_2_power_loss(covered: int, nul: int, rest: bytes) -> None:
@@ -62,6 +69,7 @@ def test_promise_2_power_loss(covered: int, nul: int, rest: bytes) -> None:
     assert (0, 0) == settle(lines, lines[: covered + 1], found)
 
 
+@pytest.mark.proves("reading/total")
 @given(data=ANY_BYTES)
 @many
 def test_promise_3_total_readers(data: bytes) -> None:
@@ -71,6 +79,7 @@ def test_promise_3_total_readers(data: bytes) -> None:
     toyspec.check_bytes(data)
 
 
+@pytest.mark.proves("reading/every-record")
 @given(data=streams(), cut=st.integers(0, 3000), noise=st.binary(max_size=30))
 @many
 def test_promise_4_no_invention(data: bytes, cut: int, noise: bytes) -> None:
@@ -85,6 +94,7 @@ def test_promise_4_no_invention(data: bytes, cut: int, noise: bytes) -> None:
     assert written[: len(prefix)] == prefix
 
 
+@pytest.mark.proves("reading/accounting")
 @given(data=ANY_BYTES)
 @many
 def test_promise_5_no_silence(data: bytes) -> None:
@@ -94,6 +104,7 @@ def test_promise_5_no_silence(data: bytes) -> None:
     assert len(data) == report.committed_bytes + report.fragment_bytes + report.gap_bytes
 
 
+@pytest.mark.proves("following/same-as-reading")
 @given(data=ANY_BYTES, seed=st.integers(0, 1000))
 @many
 def test_promise_6_a_follower_is_a_reader(data: bytes, seed: int) -> None:
@@ -108,8 +119,10 @@ def test_promise_6_a_follower_is_a_reader(data: bytes, seed: int) -> None:
     assert found == [bytes(record.raw) for record in read(data, mode="salvage")]
 
 
-def test_promise_7_training_goes_on(tmp_path: Path) -> None:
-    """Whichever call fails, and however, no log call raises unless that was asked for."""
+@pytest.mark.proves("writing/training-goes-on")
+@pytest.mark.proves("writing/failure-told")
+def test_promise_7_training_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Whichever call fails, and however, no log call raises unless that was asked for, and what is lost is told once."""
     for at in range(1, scaled(12, 40)):
         failing = toyspec.testing.FailingCalls(at=at, error=5, lasting="for-ever")
         with toyspec.RunWriter(tmp_path / str(at), calls=failing.calls) as run:
@@ -117,9 +130,16 @@ def test_promise_7_training_goes_on(tmp_path: Path) -> None:
             for step in range(1, 6):
                 run.step(step, loss=1.0)
         count("faults injected")
+        told = capfd.readouterr().err
+        assert (run.dropped > 0) <= (told.count(str(tmp_path / str(at))) > 0), at
+        assert told.count("\n") <= 1
     assert inject(fail_every_call("library", tmp_path, error=28, lasting="once", effect="error")).faults
 
 
+@pytest.mark.proves("writing/repair-keeps-committed")
+@pytest.mark.proves("writing/repair-keeps-fragment")
+@pytest.mark.proves("writing/repair-idempotent")
+@pytest.mark.proves("writing/repair-locked")
 @given(data=ANY_BYTES)
 @many
 def test_promise_8_repair(data: bytes) -> None:
@@ -127,11 +147,20 @@ def test_promise_8_repair(data: bytes) -> None:
     count("inputs fuzzed")
     with tempfile.TemporaryDirectory() as folder:
         mend(data, Path(folder))
+        stream = Path(folder) / "events.jsonl"
+        before = stream.read_bytes()
+        file = AppendFile.reopen(str(stream))
+        with pytest.raises(StreamRefusedError):
+            repair(stream)
+        file.close()
+        assert before == stream.read_bytes()
 
 
 FLOATS = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308])
 
 
+@pytest.mark.proves("encoding/canonical-digits")
+@pytest.mark.proves("encoding/non-finite-null")
 @given(
     values=st.dictionaries(
         st.text(st.characters(codec="utf-8"), max_size=8), FLOATS | st.integers(-(2**53) + 1, 2**53 - 1), max_size=5
@@ -149,6 +178,7 @@ def test_promise_9_round_trip(values: dict[str, Any]) -> None:
     assert repr(sorted(expected.items())) == repr(sorted(found.items()))
 
 
+@pytest.mark.proves("checking/inert")
 @given(text=st.text(st.characters()), data=st.binary(max_size=60))
 @many
 def test_promise_10_inert_output(text: str, data: bytes) -> None:
@@ -158,3 +188,21 @@ def test_promise_10_inert_output(text: str, data: bytes) -> None:
         assert not any(character < " " or "\x7f" <= character < "\xa0" for character in shown)
         assert not set(shown) & set("\u202e\u2028\u2029\u2066\u200b\ufeff")
         shown.encode()
+
+
+def test_every_promise_of_the_page_has_its_statement_and_its_test() -> None:
+    """The ten rows of the page name statements of the specification and tests here that are marked with them."""
+    root = Path(__file__).resolve().parents[4]
+    stated = {
+        entry["id"]
+        for entry in json.loads((root / "spec/requirements.json").read_text(encoding="utf-8"))["requirements"]
+    }
+    page = (root / "docs/explanation/durability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+)\. .*\| (.*) \| `(test_promise_\w+)` \|$", page, re.MULTILINE)
+    assert list(map(str, range(1, 11))) == [number for number, _, _ in rows]
+    for number, links, name in rows:
+        named = set(re.findall(r"\[([a-z]+/[a-z-]+)\]", links))
+        marks = globals()[name].pytestmark
+        assert named
+        assert named <= stated, number
+        assert named == {mark.args[0] for mark in marks if mark.name == "proves"}, number

@@ -265,7 +265,7 @@ def side_by_side(seconds: float, *, writer: str = "library", follower: str = "li
 
 def test_p01_p02_r01_processes_side_by_side_lose_nothing() -> None:
     """However a writer, its killers, a rotator and three followers meet: every file and every follower has it all."""
-    account = side_by_side(scaled(3, 120))
+    account = side_by_side(scaled(3, 90))
     count("kills", account.kills)
     count("kills inside a write", account.inside)
     count("records acknowledged", account.acknowledged)
