@@ -51,6 +51,25 @@ def test_any_chunking_gives_the_same_lines(data: bytes, sizes: list[int], limit:
     assert _split([data], limit) == _split(_cut(data, sizes), limit)
 
 
+@given(STREAMS, st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
+def test_cutting_gives_the_lines_that_feeding_gives(data: bytes, sizes: list[int], limit: int) -> None:
+    """Both ways to cut a chunk at once give its lines and leave the same fragment, or take in nothing."""
+    fed, cut, ended = (LineSplitter(max_line_bytes=limit) for _ in range(3))
+    for chunk in _cut(data, sizes):
+        before = fed.position, fed.size
+        expected = [line.data for line in fed.feed(chunk)]
+        lines, with_ends = cut.cut(chunk), ended.cut_with_ends(chunk)
+        if lines is None:
+            assert with_ends is None
+            assert before == (cut.position, cut.size) == (ended.position, ended.size)
+            cut.feed(chunk)
+            ended.feed(chunk)
+        else:
+            assert expected == lines
+            assert [data + b"\n" for data in lines] == with_ends
+        assert (fed.position, fed.fragment()) == (cut.position, cut.fragment()) == (ended.position, ended.fragment())
+
+
 @given(STREAMS, st.integers(1, 12))
 def test_lines_and_fragment_cover_every_byte(data: bytes, limit: int) -> None:
     """Lines with their LF and the fragment add up to the stream, without a hole or an overlap."""

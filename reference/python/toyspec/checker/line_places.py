@@ -19,16 +19,16 @@ class Lines:
     *block* is what they were cut from; the first of them may begin before it, and what comes after the last is no line.
     """
 
-    __slots__ = ("_before", "_block", "_offset", "_size", "data", "number")
+    __slots__ = ("_block", "_offset", "_size", "_starts", "data", "number")
 
     def __init__(self, data: Sequence[bytes], block: bytes, *, number: int, offset: int, end: int) -> None:
         self.data = data
-        """The bytes of each line, without its LF."""
+        """The bytes of each line, with its LF."""
         self.number = number
         self._block = block
         self._offset = offset
         self._size = end
-        self._before: list[int] | None = None
+        self._starts: list[int] | None = None
 
     def count(self, part: bytes) -> int:
         """Return how often the one byte *part* is in the lines."""
@@ -45,16 +45,15 @@ class Lines:
 
     def line(self, index: int) -> Line:
         """Return a line as the exact path takes it."""
-        data = self.data[index]
+        data = self.data[index][:-1]
         return Line(self.number + index, self._start(index), len(data), data, b"")
 
     def _start(self, index: int) -> int:
         if index == len(self.data) - 1:
-            return self._size - len(self.data[index]) - 1
-        if self._before is None:
-            self._before = list(accumulate(map(len, self.data), initial=self._offset))
-        # And a line feed for each line before.
-        return self._before[index] + index
+            return self._size - len(self.data[index])
+        if self._starts is None:
+            self._starts = list(accumulate(map(len, self.data), initial=self._offset))
+        return self._starts[index]
 
 
 def and_parent(pointer: str) -> tuple[str, str]:

@@ -160,7 +160,7 @@ class StreamChecker:
         # The first carriage return has to be found; later ones are white space.
         unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
         number, offset = self._splitter.position
-        lines = None if unsure else self._splitter.cut(data)
+        lines = None if unsure else self._splitter.cut_with_ends(data)
         if lines is None:
             self._judge_lines(data)
         elif lines:
@@ -242,7 +242,7 @@ class StreamChecker:
             self._last_kind = shape.kind
             self._count_unknown_keys([record], {type(record): shape})
             place = lines.place(index)
-            place.data = lines.data[index]
+            place.data = lines.data[index][:-1]
             self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=_NOTHING_BAD), place)
 
     def _count_unknown_keys(self, records: list[Any], shapes: dict[type, Shape]) -> None:
