@@ -82,7 +82,7 @@ docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and 
 # What the site has and the tree does not keep: a page for each statement, the downloads, llms.txt.
 .PHONY: site-files
 site-files: $(DEV)
-	@cd reference && ../$(BIN)/python -m codegen.site
+	@PYTHONPATH=reference $(BIN)/python -m codegen.site
 
 # The checker of docs/check.md. Where it cannot be built the page says so.
 .PHONY: page
