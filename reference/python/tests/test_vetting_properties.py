@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -149,13 +150,9 @@ def scanned(line: bytes) -> tuple[list[Fault], dict[str, int], Fault | None]:
 def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
     """Members that are taken many at a time are judged as they are one by one, with the same places."""
     line = line.decode("utf-8", "ignore").replace("\0", "").encode()
-    depth = scanner.PLAIN_DEPTH
     found = scanned(line)
-    scanner.PLAIN_DEPTH = 1000
-    try:
+    with patch.object(scanner, "PLAIN_DEPTH", 1000):
         assert scanned(line) == found
-    finally:
-        scanner.PLAIN_DEPTH = depth
 
 
 @settings(max_examples=300)

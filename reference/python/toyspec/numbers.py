@@ -1,8 +1,8 @@
 """Writes numbers in their canonical text: the shortest digits that read back to the same value.
 
-The rule, not a library, is normative. A binary32 value reads back by way of binary64. Of equally short texts the closest to the value is taken, of equally
-close ones the even one. A number whose point stands after position k of its digits is written in plain decimals
-while -5 < k <= 16, else as ``d.ddde-x`` without plus sign and leading zeros.
+The rule, not a library, is normative. A binary32 value reads back by way of binary64. Of equally short texts the
+closest to the value is taken, of equally close ones the even one. A number whose point stands after position k of its
+digits is written in plain decimals while -5 < k <= 16, else as ``d.ddde-x`` without plus sign and leading zeros.
 """
 
 from __future__ import annotations
