@@ -122,7 +122,7 @@ def test_promise_6_a_follower_is_a_reader(data: bytes, seed: int) -> None:
 @pytest.mark.proves("writing/training-goes-on")
 @pytest.mark.proves("writing/failure-told")
 def test_promise_7_training_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whichever call fails, and however, no log call raises unless that was asked for, and what is lost is told once."""
+    """Whichever call fails, and however, no log call raises unless that was asked for; what is lost is told once."""
     for at in range(1, scaled(12, 40)):
         failing = toyspec.testing.FailingCalls(at=at, error=5, lasting="for-ever")
         with toyspec.RunWriter(tmp_path / str(at), calls=failing.calls) as run:
