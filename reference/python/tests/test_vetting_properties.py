@@ -7,7 +7,7 @@ import math
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toyspec import scanner
@@ -142,11 +142,12 @@ def scanned(line: bytes) -> tuple[list[Fault], dict[str, int], Fault | None]:
     return scan.faults, scan.unlisted, None
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
 @given(LINES)
 @example(b'{"a":1,"b":[1,[],{}],"a":2,"\\u0061":3,"c":[' + b"[0]," * 300 + b"1e999,{}]}")
 @example(b"{" + b'"a":1,"b":2,' * 300 + b'"c":3}')
 @example(b'{"a":' + b"[" * 62 + b"[],0" + b"]" * 62 + b',"b":0}')
+@example(b'{"a":' + b"[" * 62 + b"[[]],0" + b"]" * 62 + b',"b":0}')
 def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
     """Members that are taken many at a time are judged as they are one by one, with the same places."""
     line = line.decode("utf-8", "ignore").replace("\0", "").encode()
