@@ -26,8 +26,8 @@ class Checker {
     const cancel = button("Cancel", {}, () => this.cancel());
     this.running.append(this.bar, cancel, this.place);
     this.input = new InputView({
-      take: (selection) => void this.take(selection),
-      example: () => void this.take(Promise.resolve(example())),
+      take: (selection) => this.takeFromPerson(selection),
+      example: () => this.takeFromPerson(Promise.resolve(example())),
     });
     fill(root, this.input.element, this.running, html("div", { class: "tc-head" }, this.status, this.actions), this.results);
     window.addEventListener("hashchange", () => this.takeAddress());
@@ -36,6 +36,12 @@ class Checker {
 
   private takeAddress(): void {
     if (holdsSelection(location.hash)) void this.take(selectionIn(location.hash));
+  }
+
+  private takeFromPerson(selection: Promise<Selection>): void {
+    // What the address holds is not what is shown any more.
+    if (holdsSelection(location.hash)) history.replaceState(null, "", location.pathname + location.search);
+    void this.take(selection);
   }
 
   private async take(selecting: Promise<Selection>): Promise<void> {
@@ -106,6 +112,7 @@ class Checker {
   /** Offers the address that holds the selection, where that is small enough. */
   private linker(outcome: Outcome): HTMLElement {
     const place = html("span", {});
+    if (outcome.streams.some((stream) => stream.blob === null)) return place;
     void fragmentOf(outcome.streams).then(
       (fragment) => {
         if (fragment === null) fill(place, html("span", { class: "tc-note" }, "too large for a link"));

@@ -8,6 +8,8 @@ import { shownPath } from "./text-report.js";
 import { findingCounts, stateChip, verdictView } from "./verdict-view.js";
 
 const FIRST_SHOWN = 200;
+/** With fewer runs there is nothing to choose from. */
+const MANY = 8;
 
 /** Returns the view of an outcome. */
 export function outcomeView(outcome: Outcome): HTMLElement {
@@ -23,30 +25,47 @@ export function outcomeView(outcome: Outcome): HTMLElement {
 
 function listView(verdicts: readonly Verdict[], details: HTMLElement): HTMLElement {
   const list = html("ol", { class: "tc-streams", "aria-label": "streams" });
-  const buttons: HTMLButtonElement[] = [];
-  const open = (index: number, moves: boolean) => {
-    buttons.forEach((made, at) => made.setAttribute("aria-pressed", String(at === index)));
+  const worst = verdicts.findIndex(({ report }) => report.state === "damaged" || !report.valid);
+  let opened = Math.max(worst, 0);
+  const open = (index: number) => {
+    opened = index;
+    for (const made of list.querySelectorAll(".tc-stream")) made.setAttribute("aria-pressed", String(made.id === idOf(index)));
     fill(details, verdictView(verdicts[index]!));
-    if (moves) details.querySelector<HTMLElement>(".tc-path")?.focus();
   };
-  const show = (from: number, to: number) => {
-    for (const [at, verdict] of verdicts.slice(from, to).entries()) {
-      const made = button("", { class: "tc-stream", "aria-pressed": "false" }, () => open(from + at, true));
-      fill(made, stateChip(verdict), html("span", { class: "tc-stream-path" }, shownPath(verdict.report.path)), html("span", { class: "tc-stream-counts" }, findingCounts(verdict)));
-      buttons.push(made);
-      list.append(html("li", {}, made));
-    }
+  const entry = (index: number) => {
+    const verdict = verdicts[index]!;
+    const made = button("", { class: "tc-stream", id: idOf(index), "aria-pressed": String(index === opened) }, () => {
+      open(index);
+      details.querySelector<HTMLElement>(".tc-path")?.focus();
+    });
+    const path = html("span", { class: "tc-stream-path" }, shownPath(verdict.report.path));
+    fill(made, stateChip(verdict), path, html("span", { class: "tc-stream-counts" }, findingCounts(verdict)));
+    return html("li", {}, made);
   };
-  show(0, FIRST_SHOWN);
-  if (verdicts.length > FIRST_SHOWN) {
-    const more = button(`Show ${grouped(verdicts.length - FIRST_SHOWN)} more`, {}, () => {
+  const show = (indexes: number[]) => {
+    fill(list, ...indexes.slice(0, FIRST_SHOWN).map(entry));
+    if (indexes.length <= FIRST_SHOWN) return;
+    const more = button(`Show ${grouped(indexes.length - FIRST_SHOWN)} more`, {}, () => {
       more.parentElement?.remove();
-      show(FIRST_SHOWN, verdicts.length);
-      buttons[FIRST_SHOWN]?.focus();
+      list.append(...indexes.slice(FIRST_SHOWN).map(entry));
+      list.children.item(FIRST_SHOWN)?.querySelector("button")?.focus();
     });
     list.append(html("li", {}, more));
-  }
-  const worst = verdicts.findIndex(({ report }) => report.state === "damaged" || !report.valid);
-  open(Math.max(worst, 0), false);
-  return list;
+  };
+  const all = [...verdicts.keys()];
+  show(all);
+  open(opened);
+  const odd = all.filter((index) => verdicts[index]!.report.findings.length > 0);
+  const isMixed = all.length >= MANY && odd.length > 0 && odd.length < all.length;
+  return html("div", {}, isMixed && onlyOdd((only) => show(only ? odd : all)), list);
+}
+
+function onlyOdd(choose: (only: boolean) => void): HTMLElement {
+  const box = html("input", { type: "checkbox" });
+  box.addEventListener("change", () => choose(box.checked));
+  return html("label", { class: "tc-only" }, box, " only runs with findings");
+}
+
+function idOf(index: number): string {
+  return `tc-stream-${index}`;
 }

@@ -49,6 +49,7 @@ function plainFile(fragment: string): PickedFile {
 }
 
 async function unpacked(text: string): Promise<PickedFile[]> {
+  if (typeof DecompressionStream === "undefined") throw new LinkError("this browser cannot unpack it");
   let bytes: Uint8Array;
   try {
     const packed = new Blob([bytesFrom(text)]).stream();

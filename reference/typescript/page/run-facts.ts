@@ -28,6 +28,8 @@ const MOST_NAMES = 40;
 /** Where a check is of many runs, the page has to hold the curves of all of them. */
 const FEW_CURVES = 8;
 const LONGEST_VALUE = 120;
+/** A log of names without end does not fill memory. */
+const LONGEST_NAME = 200;
 const MEASURES: ReadonlySet<string> = new Set(["loss", "grad_norm", "throughput_samples_per_sec"]);
 const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
 
@@ -49,7 +51,7 @@ export class FactsTaker {
 
   record(record: ObjectNode, kind: string | null, profile: ProfileName): void {
     this.profile = profile;
-    const name = kind === null ? "without kind" : kind;
+    const name = kind === null ? "without kind" : kind.slice(0, LONGEST_NAME);
     if (this.kinds.has(name) || this.kinds.size < MOST_NAMES) this.kinds.set(name, (this.kinds.get(name) ?? 0) + 1);
     if (profile === "toy/v1") this.toy(record, kind);
     else if (profile === "metrics/v1") this.entry(record);
@@ -111,7 +113,8 @@ export class FactsTaker {
     const step = numberAt(record, "step");
     if (step === null || !Number.isSafeInteger(step)) return;
     if (counts) this.steps = { first: this.steps?.first ?? step, last: step };
-    for (const [name, node] of measures) {
+    for (const [whole, node] of measures) {
+      const name = whole.slice(0, LONGEST_NAME);
       if (node.type !== "number" && node.type !== "null") continue;
       let series = this.series.get(name);
       if (!series) {

@@ -69,3 +69,12 @@ def test_bad_addresses(page: Page, fragment: str, reason: str) -> None:
     opened(page, fragment)
     expect(page.locator(".tc-status")).to_contain_text(reason)
     expect(page.locator(".tc-verdict")).to_have_count(0)
+
+
+def test_next_selection(page: Page) -> None:
+    """What is picked next takes the place of what the address held."""
+    opened(page, "#text=" + START.replace("{", "%7B"))
+    status(page)
+    pick_text(page, START + GLUED)
+    expect(page.locator(".tc-status")).to_have_text("1 run: damaged · 1 error, 1 warning")
+    assert "#" not in page.url

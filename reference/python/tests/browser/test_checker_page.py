@@ -317,3 +317,20 @@ def test_choice_of_rules(checker: Page) -> None:
     expect(checker.locator(".tc-finding")).to_have_count(5)
     checker.get_by_role("button", name="all 11").click()
     expect(checker.locator(".tc-finding")).to_have_count(11)
+
+
+def test_many_runs(checker: Page, tmp_path: Path) -> None:
+    """A list of many runs opens step by step, begins with what is wrong, and can leave out what is right."""
+    for number in range(230):
+        run = tmp_path / "runs" / f"run-{number:03}"
+        run.mkdir(parents=True)
+        (run / "events.jsonl").write_text(START.replace("demo", run.name) + (GLUED if number == 215 else "") + END)
+    pick_folder(checker, tmp_path / "runs")
+    status(checker)
+    expect(checker.locator(".tc-path")).to_have_text("runs/run-215/events.jsonl")
+    expect(checker.locator(".tc-stream")).to_have_count(200)
+    checker.get_by_role("button", name="Show 30 more").click()
+    expect(checker.locator(".tc-stream")).to_have_count(230)
+    expect(checker.locator(".tc-stream[aria-pressed=true]")).to_contain_text("run-215")
+    checker.get_by_label("only runs with findings").check()
+    expect(checker.locator(".tc-stream")).to_have_count(1)
