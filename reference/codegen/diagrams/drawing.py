@@ -81,7 +81,7 @@ class Drawing:
         name, height = self.name, _number(self.height + 4)
         head = '<path d="M0 0 8 4 0 8z" class="head"/>'
         marker = 'markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto" markerUnits="userSpaceOnUse"'
-        labels = f'role="img" aria-labelledby="{name}-title {name}-description"'
+        labels = f'role="img" aria-labelledby="{name}-title" aria-describedby="{name}-description"'
         return "\n".join(
             [
                 "<!-- Made by `make generate`. -->",

@@ -30,6 +30,9 @@ _TITLES_OF_TRACES = (("As where it is kept", ""), ("As where it is broken", ""))
 _MOST_ROWS = 10
 """Longer tables of cases are folded."""
 
+_NOT_SEARCHED = " { data-search-exclude }"
+"""Behind a heading: the index of the search, which each page loads, has the statement alone, not what shows it."""
+
 _INDEX = """\
 ---
 hide:
@@ -84,17 +87,17 @@ def _row(statement: Statement, shown: Evidence) -> str:
 
 def _page(statement: Statement, shown: Evidence, neighbours: Sequence[Statement | None]) -> Iterator[str]:
     here = _path(statement)
-    yield f"---\ntitle: {statement.id}\nsearch:\n  exclude: true\n---"
+    yield f"---\ntitle: {statement.id}\n---"
     yield f"# {statement.id}\n"
     yield "<!-- Made by `make docs` from spec/ and conformance/. -->\n"
     text = _moved(statement.text, statement.page, here).replace("\n", "\n> ")
     yield f"> {text}\n"
     yield from _facts(statement, here)
     if statement.explanation:
-        yield "## Why\n"
+        yield f"## Why{_NOT_SEARCHED}\n"
         yield from (f"{_passage(passage, here)}\n" for passage in statement.explanation)
     else:
-        yield "## Around it\n"
+        yield f"## Around it{_NOT_SEARCHED}\n"
         yield f"{_passage(statement.part, here)}\n"
     yield from _cases(statement, shown)
     yield from _tests(shown)
@@ -132,14 +135,14 @@ def _passage(passage: Passage, here: str) -> str:
 def _cases(statement: Statement, shown: Evidence) -> Iterator[str]:
     if not (shown.accepts or shown.rejects):
         return
-    yield "## Cases\n"
+    yield f"## Cases{_NOT_SEARCHED}\n"
     is_observable = "observable" in statement.entry
     if not is_observable:
         yield "No case can show who keeps it. These have in their bytes what is left where it is kept, or broken.\n"
     titles = _TITLES if is_observable else _TITLES_OF_TRACES
     for (title, meaning), by_folder in zip(titles, (shown.accepts, shown.rejects), strict=True):
         if by_folder:
-            yield f"### {title}\n"
+            yield f"### {title}{_NOT_SEARCHED}\n"
             if meaning:
                 yield f"{meaning}\n"
             yield from _case_list(by_folder)
@@ -172,7 +175,7 @@ def _cell(text: str) -> str:
 
 def _tests(shown: Evidence) -> Iterator[str]:
     if shown.tests:
-        yield "## Tests\n\nIn the source tree, the Python reference is tested for it by\n"
+        yield f"## Tests{_NOT_SEARCHED}\n\nIn the source tree, the Python reference is tested for it by\n"
         yield from (f"- `{name}` in `{path}`" for path, name in shown.tests)
         yield ""
 
@@ -180,7 +183,7 @@ def _tests(shown: Evidence) -> Iterator[str]:
 def _impostors(shown: Evidence, here: str) -> Iterator[str]:
     if shown.impostors:
         link = _moved("[Wrong implementations](reference/conformance.md#kill-score)", "", here, root="docs")
-        yield f"## Told apart\n\n{link} that break it, and that the corpus has to tell:\n"
+        yield f"## Told apart{_NOT_SEARCHED}\n\n{link} that break it, and that the corpus has to tell:\n"
         yield "| impostor | what is wrong |\n|---|---|"
         yield from (f"| `{impostor.name}` | {markdown(impostor.about)} |" for impostor in shown.impostors)
         yield ""
@@ -191,7 +194,7 @@ def _who(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
     if not asked or "excluded" in statement.entry:
         return
     link = _moved("[all implementations](reference/conformance.md)", "", here, root="docs")
-    yield f"## Who keeps it\n\nAs it was proven when {link} were last asked.\n"
+    yield f"## Who keeps it{_NOT_SEARCHED}\n\nAs it was proven when {link} were last asked.\n"
     yield f"| implementation | language | {' | '.join(asked)} |\n|---|---|{'---|' * len(asked)}"
     for entry in implementations():
         limits = entry["except"].get(statement.id, {})

@@ -28,7 +28,7 @@ PARTS = (
     *(path.relative_to(sources.ROOT).as_posix() for path in sources.ROOT.glob("reference/*/README.md")),
 )
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "cases", "sessions", "requirements")
-CASE = "conformance/cases/toy-v1/missing-key/checkpoint-without-step"
+CASE = "conformance/cases/toy-v1/missing-key/snapshot-without-step"
 
 
 def guide() -> str:
@@ -48,7 +48,7 @@ def files_of_the_guide() -> dict[str, str]:
     assert page
     console = text.partition("```console\n")[2].partition("\n```")[0]
     shown = dict(re.findall(r"^\$ cat (\S+)\n(.*?)(?=^\$ )", console, re.DOTALL | re.MULTILINE))
-    return {"schemas/toy/v1/checkpoint.json": schema[1], "spec/toy/v1/checkpoint.md": page[1], **shown}
+    return {"schemas/toy/v1/snapshot.json": schema[1], "spec/toy/v1/snapshot.md": page[1], **shown}
 
 
 def run(tree: Path, *arguments: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
@@ -81,7 +81,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
     index = root / "spec/README.md"
-    line = "| toy/v1 | [`checkpoint`](toy/v1/checkpoint.md) | the weights were saved; since 1.2 |\n"
+    line = "| toy/v1 | [`snapshot`](toy/v1/snapshot.md) | the weights were saved; since 1.2 |\n"
     text = index.read_text(encoding="utf-8").replace("| metrics/v1 | [`entry`]", f"{line}| metrics/v1 | [`entry`]")
     index.write_bytes(text.encode())
     made = run(root, "-m", "codegen", "--lock", folder="reference")
@@ -92,8 +92,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_guide_names_its_files() -> None:
     """The guide has a schema, a page, and a case of two files."""
     assert {
-        "schemas/toy/v1/checkpoint.json",
-        "spec/toy/v1/checkpoint.md",
+        "schemas/toy/v1/snapshot.json",
+        "spec/toy/v1/snapshot.md",
         f"{CASE}/events.jsonl",
         f"{CASE}/case.json",
     } == files_of_the_guide().keys()
@@ -103,14 +103,24 @@ def test_everything_else_follows(tree: Path) -> None:
     """After `make generate` nothing is stale, and types, tables and pages know the kind."""
     checked = run(tree, "-m", "codegen", "--check", folder="reference")
     assert ("", 0) == (checked.stdout, checked.returncode)
-    assert "class Checkpoint(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text(encoding="utf-8")
-    assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/checkpoint.md").read_text(encoding="utf-8")
-    assert "spec/toy/v1/checkpoint.md" in (tree / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "class Snapshot(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text(encoding="utf-8")
+    assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/snapshot.md").read_text(encoding="utf-8")
+    assert "spec/toy/v1/snapshot.md" in (tree / "mkdocs.yml").read_text(encoding="utf-8")
     assert (
-        "checkpoint"
+        "snapshot"
         in json.loads((tree / "schemas/bundled/tables.json").read_text(encoding="utf-8"))["profiles"]["toy/v1"]["kinds"]
     )
     assert "1.2" in json.loads((tree / "schemas/lock.json").read_text(encoding="utf-8"))["digests"]["toy/v1"]
+
+
+def test_cases_of_its_keys_are_made(tree: Path) -> None:
+    """The program that makes the cases of fields makes those of the kind, and none of the others differs."""
+    made = run(tree, "-m", "conformance.authoring.fields")
+    assert made.returncode == 0, made.stderr
+    of_kind = {path.name for path in (tree / "conformance/cases/toy-v1/fields").glob("snapshot-*")}
+    assert {"snapshot-size-bytes-accepted", "snapshot-size-bytes-refused"} <= of_kind
+    others = [path for path in sources.ROOT.glob("conformance/cases/toy-v1/fields/*/events.jsonl")]
+    assert [] == [p for p in others if p.read_bytes() != (tree / p.relative_to(sources.ROOT)).read_bytes()]
 
 
 def test_case_is_filled_and_judged(tree: Path) -> None:
@@ -118,7 +128,7 @@ def test_case_is_filled_and_judged(tree: Path) -> None:
     filled = run(tree, "-m", "conformance.authoring.fill", CASE)
     assert filled.returncode == 0, filled.stderr
     case = json.loads((tree / CASE / "case.json").read_text(encoding="utf-8"))
-    assert ["run_start", "checkpoint", "run_end"] == [record["kind"] for record in case["records"]]
+    assert ["run_start", "snapshot", "run_end"] == [record["kind"] for record in case["records"]]
     checked = run(tree, "-m", "toyspec", "check", "--format", "json", CASE)
     found = json.loads(checked.stdout)["files"][0]["findings"]
     assert case["findings"] == [{key: finding[key] for key in ("rule", "line", "pointer")} for finding in found]

@@ -120,7 +120,8 @@ def test_pictures_say_what_they_show(picture: ET.Element) -> None:
     """Who cannot see a picture is told its title and its content."""
     name = picture.get("id")
     assert "img" == picture.get("role")
-    assert f"{name}-title {name}-description" == picture.get("aria-labelledby")
+    assert f"{name}-title" == picture.get("aria-labelledby")
+    assert f"{name}-description" == picture.get("aria-describedby")
     assert picture.findtext(f"{SVG}title")
     assert picture.findtext(f"{SVG}desc")
 
