@@ -119,7 +119,7 @@ def test_cases_of_its_keys_are_made(tree: Path) -> None:
     assert made.returncode == 0, made.stderr
     of_kind = {path.name for path in (tree / "conformance/cases/toy-v1/fields").glob("snapshot-*")}
     assert {"snapshot-size-bytes-accepted", "snapshot-size-bytes-refused"} <= of_kind
-    others = [path for path in sources.ROOT.glob("conformance/cases/toy-v1/fields/*/events.jsonl")]
+    others = list(sources.ROOT.glob("conformance/cases/toy-v1/fields/*/events.jsonl"))
     assert [] == [p for p in others if p.read_bytes() != (tree / p.relative_to(sources.ROOT)).read_bytes()]
 
 
