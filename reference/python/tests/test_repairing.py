@@ -76,8 +76,9 @@ def test_a_stream_of_a_live_writer_is_refused(stream: Path) -> None:
 def test_damage_is_refused(stream: Path) -> None:
     """A committed line that is unreadable is for a person to look at; nothing is cut, and no lock stays."""
     stream.write_bytes(RECORDS + b"{broken\n" + b'{"kind":')
-    with pytest.raises(StreamRefusedError, match="line 4 is damaged") as caught:
+    with pytest.raises(StreamRefusedError, match=r"^.*events\.jsonl: line 4 is damaged") as caught:
         repair(stream)
+    assert str(caught.value).startswith(str(stream))
     assert "damaged" == caught.value.reason
     assert RECORDS + b"{broken\n" + b'{"kind":' == stream.read_bytes()
     AppendFile.reopen(str(stream)).close()

@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from toyspec.errors import ToyspecError
+from toyspec.escaping import printable
 from toyspec.system_calls import (
     SYSTEM_CALLS,
     SystemCalls,
@@ -45,7 +46,12 @@ _open_files: dict[int, weakref.ref[AppendFile]] = {}
 _fork_hook_is_set = False
 
 
-class StreamRefusedError(ToyspecError, OSError):
+class _FileError(ToyspecError, OSError):
+    def __str__(self) -> str:
+        return f"{printable(self.filename)}: {self.strerror}"
+
+
+class StreamRefusedError(_FileError):
     """The file cannot be written, although the system would allow it; nothing was changed."""
 
     def __init__(self, path: str, reason: Literal["locked", "irregular", "damaged", "complete"], fact: str) -> None:
@@ -54,7 +60,7 @@ class StreamRefusedError(ToyspecError, OSError):
         """Locked: another writer has it. Irregular: a pipe, device or directory. Others: what its lines say."""
 
 
-class StreamClosedError(ToyspecError, OSError):
+class StreamClosedError(_FileError):
     """The file was closed: by its owner, for good after a failure, or because the process was forked."""
 
     def __init__(self, path: str, fact: str) -> None:
