@@ -54,6 +54,17 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     return found
 
 
+def test_ls_lists_a_run_with_two_streams_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run that has events as well as metrics is one run; a metrics log alone is one too."""
+    entry = b'{"step":1,"wall_time_ms":1.0,"loss":2.5,"grad_norm":1.0,"throughput_samples_per_sec":1.0,"extra":{}}\n'
+    for name in ("a/events.jsonl", "a/metrics.jsonl", "b/metrics.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(entry)
+    expected = [str(tmp_path / "a/events.jsonl"), str(tmp_path / "b/metrics.jsonl")]
+    assert expected == [run["path"] for run in listed(capsys, str(tmp_path))]
+    assert expected == [run["path"] for run in listed(capsys, "--full", str(tmp_path))]
+
+
 def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The order of `ls`, and each final loss, are those of RunLog.scan."""
     write_run(tmp_path / "a", *steps(3.0, 2.0), end(final_loss=1.5))

@@ -18,6 +18,7 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
+from toyspec.profiles import EVENTS_FILE, METRICS_FILE
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from toyspec.findings import State
 
 _STATES: dict[State, Style] = {"complete": "good", "torn": "warning", "damaged": "error"}
+# A run that has events is listed by them alone.
+_SECOND = f"{os.sep}{METRICS_FILE}"
 _TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
 _SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
 _LEAST_NAME_COLUMNS = 12
@@ -110,6 +113,9 @@ def _summaries(roots: list[str], extent: Literal["ends", "whole"]) -> tuple[list
                 is_link = os.path.islink(found.path)
                 real = os.path.realpath(found.path) if is_link else real_root + found.path[len(root) :]
                 streams[real] = found
+    for real in [real for real in streams if real.endswith(_SECOND)]:
+        if f"{real.removesuffix(_SECOND)}{os.sep}{EVENTS_FILE}" in streams:
+            del streams[real]
     summarize, most = (summarize_run, sys.maxsize) if extent == "whole" else (summarize_ends, 2 * BLOCK_BYTES)
     progress = Progress("reading")
     total, done = sum(min(stream.size, most) for stream in streams.values()), 0
