@@ -20,22 +20,24 @@ ROOT = Path(__file__).resolve().parents[4]
 FOLDER = "/toyspec/"
 """Where the site lies on its host: an address that is absolute by mistake leads out of it, and is not found."""
 
-SOURCES = ("docs", "spec", "schemas", "conformance", "reference", "mkdocs.yml", "README.md", "Makefile")
-BUILT = {"__pycache__", "_build", "build", "dist", "node_modules", "target", "tests"}
+SOURCES = (
+    *("docs", "spec", "schemas", "conformance", "mkdocs.yml", "Makefile", "CONTRIBUTING.md"),
+    *("reference/codegen", "reference/typescript/src", "reference/typescript/page", "reference/*/README.md"),
+)
+"""What the site is made of, as patterns."""
 
 SECONDS = 300
 """How long a build of the site may take."""
 
 
 def newest_change() -> float:
-    """Return when what the site is made of was last written, as seconds of the epoch; what is deleted counts too."""
+    """Return when a file of what the site is made of was last written, as seconds of the epoch."""
     newest = 0.0
-    for name in SOURCES:
-        path = ROOT / name
-        newest = max(newest, path.stat().st_mtime)
+    for path in (path for pattern in SOURCES for path in ROOT.glob(pattern)):
+        newest = max(newest, path.stat().st_mtime if path.is_file() else 0.0)
         for folder, folders, files in os.walk(path):
-            folders[:] = [name for name in folders if name not in BUILT]
-            newest = max([newest, *(os.stat(os.path.join(folder, name)).st_mtime for name in [*folders, *files])])
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            newest = max([newest, *(os.stat(os.path.join(folder, name)).st_mtime for name in files)])
     return newest
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from browser.serving import serving
+from browser.serving import is_fresh, newest_change, serving
 from browser.watching import Watch
 
 FAULTS = {
@@ -29,6 +30,17 @@ def folder(tmp_path: Path) -> Iterator[str]:
         (tmp_path / f"{number}.html").write_text(head + markup, encoding="utf-8")
     with serving(tmp_path) as address:
         yield address
+
+
+def test_site_is_fresh_until_a_source_changes(tmp_path: Path) -> None:
+    """A build that is older than one of its sources, or not whole, is not taken for the site."""
+    assert not is_fresh(tmp_path)
+    last = tmp_path / "sitemap.xml"
+    last.touch()
+    os.utime(last, (newest_change() + 1,) * 2)
+    assert is_fresh(tmp_path)
+    os.utime(last, (newest_change() - 1,) * 2)
+    assert not is_fresh(tmp_path)
 
 
 def test_page_without_fault_is_quiet(browser: Browser, folder: str) -> None:
