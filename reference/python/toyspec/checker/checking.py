@@ -26,6 +26,8 @@ Progress = Callable[[int, int], None]
 """Called with the bytes judged so far and the bytes known of."""
 
 _CHUNK_BYTES = 1 << 18
+# Where every line has a fault, a chunk takes seconds; whoever waits for it wants to see that it goes on.
+_WATCHED_CHUNK_BYTES = 1 << 14
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -149,7 +151,7 @@ def _judge(found: Found, options: CheckOptions, on_size: Callable[[int], None] |
 def _judge_file(file: BinaryIO, path: str, options: CheckOptions, on_size: Callable[[int], None] | None) -> FileReport:
     checker, sidecars = open_checker(path, options)
     size = 0
-    while chunk := file.read(_CHUNK_BYTES):
+    while chunk := file.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         size += len(chunk)
         if on_size:

@@ -7,11 +7,15 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
+
+    from toyspec.records import Record
 
 _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
+# So many records are read in less than that.
+_RECORDS = 256
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _ERASE = "\r\x1b[K"
 
@@ -40,6 +44,16 @@ class Progress:
         self._stream.write(f"{_ERASE}{self._work}  {share}  {speed}/s")
         self._stream.flush()
         self._visible = True
+
+    def through(self, records: Iterable[Record], total: int) -> Iterator[Record]:
+        """Yield *records*, and show how far they reach into a stream of *total* bytes."""
+        try:
+            for count, record in enumerate(records):
+                if not count % _RECORDS:
+                    self.update(record.offset, total)
+                yield record
+        finally:
+            self.erase()
 
     def erase(self) -> None:
         """Remove what is shown, so that other output starts on a clean line."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from toyspec.attempts import Attempts
 from toyspec.cli.curves import Curve
 from toyspec.cli.figures import number
+from toyspec.cli.progress import Progress
 from toyspec.cli.series import Series, measured
 from toyspec.clocks import utc_text
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -40,7 +41,8 @@ def summarize_run(path: str, *, measure: str | None = None) -> RunSummary:
     stream, _ = locate_stream(path)
     summary = RunSummary(stream, measure)
     reading = read(stream, mode="salvage")
-    summary.take(reading, learn="attempts")
+    progress = Progress("reading")
+    summary.take(progress.through(reading, _size(stream)) if progress.active else reading, learn="attempts")
     report = reading.report
     if summary.attempts:
         again = RunSummary(stream, measure)
@@ -51,6 +53,13 @@ def summarize_run(path: str, *, measure: str | None = None) -> RunSummary:
     summary.report = report
     summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary
+
+
+def _size(stream: str) -> int:
+    try:
+        return os.path.getsize(stream)
+    except OSError:
+        return 0
 
 
 class Extent(NamedTuple):

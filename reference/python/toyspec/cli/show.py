@@ -12,7 +12,7 @@ from toyspec.cli.figures import duration, figure
 from toyspec.cli.members import flat
 from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import shown
-from toyspec.cli.progress import size
+from toyspec.cli.progress import Progress, size
 from toyspec.cli.run_summary import RunSummary, summarize_run
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError
@@ -146,7 +146,10 @@ def _faults(run: RunSummary) -> Iterator[tuple[str, str]]:
     from toyspec.checker import CheckOptions, iter_reports
     from toyspec.findings import FileReport
 
-    report = next(iter(iter_reports([run.path], options=CheckOptions())))
+    progress = Progress("checking")
+    on_progress = progress.update if progress.active else None
+    report = next(iter(iter_reports([run.path], options=CheckOptions(), on_progress=on_progress)))
+    progress.erase()
     if not isinstance(report, FileReport):
         yield "findings", report.message
         return
