@@ -21,8 +21,6 @@ import writing_cost
 if TYPE_CHECKING:
     from measuring import Row
 
-_ROOT = Path(__file__).resolve().parents[3]
-_PAGE = _ROOT / "docs/explanation/speed.md"
 _PARTS = {
     "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost),
     "heavy": (heavy_writers,),
@@ -33,6 +31,9 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 def main() -> int:
     """Run every benchmark; return 1 where a goal is not met, with ``--strict`` only."""
     options = _parser().parse_args()
+    if options.publish == "last":
+        publishing.publish(options.part)
+        return 0
     described = machine.describe() | {"records": f"{options.rows:,}", "load before": machine.load()}
     print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
     found: list[Row] = []
@@ -47,10 +48,9 @@ def main() -> int:
                 print(_shown(row), flush=True)
                 _progress(f"{module.__name__}, {time.monotonic() - started:.0f} s")
     _progress(erase=True)
-    publishing.write_data(_ROOT / f"build/bench-{options.part}.json", described, found)
+    publishing.write_data(options.part, described, found)
     if options.publish:
-        publishing.write_data(_ROOT / f"docs/assets/bench-{options.part}.json", described, found)
-        publishing.write_tables(_PAGE, options.part, described, found)
+        publishing.publish(options.part)
     missed = sum(row.met is False for row in found)
     absent = sum(row.unit == "missing" for row in found)
     print(
@@ -64,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="records of the largest stream")
     parser.add_argument("--part", choices=tuple(_PARTS), default="usual", help="heavy: writers with much to install")
     parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
-    parser.add_argument("--publish", action="store_true", help="put the figures into the documentation")
+    parser.add_argument(
+        "--publish", nargs="?", const="new", choices=("new", "last"), help="put figures into the documentation"
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a goal is not met")
     return parser
 

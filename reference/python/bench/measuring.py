@@ -59,7 +59,7 @@ class Row(NamedTuple):
         if self.goal is None:
             return ""
         unit = self.unit if self.unit in ("x", "missing") else f" {self.unit}"
-        return f"at {self.sense} {self.goal:g}{unit.replace('missing', '')}"
+        return f"at {self.sense} {self.goal:,g}{unit.replace('missing', '')}"
 
 
 def side_by_side(

@@ -25,6 +25,7 @@ _GROUP = "other validators"
 # A validator that takes long is given less: a rate does not depend on it.
 _MOST = 100_000
 _MOST_OF_SLOW = 3_000
+_LEAST_OF_FAST = 500_000
 _ROOT = Path(__file__).resolve().parents[3]
 _SCHEMA = _ROOT / "schemas/bundled/toy-v1.json"
 _RUST = _ROOT / "reference/rust/target/release/toyspec-rs"
@@ -65,7 +66,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
         yield from _compared(name, path, partial(_all, validate, lines[:most]), len(lines) / len(lines[:most]), goal)
     yield from _sourcemeta(folder, path, definitions)
     yield from _ajv(path)
-    yield from _rust(path)
+    yield from _rust(toy_steps(folder / "long.jsonl", max(size, _LEAST_OF_FAST)))
 
 
 def _compared(name: str, path: Path, peer: Callable[[], object], share: float, goal: float | None) -> Iterator[Row]:

@@ -4,40 +4,43 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from measuring import Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from measuring import Row
-
+_DATA = Path(__file__).resolve().parents[3] / "build"
+_DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
 _VERDICTS = {True: "met", False: "**not met**", None: ""}
 
 
-def write_data(path: Path, machine: Mapping[str, str], rows: Sequence[Row]) -> None:
-    """Write machine and figures as JSON."""
-    figures = [
-        row._asdict()
-        | {"met": row.met}
-        | ({"median": None, "low": None, "high": None} if row.unit == "missing" else {})
-        for row in rows
-    ]
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_data(part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> None:
+    """Write machine and figures as JSON below build/."""
+    figures = [row._asdict() | {"met": row.met} for row in rows]
+    path = _DATA / f"bench-{part}.json"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n", encoding="utf-8")
 
 
-def write_tables(page: Path, part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> None:
-    """Put machine and figures between the marks of *part* in *page*."""
-    text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(_BEGIN.format(part=part))
+def publish(part: str) -> None:
+    """Put what was written last into the documentation: the data, and tables between the marks of its page."""
+    text = (_DATA / f"bench-{part}.json").read_text(encoding="utf-8")
+    (_DOCS / f"assets/bench-{part}.json").write_text(text, encoding="utf-8")
+    data = json.loads(text)
+    rows = [Row(*[figure[name] for name in Row._fields]) for figure in data["figures"]]
+    tables = "\n".join(_table(group, list(members)) for group, members in groupby(rows, key=attrgetter("group")))
+    described = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
+    page = _DOCS / "explanation/speed.md"
+    before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN.format(part=part))
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ValueError(f"{page} has no marks for {part}")
-    tables = "\n".join(_table(group, list(members)) for group, members in groupby(rows, key=lambda row: row.group))
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
     page.write_text(f"{before}{begin}\n{described}.\n\n{tables}\n{end}{after}", encoding="utf-8")
 
 

@@ -23,13 +23,21 @@ Reason = Literal["completed", "interrupted", "aborted", "errored"]
 Verdict = Literal["ahead", "behind", "par", "abort"]
 
 STEP_ARGUMENTS = (
-    "step", "loss", "ppl", "lr", "grad_norm", "tokens", "compute_us", "wall_us", "token_id", "logprob", "phase", "extra"
+    "step", "loss", "ppl", "lr", "grad_norm", "tokens", "compute_us", "wall_us", "token_id", "logprob"
 )  # fmt: skip
-"""What ``step`` takes, in its order."""
+"""The numbers that ``step`` takes, in its order."""
 
-PLAIN_STEPS: set[tuple[type, ...]] = set()
-"""Types of arguments for which ``is_plain_step`` has said True."""
+StepValues = Literal["plain", "any"]
+"""Plain: every number is a float, an int or None as its field wants it, and there is nothing but numbers.
 
+Only the signs and lengths of such numbers are left to be looked at before they are written.
+"""
+
+STEP_VALUES: dict[tuple[type, ...], StepValues] = {}
+"""What ``values_of_step`` has said."""
+
+# A program that makes types without end does not fill memory.
+_MOST_REMEMBERED = 1000
 _PLAIN_TYPES: dict[str, tuple[type, ...]] = {"number": (float, type(None)), "integer": (int,)}
 _LONGEST_ERROR_CHARS = 4096
 
@@ -59,18 +67,19 @@ class TapStatistics(TensorStatistics, total=False):
     dtype: str
 
 
-def is_plain_step(types: tuple[type, ...]) -> bool:
-    """Return whether a step with arguments of *types*, in the order of ``STEP_ARGUMENTS``, is written as it is.
+def values_of_step(types: tuple[type, ...]) -> StepValues:
+    """Return what a step has whose numbers are of *types*, in the order of ``STEP_ARGUMENTS``, and nothing more."""
+    found: StepValues = "plain" if all(map(_is_plain, STEP_ARGUMENTS, types)) else "any"
+    if len(STEP_VALUES) < _MOST_REMEMBERED:
+        STEP_VALUES[types] = found
+    return found
 
-    That is so where each is of the very type that its field has, so that only its sign is left to be looked at.
-    """
-    for name, cls in zip(STEP_ARGUMENTS, types, strict=True):
-        declared = FIELDS["toy/v1"]["step"][name]
-        plain = _PLAIN_TYPES.get(declared, ()) if isinstance(declared, str) else ()
-        if cls not in ((int, type(None)) if name == "step" else (*plain, UnsetType)):
-            return False
-    PLAIN_STEPS.add(types)
-    return True
+
+def _is_plain(name: str, cls: type) -> bool:
+    if name == "step":
+        return cls in (int, type(None))
+    declared = FIELDS["toy/v1"]["step"][name]
+    return cls is UnsetType or (isinstance(declared, str) and cls in _PLAIN_TYPES.get(declared, ()))
 
 
 def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) -> Any:

@@ -25,6 +25,8 @@ from toyspec.vetting import holds_long_number, vet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toyspec.event_arguments import StepValues
+
 _encode = msgspec.json.Encoder().encode
 _STEP_DECODER = msgspec.json.Decoder(Step)
 
@@ -33,9 +35,6 @@ Exist = Literal["replace", "fail", "resume"]
 
 Numbering = Literal["given", "counted"]
 """Whether a step comes with its number."""
-
-StepValues = Literal["plain", "any"]
-"""Plain: every number is a float, an int or None as its field wants it, and there is nothing but numbers."""
 
 OnError = Literal["disable", "raise"]
 """What a failing system does: one line on standard error and no more logging, or an OSError at the caller."""
@@ -127,7 +126,7 @@ class RunStream:
     def write_step(self, event: Step, numbering: Numbering, values: StepValues) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         file = self._file
-        if values == "any" or file is None or self._is_busy or self._deferred or self._untold is not None:
+        if file is None or self._is_busy or self._deferred or self._untold is not None:
             self._perform(lambda: self._write_step(event, numbering))
             return
         # As in _perform and _write_step, without a call that can be spared: this one is made most often.
@@ -135,20 +134,19 @@ class RunStream:
         with file.lock:
             self._is_busy = True
             try:
-                if not progress.is_running:
-                    progress.admit_kind("step")
-                phase = progress.phase
-                if numbering == "counted":
-                    event.step = progress.next_step(phase)
-                event.t = t = self._watch.seconds()
-                line = _encode(event)
-                if (_MINUS in line and b":-" in line) or len(line) >= _LONG_NUMBER:
-                    # A count below zero, or one so long that it may not be finite, is for the type to judge.
+                phase, line = progress.phase, None
+                if values == "plain" and progress.is_running:
+                    if numbering == "counted":
+                        event.step = progress.next_step(phase)
+                    event.t = self._watch.seconds()
+                    line = _encode(event)
+                # A count below zero, or one so long that it may not be finite, is for the type to judge.
+                if line is None or (_MINUS in line and b":-" in line) or len(line) >= _LONG_NUMBER:
                     self._write_step(event, numbering)
                 else:
                     if numbering == "given":
                         progress.admit_step(event.step, phase)
-                    self._append_step(file, line, (t, event.step, phase, event.loss))
+                    self._append_step(file, line, (event.t, event.step, phase, event.loss))
             finally:
                 self._is_busy = False
         if self._deferred:
@@ -349,7 +347,7 @@ def _ready_step(event: Step) -> bytes | None:
         found = _STEP_DECODER.decode(line)
         is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
         # The type takes an integer of any length.
-        is_ready = is_ready and not holds_long_number([line])
+        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
     except (TypeError, ValueError, msgspec.MsgspecError):
         return None
     return line if is_ready else None

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from toyspec.canonical import InvalidEventError
 from toyspec.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.escaping import shortened
-from toyspec.event_arguments import PLAIN_STEPS, ending_of, is_plain_step, part
+from toyspec.event_arguments import STEP_VALUES, ending_of, part, values_of_step
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.profiles import EVENTS_FILE
@@ -43,13 +43,14 @@ if TYPE_CHECKING:
         Measures,
         Phase,
         Reason,
+        StepValues,
         TapStatistics,
         TensorStatistics,
         Verdict,
     )
     from toyspec.generated.toy_v1 import Backend, Git, Host, Model, QualityGate
     from toyspec.run_progress import RunProgress
-    from toyspec.run_stream import Exist, OnError, StepValues
+    from toyspec.run_stream import Exist, OnError
     from toyspec.system_calls import SystemCalls
 
 _UNCHECKED_STEP: Callable[..., Step] = Step
@@ -183,10 +184,6 @@ class RunWriter:
         stream = self._stream
         if stream.ignores:
             return
-        types = (
-            type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
-            type(wall_us), type(token_id), type(logprob), type(phase), type(extra)
-        )  # fmt: skip
         # The types of the values are the stream's to judge: most are plain, and this call is made most often.
         event = _UNCHECKED_STEP(
             phase=phase,
@@ -203,7 +200,13 @@ class RunWriter:
             logprob=logprob,
             extra=extra,
         )
-        values: StepValues = "plain" if types in PLAIN_STEPS or is_plain_step(types) else "any"
+        values: StepValues = "any"
+        if extra is UNSET and phase is UNSET:
+            types = (
+                type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
+                type(wall_us), type(token_id), type(logprob)
+            )  # fmt: skip
+            values = STEP_VALUES.get(types) or values_of_step(types)
         stream.write_step(event, "counted" if step is None else "given", values)
 
     def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
