@@ -293,3 +293,13 @@ def test_deep_nesting_is_refused_on_a_small_stack() -> None:
     finally:
         sys.setrecursionlimit(limit)
     assert ["nested-too-deep"] == [finding.rule for finding in report.findings if finding.line == 41]
+
+
+def test_line_that_teaches_serves_those_after_it(alone: list[bytes]) -> None:
+    """In a block of lines that no shape fits, only those are judged alone that a shape is learned from."""
+    fed(stream())
+    alone.clear()
+    data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5}') for index in range(1, MANY)})
+    report = check_bytes(data)
+    assert 0 < len(alone) <= 10
+    assert ["unknown-key", "run-end-missing"] == [finding.rule for finding in report.findings]

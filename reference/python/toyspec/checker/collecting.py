@@ -14,6 +14,7 @@ from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
+    from toyspec.lines import Fragment
 
 _EXCERPT_BYTES = 160
 _EXCERPT_BEFORE = 60
@@ -104,6 +105,15 @@ class Collector:
             )
         )
         return True
+
+    def add_fragment(self, fragment: Fragment) -> None:
+        """List what is wrong with the bytes after the last line feed."""
+        place = Place(fragment.number, fragment.offset)
+        count = f"{fragment.length} byte{'s' if fragment.length != 1 else ''}"
+        if fragment.all_nul:
+            self.add(rules.NUL_BYTES, place, f"{count} of NUL after the last committed record", at_end=True)
+        else:
+            self.add(rules.UNTERMINATED_LINE, place, f"{count} after the last committed record")
 
     def tally(
         self, rule: str, key: str | bytes, place: Callable[[], Place], message: Callable[[int], str], pointer: str

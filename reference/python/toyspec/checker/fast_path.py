@@ -44,9 +44,9 @@ class FastPath:
         self._shapes = Shapes(profile, self._types)
 
     @property
-    def knows_shapes(self) -> bool:
-        """Whether :meth:`take` has shapes to decode into."""
-        return bool(self._shapes.of)
+    def known(self) -> int:
+        """Number of shapes that :meth:`take` had so far; it may take more lines once that has risen."""
+        return len(self._shapes.of)
 
     def take(self, lines: Lines) -> Taken:
         """Return what *lines*, which have no carriage return, decode into."""

@@ -30,6 +30,12 @@ class Lines:
         self._size = end
         self._starts: list[int] | None = None
 
+    def after(self, index: int) -> Lines:
+        """Return the lines after one of them."""
+        data = self.data[index + 1 :]
+        start = self._start(index + 1)
+        return Lines(data, b"".join(data), number=self.number + index + 1, offset=start, end=self._size)
+
     def count(self, part: bytes) -> int:
         """Return how often the one byte *part* is in the lines."""
         block = self._block

@@ -58,11 +58,16 @@ class Shape(NamedTuple):
     constants: dict[str, Any]
     """Attributes that are the same in each record, UNSET those that none has."""
 
+    def number_with(self, name: str, records: Sequence[Any]) -> int:
+        """Return how many *records* of this shape have the attribute *name*."""
+        is_optional = any(name == optional for optional, _, _ in self.optional)
+        return _number_set(name, records) if is_optional else len(records)
+
     def varying(self, records: Sequence[Any]) -> int:
         """Return the number of keys that *records* of this shape have beyond those that all have."""
         found = 0
         for name, keys, _ in self.optional:
-            found += keys * _number_with(name, records)
+            found += keys * _number_set(name, records)
         for name in self.maps:
             found += sum(map(len, filter(None, map(attrgetter(name), records))))
         return found
@@ -72,7 +77,7 @@ class Shape(NamedTuple):
         found = self.colons * len(records)
         for name, _, colons in self.optional:
             if colons:
-                found += colons * _number_with(name, records)
+                found += colons * _number_set(name, records)
         for name in self.texts:
             found += _colons_in(map(attrgetter(name), records))
         for name in self.maps:
@@ -175,8 +180,7 @@ def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits
     return msgspec.defstruct("Map", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
-def _number_with(name: str, records: Sequence[Any]) -> int:
-    """Return how many *records* have the attribute *name*."""
+def _number_set(name: str, records: Sequence[Any]) -> int:
     return sum(map(is_not, map(attrgetter(name), records), repeat(UNSET)))
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.line_places import Lines, and_parent, by_place, offset_at
@@ -27,8 +25,6 @@ from toyspec.vetting import Vetted, decode, spans, vet_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-    from toyspec.checker.shape_types import Shape
 
 _NOTHING_BAD: frozenset[str] = frozenset()
 # What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.
@@ -72,8 +68,6 @@ class StreamChecker:
         self._last = Place(1, 0)
         self._last_kind: str | None = None
         self._fast: FastPath | None = None
-        # The unknown keys that the report has, by the type of their records.
-        self._told: set[tuple[type, str]] = set()
         self._rules: StreamRules | None = None
         self._judge: Any = None
         self._tag: str | None = None
@@ -111,7 +105,7 @@ class StreamChecker:
         # What only the end shows comes last, wherever its place is.
         fragment = self._splitter.fragment()
         if fragment is not None:
-            self._judge_fragment(fragment)
+            self._collector.add_fragment(fragment)
         elif not self._records and not self._gaps:
             place = Place(1, 0)
             self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
@@ -149,7 +143,7 @@ class StreamChecker:
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
         self._fast = FastPath(profile)
-        self._block_bytes = _KNOWN_BLOCK_BYTES if self._fast.knows_shapes else _FIRST_BLOCK_BYTES
+        self._block_bytes = _KNOWN_BLOCK_BYTES if self._fast.known else _FIRST_BLOCK_BYTES
         if self._gaps:
             self._rules.gap()
 
@@ -164,39 +158,34 @@ class StreamChecker:
         if lines is None:
             self._judge_lines(data)
         elif lines:
-            self._take_in(Lines(lines, data, number=number, offset=offset, end=self._splitter.committed))
+            left: Lines | None = Lines(lines, data, number=number, offset=offset, end=self._splitter.committed)
+            while left is not None:
+                left = self._take_in(left)
 
     def _judge_lines(self, data: bytes) -> None:
         for line in self._splitter.feed(data):
             self._judge_line(line)
 
-    def _take_in(self, lines: Lines) -> None:
-        """Take in what is proven regular at once, and judge every other line."""
+    def _take_in(self, lines: Lines) -> Lines | None:
+        """Take in what is proven regular at once, and judge every other line; return lines that are left.
+
+        Some are left where a line has taught what may make those after it regular.
+        """
         assert self._fast is not None
         records, odd, types = self._fast.take(lines)
         self._block_bytes = _BLOCK_BYTES if len(odd) <= len(records) // 8 else min(2 * self._block_bytes, _BLOCK_BYTES)
-        odd = self._with_untold(records, odd, types)
+        known = self._fast.known
         start = 0
         for index in odd:
             if start < index:
                 self._take_run(lines, records, start, index, types)
             self._judge_line(lines.line(index))
             start = index + 1
+            if self._fast.known != known and start < len(records):
+                return lines.after(index)
         if start < len(records):
             self._take_run(lines, records, start, len(records), types)
-
-    def _with_untold(self, records: list[Any], odd: list[int], types: Collection[type]) -> list[int]:
-        """Return *odd* with the first record of each unknown key, which the exact path has to tell of."""
-        assert self._fast is not None
-        for cls in types:
-            for name, key in self._fast.shape(cls).unknown.items():
-                if (cls, key) in self._told:
-                    continue
-                has = [type(item) is cls and getattr(item, name) is not UNSET for item in records]
-                if True in has:
-                    self._told.add((cls, key))
-                    odd = sorted({*odd, has.index(True)})
-        return odd
+        return None
 
     def _take_run(self, lines: Lines, records: list[Any], start: int, end: int, types: Collection[type]) -> None:
         """Take in the records from *start* to *end*, at once where nothing is wrong between them."""
@@ -205,8 +194,9 @@ class StreamChecker:
         run = records if end - start == len(records) else records[start:end]
         shapes = {cls: self._fast.shape(cls) for cls in (types if len(types) == 1 else set(map(type, run)))}
         loud = {cls for cls, shape in shapes.items() if shape.kind in self._rules.loud}
-        if not loud and self._rules.pass_over(Block(run, shapes, lines.number + start)):
-            self._count_unknown_keys(run, shapes)
+        block = Block(run, shapes, lines.number + start)
+        if not loud and self._rules.pass_over(block):
+            self._count_unknown_keys(block)
             self._records += len(run)
             self._last_kind = shapes[type(run[-1])].kind
             self._last = lines.place(end - 1)
@@ -240,16 +230,16 @@ class StreamChecker:
             shape = self._fast.shape(type(record))
             self._records += 1
             self._last_kind = shape.kind
-            self._count_unknown_keys([record], {type(record): shape})
+            self._count_unknown_keys(Block([record], {type(record): shape}, lines.number + index))
             place = lines.place(index)
             place.data = lines.data[index][:-1]
             self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=_NOTHING_BAD), place)
 
-    def _count_unknown_keys(self, records: list[Any], shapes: dict[type, Shape]) -> None:
-        """Count keys that are told of already."""
-        for cls, shape in shapes.items():
+    def _count_unknown_keys(self, block: Block) -> None:
+        """Count keys that are told of already: the shapes have them of lines that the exact path has judged."""
+        for shape in block.shapes.values():
             for name, key in shape.unknown.items():
-                times = sum(type(item) is cls and getattr(item, name) is not UNSET for item in records)
+                times = shape.number_with(name, block.of(shape.kind))
                 self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{shape.kind} {key}"), times)
 
     # Judging one line.
@@ -390,11 +380,3 @@ class StreamChecker:
         """Return the place of the value at *pointer*, of the object around it where it is missing."""
         byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
         return Place(place.line, place.line_offset, byte, place.data)
-
-    def _judge_fragment(self, fragment: Fragment) -> None:
-        place = Place(fragment.number, fragment.offset)
-        count = f"{fragment.length} byte{'s' if fragment.length != 1 else ''}"
-        if fragment.all_nul:
-            self._collector.add(rules.NUL_BYTES, place, f"{count} of NUL after the last committed record", at_end=True)
-        else:
-            self._collector.add(rules.UNTERMINATED_LINE, place, f"{count} after the last committed record")
