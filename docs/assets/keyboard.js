@@ -1,4 +1,5 @@
-// Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, and tables that scroll.
+// Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, and tables that scroll;
+// and gives the search a name.
 (() => {
   "use strict";
 
@@ -38,9 +39,15 @@
     }
   }
 
+  // The theme calls the search a dialog, and gives it no name.
+  function nameSearch() {
+    document.querySelector('.md-search[role="dialog"]')?.setAttribute("aria-label", "Search");
+  }
+
   // The theme puts the boxes around the tables before the page is loaded.
   const start = () => {
     reachMenu();
+    nameSearch();
     reachTables();
     addEventListener("resize", reachTables);
   };

@@ -55,6 +55,7 @@ def test_search_opens_and_closes(page: Page, key: str) -> None:
     page.keyboard.press(key)
     expect(page.locator("input[name=query]")).to_be_focused()
     expect(is_open).to_be_checked()
+    expect(page.get_by_role("dialog", name="Search")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("input[name=query]")).not_to_be_focused()
     expect(is_open).not_to_be_checked()

@@ -75,6 +75,7 @@ def test_rule_has_a_page(pages: Pages, rule: str) -> None:
     assert f"{rule} - toyspec" == page.title
     assert ["What it checks", "Why", "Example", "What to do"] == [text for level, text in page.headings if level == 2]
     assert any(link.endswith(f"rules/{rule}/") for link in pages["spec/"].links)
+    assert f"{rule}/" in pages["spec/rules/"].links
 
 
 BAD = """
