@@ -54,6 +54,14 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     return found
 
 
+def test_show_of_many_runs_leads_to_ls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who names a directory of runs where one run is wanted is told which command lists them."""
+    assert exit_codes.USAGE == main(["show", str(tmp_path)])
+    assert f"`toyspec ls {tmp_path}` lists the runs below it\n" in capsys.readouterr().err
+    assert exit_codes.USAGE == main(["show", str(tmp_path / "nothing")])
+    assert "toyspec ls" not in capsys.readouterr().err
+
+
 def test_ls_lists_a_run_with_two_streams_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The run that has events as well as metrics is one run; a metrics log alone is one too."""
     entry = b'{"step":1,"wall_time_ms":1.0,"loss":2.5,"grad_norm":1.0,"throughput_samples_per_sec":1.0,"extra":{}}\n'

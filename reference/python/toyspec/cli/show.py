@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.run_summary import RunSummary, summarize_run
 from toyspec.cli.terminal import Style, Terminal, columns
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import shortened
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def run(options: Namespace) -> int:
         summary = summarize_run(options.run)
     except StreamError as error:
         sys.stderr.write(f"toyspec show: {error}\n")
+        if isinstance(error, StreamMissingError) and os.path.isdir(options.run):
+            sys.stderr.write(f"`toyspec ls {shown(options.run)}` lists the runs below it\n")
         return exit_codes.USAGE
     terminal = Terminal(color=options.color)
     limit = min(columns(), _MAX_COLUMNS)
