@@ -49,4 +49,4 @@ def _table(group: str, rows: Sequence[Row]) -> str:
     for row in rows:
         figure = f"missing: {row.detail}" if row.unit == "missing" else row.figure
         lines.append(f"| {row.name} | {figure} | {row.goal_text} | {_VERDICTS[row.met]} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).replace(" us ", " µs ") + "\n"
