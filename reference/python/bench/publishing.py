@@ -17,7 +17,7 @@ _DATA = Path(__file__).resolve().parents[3] / "build"
 _DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
-_VERDICTS = {True: "met", False: "**not met**", None: ""}
+_VERDICTS = {True: "met", False: "**not\u00a0met**", None: ""}
 
 
 def write_data(part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> None:
@@ -41,12 +41,18 @@ def publish(part: str) -> None:
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ValueError(f"{page} has no marks for {part}")
-    page.write_text(f"{before}{begin}\n{described}.\n\n{tables}\n{end}{after}", encoding="utf-8")
+    page.write_text(f"{before}{begin}\nTaken with: {described}.\n\n{tables}\n{end}{after}", encoding="utf-8")
 
 
 def _table(group: str, rows: Sequence[Row]) -> str:
     lines = [f"| {group} | median (lowest to highest) | goal | |", "|---|---|---|---|"]
     for row in rows:
         figure = f"missing: {row.detail}" if row.unit == "missing" else row.figure
-        lines.append(f"| {row.name} | {figure} | {row.goal_text} | {_VERDICTS[row.met]} |")
-    return "\n".join(lines).replace(" us ", " µs ") + "\n"
+        goal = (
+            row.goal_text.replace("at most ", "≤ ")
+            .replace("at least ", "≥ ")
+            .replace(" us", " µs")
+            .replace(" ", "\u00a0")
+        )
+        lines.append(f"| {row.name} | {figure.replace(' us ', ' µs ')} | {goal} | {_VERDICTS[row.met]} |")
+    return "\n".join(lines) + "\n"
