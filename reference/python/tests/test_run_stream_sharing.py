@@ -198,19 +198,22 @@ def test_a_forked_child_may_open_its_own_run(directory: Path) -> None:
 def test_two_processes_do_not_write_one_run(directory: Path) -> None:
     """Of processes that start the same run at once, one writes it, and the others leave it alone."""
     program = """if True:
-        import sys, time
+        import sys
         from toyspec.toy_writer import RunWriter
         with RunWriter(sys.argv[1]) as run:
             run.run_start()
-            time.sleep(1.0)
+            print(run.active, flush=True)
+            sys.stdin.read()
             for _ in range(100):
                 run.step(loss=0.5)
-            print(run.active)
     """
     command = [sys.executable, "-c", program, str(directory)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    started = [subprocess.Popen(command, text=True, **pipes) for _ in range(3)]
+    # Each goes on only when all have tried.
+    tried = [process.stdout.readline() for process in started if process.stdout]
     answers = [process.communicate(timeout=60) for process in started]
-    assert ["False\n", "False\n", "True\n"] == sorted(out for out, _ in answers)
+    assert ["False\n", "False\n", "True\n"] == sorted(tried)
     assert 2 == sum("another writer has it open" in err for _, err in answers)
     report = check(directory).files[0]
     assert ([], 102) == (report.findings, report.events)
