@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,26 @@ def test_ls_goes_on_behind_damage(tmp_path: Path, capsys: pytest.CaptureFixture[
     write_run(tmp_path / "good", *steps(4.0), end())
     states = [(each["state"], each["final_loss"]) for each in listed(capsys, str(tmp_path))]
     assert [("damaged", 3.0), ("complete", 4.0)] == states
+
+
+def test_ls_says_what_it_did_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose middle was not read is marked as such in JSON, and on a terminal below the table."""
+    path = write_run(tmp_path / "long", *steps(*[2.5] * 5000), end()) / "events.jsonl"
+    assert ["ends"] == [each["read"] for each in listed(capsys, str(tmp_path))]
+    assert ["whole"] == [each["read"] for each in listed(capsys, "--full", str(tmp_path))]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    data = path.read_bytes()
+    path.write_bytes(data[:100_000] + b"\n" + data[100_000:])
+    main(["ls", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert "complete" in told
+    assert "--full" in told
+    main(["ls", "--full", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert "damaged" in told
+    assert "--full" not in told
 
 
 @pytest.mark.parametrize(

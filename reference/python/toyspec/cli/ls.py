@@ -33,6 +33,7 @@ _SECOND = f"{os.sep}{METRICS_FILE}"
 _TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
 _SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
 _LEAST_NAME_COLUMNS = 12
+_BY_ENDS = "states are those of the ends of streams: --full looks for damage between them"
 # Without a terminal there is no width to keep to.
 _PIPED_COLUMNS = 1000
 
@@ -59,8 +60,8 @@ def configure(parser: Parser) -> None:
         "those without one last. Torn and damaged runs are listed too, by what can be\n"
         "read of them. The final loss is that of run_end, else that of the last step.\n"
         "\n"
-        "Only the first and the last lines of a stream are read. Damage between them\n"
-        "shows with --full, and in `toyspec check`."
+        "Only the first and the last lines of a long stream are read. Damage between\n"
+        "them shows with --full, and in `toyspec check`; JSON says what was read."
     )
     parser.epilog = "examples:\n  toyspec ls runs/\n  toyspec ls --sort started --json runs/ | jq '.[0]'"
     parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
@@ -144,6 +145,9 @@ def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -
     for cells, run in zip(lines, runs, strict=True):
         cells[1] = terminal.styled(cells[1], _STATES[run.extent.state])
         terminal.line(joined(cells))
+    # A pipe gets the table alone; what takes it apart can ask for JSON, which says the same of each run.
+    if terminal.interactive and "ends" in map(_read, runs):
+        terminal.line(terminal.styled(_BY_ENDS, "dim"))
 
 
 def _row(run: RunSummary, root: str | None) -> list[str]:
@@ -157,6 +161,11 @@ def _row(run: RunSummary, root: str | None) -> list[str]:
         "" if run.seconds is None else duration(run.seconds),
         "" if run.started_at is None else when(run.started_at),
     ]
+
+
+def _read(run: RunSummary) -> Literal["ends", "whole"]:
+    """Return what was read of the stream; of the ends alone, the number of records is not known."""
+    return "ends" if run.extent.records is None else "whole"
 
 
 def _relative(run: RunSummary, root: str | None) -> str:
@@ -182,6 +191,7 @@ def _object(run: RunSummary) -> dict[str, Any]:
         "run_id": run.start.get("run_id"),
         "profile": run.profile,
         "state": run.extent.state,
+        "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,
         "reason": run.end.get("reason") if run.end else None,
