@@ -113,14 +113,19 @@ def read_page(text: str, address: str) -> BuiltPage:
     return page
 
 
+def addresses_of(site: Path) -> list[str]:
+    """Return the address of each page of the folder *site* but the one for what is not found."""
+    found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    return [name.removesuffix("index.html") for name in found if name != "404.html"]
+
+
 def read_site(site: Path) -> dict[str, BuiltPage]:
-    """Return each page of the folder *site* by its address; the page for what is not found is not among them."""
+    """Return each page of the folder *site* by its address."""
     pages = {}
-    for path in sorted(site.rglob("*.html")):
-        if path == site / "404.html":
-            continue
-        address = path.relative_to(site).as_posix().removesuffix("index.html")
-        pages[address] = read_page(path.read_text(encoding="utf-8"), address)
+    for address in addresses_of(site):
+        file = site / address
+        text = (file / "index.html" if file.is_dir() else file).read_text(encoding="utf-8")
+        pages[address] = read_page(text, address)
     return pages
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.built_pages import read_site
+from browser.built_pages import addresses_of
 from browser.measuring import contrast, faint_texts, too_wide
 from browser.screenshots import SHOWN
 from browser.serving import serving
@@ -33,7 +33,7 @@ EACH = 12
 
 def opened(site: Path) -> list[str]:
     """Return the addresses of all pages but those that are alike, and of some of these."""
-    addresses = list(read_site(site))
+    addresses = addresses_of(site)
     alike = [address for address in addresses if ALIKE.match(address)]
     return sorted(set(addresses) - set(alike)) + alike[::EACH]
 

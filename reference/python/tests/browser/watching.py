@@ -52,7 +52,6 @@ class Watch:
         context.set_default_timeout(20_000)
         context.on("console", self._see_console)
         context.on("weberror", lambda error: self._note(f"uncaught: {error.error}", error.page))
-        context.on("request", self._see_request)
         context.on("requestfailed", self._see_failure)
         context.on("response", self._see_response)
         self._contexts.append(context)
@@ -71,15 +70,17 @@ class Watch:
         if message.type in ("error", "warning") and not is_expected:
             self._note(f"console: {message.text} ({message.location['url']})", message.page)
 
-    def _see_request(self, request: Request) -> None:
-        if urlsplit(request.url).scheme not in LOCAL and not request.url.startswith(self._server):
-            self.troubles.append(f"request out of the site: {request.url}")
+    def _see_address(self, address: str) -> None:
+        if urlsplit(address).scheme not in LOCAL and not address.startswith(self._server):
+            self.troubles.append(f"request out of the site: {address}")
 
     def _see_failure(self, request: Request) -> None:
+        self._see_address(request.url)
         # A page that is left drops what it still waits for.
         if request.failure != "net::ERR_ABORTED":
             self.troubles.append(f"request failed: {request.url}: {request.failure}")
 
     def _see_response(self, response: Response) -> None:
+        self._see_address(response.url)
         if response.status >= 400 and response.url not in self.expected:
             self.troubles.append(f"answer {response.status}: {response.url}")
