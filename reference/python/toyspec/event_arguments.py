@@ -28,7 +28,7 @@ STEP_ARGUMENTS = (
 """The numbers that ``step`` takes, in its order."""
 
 StepValues = Literal["plain", "any"]
-"""Plain: every number is a float, an int or None as its field wants it, and there is nothing but numbers.
+"""Plain: every number is a float, an int or None as its field wants it, those with names are in order, and that is all.
 
 Only the signs and lengths of such numbers are left to be looked at before they are written.
 """
@@ -38,6 +38,9 @@ STEP_VALUES: dict[tuple[type, ...], StepValues] = {}
 
 # A program that makes types without end does not fill memory.
 _MOST_REMEMBERED = 1000
+_LONGEST_NAMES_CHARS = 1000
+_ORDERED_NAMES: set[tuple[object, ...]] = set()
+_MEASURE_TYPES = frozenset([float, type(None)])
 _PLAIN_TYPES: dict[str, tuple[type, ...]] = {"number": (float, type(None)), "integer": (int,)}
 _LONGEST_ERROR_CHARS = 4096
 
@@ -73,6 +76,22 @@ def values_of_step(types: tuple[type, ...]) -> StepValues:
     if len(STEP_VALUES) < _MOST_REMEMBERED:
         STEP_VALUES[types] = found
     return found
+
+
+def are_plain(measures: object) -> bool:
+    """Return whether *measures* are a dict of floats and None under names of ASCII, in the order of the format."""
+    if type(measures) is not dict:
+        return False
+    names = tuple(measures)
+    return (names in _ORDERED_NAMES or _are_ordered(names)) and _MEASURE_TYPES.issuperset(map(type, measures.values()))
+
+
+def _are_ordered(names: tuple[object, ...]) -> bool:
+    texts = [name for name in names if type(name) is str and name.isascii()]
+    is_ordered = len(texts) == len(names) and texts == sorted(texts)
+    if is_ordered and len(_ORDERED_NAMES) < _MOST_REMEMBERED and sum(map(len, texts)) < _LONGEST_NAMES_CHARS:
+        _ORDERED_NAMES.add(names)
+    return is_ordered
 
 
 def _is_plain(name: str, cls: type) -> bool:

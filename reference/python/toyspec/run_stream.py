@@ -139,7 +139,10 @@ class RunStream:
                     if numbering == "counted":
                         event.step = progress.next_step(phase)
                     event.t = self._watch.seconds()
-                    line = _encode(event)
+                    try:
+                        line = _encode(event)
+                    except (TypeError, ValueError):
+                        line = None  # what only equals a plain name has no text
                 # A count below zero, or one so long that it may not be finite, is for the type to judge.
                 if line is None or (_MINUS in line and b":-" in line) or len(line) >= _LONG_NUMBER:
                     self._write_step(event, numbering)

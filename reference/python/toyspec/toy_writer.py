@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from toyspec.canonical import InvalidEventError
 from toyspec.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.escaping import shortened
-from toyspec.event_arguments import STEP_VALUES, ending_of, part, values_of_step
+from toyspec.event_arguments import STEP_VALUES, are_plain, ending_of, part, values_of_step
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.profiles import EVENTS_FILE
@@ -201,7 +201,7 @@ class RunWriter:
             extra=extra,
         )
         values: StepValues = "any"
-        if extra is UNSET and phase is UNSET:
+        if phase is UNSET and (extra is UNSET or are_plain(extra)):
             types = (
                 type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
                 type(wall_us), type(token_id), type(logprob)
