@@ -259,3 +259,20 @@ def test_special_file_in_place_of_the_stream_is_waited_out(stream: Path) -> None
 
     items = watch(stream, spoil, nothing, put_in_place(stream, START + step(1)))
     assert ["run_start", "[replaced]", "run_start", 1] == seen(items)
+
+
+def test_fragment_that_is_cut_while_the_file_is_read_is_read_again(tmp_path: Path) -> None:
+    """Between two blocks of one look a writer may resume: what it cut off never runs into what it wrote instead."""
+    stream = tmp_path / "events.jsonl"
+    committed = START + step(1) * (60_000 // len(step(1)))
+    # The first block of 64 KiB ends inside the fragment.
+    stream.write_bytes(committed + b'{"kind":"note","t":1.0,"text":"' + b"x" * 20_000)
+    follower = follow(stream, until="forever", poll_seconds=0, idle_seconds=0)
+    given = [next(follower)]
+    os.truncate(stream, len(committed))
+    with stream.open("ab") as file:
+        file.write(step(2) + b'{"kind":"note","t":2.0,"text":"' + b"x" * 30_000 + b'"}\n' + step(3))
+    given.extend(follower)
+    lines = stream.read_bytes().splitlines()
+    assert lines == [bytes(item.raw) for item in given if isinstance(item, Record)]
+    assert len(lines) == len(given)

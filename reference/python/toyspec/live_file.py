@@ -1,7 +1,7 @@
 """Reads on in a file that others write, rotate, cut and replace, and knows when its content is no longer the same.
 
 Identity is the open descriptor, since inodes are used again, and a fingerprint of the content, since a file can be
-cut and grow again between two looks: its first line, what was committed last, and what was read last.
+cut and grow again between two looks: its first line, what was committed last, and both ends of what was read after it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ class LiveFile:
         """Byte offset after the last LF that was read."""
         self._first_line = b""
         self._last_committed = b""
-        self._uncommitted = b""
+        self._drop_fragment()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and the file has others in their place now."""
+        return self.position > self.committed and not self._has_fragment(self._descriptor)
 
     def peek(self, size: int) -> bytes:
         """Return at most *size* bytes from the position; none at the end of the file."""
@@ -60,8 +65,10 @@ class LiveFile:
         end = data.rfind(b"\n") + 1
         if end:
             self._last_committed = (self._last_committed + self._uncommitted + data[:end])[-FINGERPRINT_BYTES:]
-            self._uncommitted = b""
+            self._drop_fragment()
             self.committed = self.position + end
+        if len(self._fragment_start) < FINGERPRINT_BYTES:
+            self._fragment_start += data[end : end + FINGERPRINT_BYTES]
         self._uncommitted = (self._uncommitted + data[end:])[-FINGERPRINT_BYTES:]
         self.position += len(data)
 
@@ -69,7 +76,7 @@ class LiveFile:
         """Go back to the end of the last committed line."""
         if self.committed:
             self.position = self.committed
-            self._uncommitted = b""
+            self._drop_fragment()
         else:
             self.restart()
 
@@ -141,10 +148,19 @@ class LiveFile:
                 return "replaced"
             if _read_at(descriptor, self.committed - len(last), len(last)) != last:
                 return "replaced"
-        held = self._uncommitted
-        if _read_at(descriptor, self.position - len(held), len(held)) != held:
-            return "uncommitted-changed"
-        return "same"
+        return "same" if self._has_fragment(descriptor) else "uncommitted-changed"
+
+    def _has_fragment(self, descriptor: int) -> bool:
+        # A record that is written in place of a cut one may have the same bytes where that ended.
+        end, start = self._uncommitted, self._fragment_start
+        return (
+            _read_at(descriptor, self.position - len(end), len(end)) == end
+            and _read_at(descriptor, self.committed, len(start)) == start
+        )
+
+    def _drop_fragment(self) -> None:
+        self._fragment_start = b""
+        self._uncommitted = b""
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:

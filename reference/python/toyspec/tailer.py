@@ -288,6 +288,13 @@ class _Tail:
     def _drain(self, file: LiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
         """Yield what is in *file* from its position on."""
         while data := file.peek(_CHUNK_BYTES):
+            # A fragment may have been cut off since it was read, and other lines been written over its place.
+            if b"\n" in data and file.lost_fragment:
+                if file.content() != "uncommitted-changed":
+                    self._seen = None
+                    return
+                self._take_back(file)
+                continue
             found = data.find(0, max(0, self._trusted - file.position)) if nul == "doubt" else -1
             if found >= 0:
                 self._doubts = True

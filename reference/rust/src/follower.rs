@@ -212,6 +212,15 @@ impl Follower {
             if data.is_empty() {
                 return Ok(());
             }
+            // A fragment may have been cut off since it was read, and other lines been written over its place.
+            if data.contains(&b'\n') && !file.has_fragment()? {
+                if file.content()? != Content::UncommittedChanged {
+                    self.seen = None;
+                    return Ok(());
+                }
+                self.take_back(file);
+                continue;
+            }
             let trusted = (self.trusted.saturating_sub(file.position) as usize).min(data.len());
             if let Some(at) = memchr::memchr(0, &data[trusted..]).filter(|_| nul == Nul::Doubt) {
                 self.doubts = true;

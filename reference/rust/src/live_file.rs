@@ -33,6 +33,7 @@ pub(crate) struct LiveFile {
     first_line: Vec<u8>,
     last_committed: Vec<u8>,
     uncommitted: Vec<u8>,
+    fragment_start: Vec<u8>,
 }
 
 impl LiveFile {
@@ -49,6 +50,7 @@ impl LiveFile {
                 first_line: Vec::new(),
                 last_committed: Vec::new(),
                 uncommitted: Vec::new(),
+                fragment_start: Vec::new(),
             })),
             Err(error) if missing.contains(&error.kind()) => Ok(None),
             Err(error) => Err(error),
@@ -62,6 +64,7 @@ impl LiveFile {
         self.first_line.clear();
         self.last_committed.clear();
         self.uncommitted.clear();
+        self.fragment_start.clear();
     }
 
     /// Returns at most `size` bytes from the position; none at the end of the file.
@@ -81,7 +84,10 @@ impl LiveFile {
             let pending = std::mem::take(&mut self.uncommitted);
             keep_last(&mut self.last_committed, &[&pending, &data[..end]]);
             self.committed = self.position + end as u64;
+            self.fragment_start.clear();
         }
+        let room = FINGERPRINT_BYTES - self.fragment_start.len();
+        self.fragment_start.extend_from_slice(&data[end..data.len().min(end + room)]);
         keep_last(&mut self.uncommitted, &[&data[end..]]);
         self.position += data.len() as u64;
     }
@@ -93,6 +99,7 @@ impl LiveFile {
         }
         self.position = self.committed;
         self.uncommitted.clear();
+        self.fragment_start.clear();
     }
 
     /// Compares the file with what was read of it.
@@ -108,11 +115,15 @@ impl LiveFile {
                 return Ok(Content::Replaced);
             }
         }
-        let held = self.position - self.uncommitted.len() as u64;
-        if read_at(&mut self.file, held, self.uncommitted.len())? != self.uncommitted {
-            return Ok(Content::UncommittedChanged);
-        }
-        Ok(Content::Same)
+        Ok(if self.has_fragment()? { Content::Same } else { Content::UncommittedChanged })
+    }
+
+    /// Returns whether the file has what was read after the last committed line.
+    pub fn has_fragment(&mut self) -> io::Result<bool> {
+        // A record that is written in place of a cut one may have the same bytes where that ended.
+        let end = self.position - self.uncommitted.len() as u64;
+        Ok(read_at(&mut self.file, end, self.uncommitted.len())? == self.uncommitted
+            && read_at(&mut self.file, self.committed, self.fragment_start.len())? == self.fragment_start)
     }
 
     pub fn status(&self) -> io::Result<Metadata> {
