@@ -159,8 +159,8 @@ class LiveFile:
         )
 
     def _drop_fragment(self) -> None:
-        self._fragment_start = b""
-        self._uncommitted = b""
+        self._fragment_start: bytes = b""
+        self._uncommitted: bytes = b""
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
