@@ -46,7 +46,8 @@ class LiveFile:
         """Byte offset after the last LF that was read."""
         self._first_line = b""
         self._last_committed = b""
-        self._drop_fragment()
+        self._fragment_start = b""
+        self._uncommitted = b""
 
     @property
     def lost_fragment(self) -> bool:
@@ -159,8 +160,8 @@ class LiveFile:
         )
 
     def _drop_fragment(self) -> None:
-        self._fragment_start: bytes = b""
-        self._uncommitted: bytes = b""
+        self._fragment_start = b""
+        self._uncommitted = b""
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
