@@ -123,7 +123,10 @@ class GivesBareNumbers(Miniature):
     def answer(self, request: Message) -> Message:
         """Answer with bare numbers."""
         answer = super().answer(request)
-        answer["records"] = [{**record, "t": 1.0} if "t" in record else record for record in answer["records"]]
+        answer["records"] = [
+            {key: 1.0 if isinstance(value, dict) and "float" in value else value for key, value in record.items()}
+            for record in answer["records"]
+        ]
         return answer
 
 
