@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from conformance.format_facts import UNREADABLE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,21 +14,6 @@ if TYPE_CHECKING:
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
 MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
-
-UNREADABLE = frozenset(
-    {
-        "line-too-long",
-        "byte-order-mark",
-        "nul-bytes",
-        "invalid-utf8",
-        "nested-too-deep",
-        "invalid-json",
-        "not-an-object",
-        "non-finite-number",
-        "lone-surrogate",
-    }
-)
-"""Rules that make the committed line unreadable that breaks them."""
 
 
 @dataclass(frozen=True)

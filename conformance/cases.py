@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from conformance.format_facts import MAX_LINE_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,9 +20,6 @@ PROFILES: tuple[Profile, ...] = ("toy/v1", "metrics/v1", "kaun/v1")
 STATES: tuple[State, ...] = ("complete", "torn", "damaged")
 STREAMS = ("events.jsonl", "metrics.jsonl")
 """Names that a stream can have; a folder holds at most one of them."""
-
-MAX_LINE_BYTES = 16_777_216
-"""The limit of a line where a case states no other."""
 
 
 class CaseError(ValueError):

@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from conformance.accounting import MODES
 from conformance.cases import PROFILES, STATES, STREAMS, Case, CaseError, Family, Finding, Options
 from conformance.families import KINDS, expand
 from conformance.tagging import TagError, untag
@@ -16,25 +17,27 @@ if TYPE_CHECKING:
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 """The corpus that lies beside this module."""
 
-_CASE_KEYS = frozenset(
-    {
-        "why",
-        "profile",
-        "state",
-        "options",
-        "scope",
-        "form",
-        "records",
-        "findings",
-        "suppressed",
-        "modes",
-        "follow",
-        "proves",
-    }
+KEYS = (
+    "why",
+    "family",
+    "profile",
+    "state",
+    "options",
+    "scope",
+    "form",
+    "records",
+    "findings",
+    "suppressed",
+    "modes",
+    "parameters",
+    "follow",
+    "proves",
 )
-_FAMILY_KEYS = _CASE_KEYS | {"family", "parameters"}
+"""Keys of a family, in the order in which they are laid out."""
+
+_FAMILY_KEYS = frozenset(KEYS)
+_CASE_KEYS = _FAMILY_KEYS - {"family", "parameters"}
 _FINDING_KEYS = frozenset({"rule", "line", "pointer", "sidecar"})
-_MODES = frozenset({"strict", "tail", "prefix", "salvage"})
 
 
 def find(root: str = CASES) -> Iterator[str]:
@@ -193,7 +196,7 @@ class _Description:
     def _modes(self) -> Mapping[str, Any]:
         modes: dict[str, Any] = self.take("modes", dict, {})
         for mode, report in modes.items():
-            if mode not in _MODES:
+            if mode not in MODES:
                 raise self.error(f"modes/{mode}", "is no mode")
             self._checked(f"modes/{mode}", report, dict)
         return modes

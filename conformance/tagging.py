@@ -19,13 +19,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache
 from typing import Any
 
+from conformance.format_facts import TAG_KEYS
+
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 # The middle between the largest binary32 number and the next power of two.
 _F32_LIMIT = 3.4028235677973366e38
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled")
-_TAG_KEYS = {"toy/v1": "kind", "kaun/v1": "type"}
 
 
 class TagError(ValueError):
@@ -128,9 +129,10 @@ def _untag_one(tag: str, text: Any, place: str) -> Any:
 
 def _record_schema(record: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
     definitions = _definitions(profile)
-    if profile not in _TAG_KEYS:
+    tag = TAG_KEYS[profile]
+    if tag is None:
         return _as_schema(definitions["entry"])
-    kind = record.get(_TAG_KEYS[profile])
+    kind = record.get(tag)
     kinds = _bundle(profile)["discriminator"]["mapping"]
     return _as_schema(definitions[kind]) if isinstance(kind, str) and kind in kinds else {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from conformance.cases import MAX_LINE_BYTES
+from conformance.format_facts import MAX_LINE_BYTES
 from conformance.miniature import tables
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from conformance.adapters import AdapterError
 from conformance.asking import changes
 from conformance.asking.expected import capabilities, with_defaults
 from conformance.asking.question import Needs, Question, Stage, new_number
-from conformance.cases import MAX_LINE_BYTES
 from conformance.comparing import value_differences
+from conformance.format_facts import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

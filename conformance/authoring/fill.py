@@ -15,30 +15,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from conformance.accounting import UNREADABLE, account
-from conformance.cases import MAX_LINE_BYTES
-from conformance.loading import CASES, find, load_case
+from conformance.accounting import account
+from conformance.format_facts import MAX_LINE_BYTES, UNREADABLE
+from conformance.loading import CASES, KEYS, find, load_case
 from conformance.tagging import tag_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ORDER = (
-    "why",
-    "family",
-    "profile",
-    "state",
-    "options",
-    "scope",
-    "form",
-    "records",
-    "findings",
-    "suppressed",
-    "modes",
-    "parameters",
-    "follow",
-    "proves",
-)
 _ONE_PER_LINE = ("records", "findings", "modes", "follow")
 
 
@@ -74,7 +58,7 @@ def records(data: bytes, content: dict[str, Any]) -> Iterator[Any]:
 def laid_out(content: dict[str, Any]) -> str:
     """Return *content* as the text of case.json: keys in a fixed order, one record and one finding on a line."""
     parts = []
-    for key in sorted(content, key=_ORDER.index):
+    for key in sorted(content, key=KEYS.index):
         value = content[key]
         if key in _ONE_PER_LINE and value:
             parts.append(f"  {_text(key)}: {_lines(value, '  ')}")

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from conformance.format_facts import MAX_DEPTH
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-MAX_DEPTH = 64
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*+')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from conformance.format_facts import MAX_LINE_BYTES
 from conformance.miniature.json_text import Fault, Scanner, Stopped, Value, value_faults
 from conformance.miniature.tables import RULE_ORDER
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LF = b"\n"
-MAX_LINE_BYTES = 16_777_216
 _BOM = b"\xef\xbb\xbf"
 
 

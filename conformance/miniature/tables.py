@@ -7,8 +7,9 @@ import os
 from functools import cache
 from typing import Any
 
+from conformance.format_facts import TAG_KEYS
+
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "schemas")
-_TAGS = {"toy/v1": "kind", "kaun/v1": "type", "metrics/v1": None}
 
 
 @cache
@@ -33,7 +34,7 @@ def severity(rule: str, profile: str, *, at_end: bool = False) -> str:
 
 def tag_key(profile: str) -> str | None:
     """Return the key that names the kind of a record, None where there is none."""
-    return _TAGS[profile]
+    return TAG_KEYS[profile]
 
 
 def definitions(profile: str) -> dict[str, Any]:

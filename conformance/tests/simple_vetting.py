@@ -6,21 +6,9 @@ import json
 from collections import Counter
 from typing import Any
 
-MAX_DEPTH = 64
-RULES = frozenset(
-    {
-        "line-too-long",
-        "byte-order-mark",
-        "nul-bytes",
-        "invalid-utf8",
-        "nested-too-deep",
-        "invalid-json",
-        "not-an-object",
-        "non-finite-number",
-        "lone-surrogate",
-        "duplicate-key",
-    }
-)
+from conformance.format_facts import MAX_DEPTH, UNREADABLE
+
+RULES = UNREADABLE | {"duplicate-key"}
 
 
 def faults(line: bytes, *, first: bool, limit: int) -> Counter[str]:

@@ -1,0 +1,27 @@
+"""Facts of the format that the corpus and the miniature need, as ``schemas/`` states them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+_TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled", "tables.json")
+
+with open(_TABLES, encoding="utf-8") as _file:
+    _tables = json.load(_file)
+
+MAX_LINE_BYTES: int = _tables["limits"]["max_line_bytes"]
+"""The limit of a line in bytes, LF excluded, where nothing else is said."""
+
+MAX_DEPTH: int = _tables["limits"]["max_depth"]
+"""How deep objects and arrays may be nested."""
+
+TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _tables["profiles"].items()}
+"""The key that names the kind of a record, by profile; None where there is none."""
+
+UNREADABLE: frozenset[str] = frozenset(
+    rule["id"]
+    for rule in _tables["rules"]
+    if rule["layer"] in ("bytes", "json") and "error" in rule["severity"].values() and rule["id"] != "duplicate-key"
+)
+"""Rules that make the committed line unreadable that breaks them: see ``reading/`` in the specification."""
