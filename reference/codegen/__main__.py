@@ -19,7 +19,7 @@ from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
-from codegen.tables import fields_module, limits_module, rules_module, streams_module
+from codegen.tables import fields_module, limits_module, looks_module, rules_module, streams_module
 from codegen.typescript_tables import typescript_tables
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def outputs() -> dict[str, str]:
     made: dict[str, str] = {}
     modules: dict[str, Callable[[], str]] = {
         "limits": limits_module,
+        "looks": looks_module,
         "rules": rules_module,
         "streams": streams_module,
         "fields": fields_module,

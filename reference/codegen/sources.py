@@ -67,6 +67,11 @@ def limits() -> dict[str, int]:
     return {name: value for name, value in load(SCHEMAS / "limits.json").items() if not name.startswith("$")}
 
 
+def looks() -> dict[str, Any]:
+    """Return what files look like that follow no profile."""
+    return {name: value for name, value in load(SCHEMAS / "looks.json").items() if not name.startswith("$")}
+
+
 def documents() -> dict[str, Schema]:
     """Return every schema below ``schemas/`` that has an ``$id``, by that id."""
     found = (load(path) for path in sorted(SCHEMAS.rglob("*.json")) if path.parent.name != "bundled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pprint
 from typing import Any
 
@@ -37,6 +38,25 @@ def rules_module() -> str:
     ]
     docstring = "Every rule of the checker: its name is its id everywhere."
     return marked("schemas/rules.json", docstring, "\n".join(ids) + "\n\n" + "\n".join(tables))
+
+
+def looks_module() -> str:
+    """Return the module of what files look like that follow no profile."""
+    looks = sources.looks()
+    starts = [(entry["at"], bytes.fromhex(entry["hex"]), entry["look"]) for entry in looks["starts"]]
+    first_lines = [(entry["pattern"], entry["look"]) for entry in looks["first_lines"]]
+    read_with = {
+        entry["look"]: entry["read_with"] for entry in looks["starts"] + looks["first_lines"] if "read_with" in entry
+    }
+    words = {name: value for name, value in looks.items() if not isinstance(value, list)}
+    body = [
+        *(f"{name.upper()} = {json.dumps(value, ensure_ascii=False)}" for name, value in words.items()),
+        "",
+        _table("STARTS", "list[tuple[int, bytes, str]]", starts),
+        _table("FIRST_LINES", "list[tuple[str, str]]", first_lines),
+        _table("READ_WITH", "dict[str, str]", read_with),
+    ]
+    return marked("schemas/looks.json", "What files look like that follow no profile.", "\n".join(body))
 
 
 def streams_module() -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import jsonschema
@@ -61,6 +62,21 @@ def test_registry_follows_its_meta_schema() -> None:
     validator("urn:toyspec:meta:rules:v1").validate(sources.load(sources.SCHEMAS / "rules.json"))
     names = [rule["id"] for rule in sources.rules()]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_looks_follow_their_meta_schema() -> None:
+    """What files look like has its form, and no start hides another that follows it."""
+    looks = sources.load(sources.SCHEMAS / "looks.json")
+    validator("urn:toyspec:meta:looks:v1").validate(looks)
+    starts = [(entry["at"], entry["hex"]) for entry in looks["starts"]]
+    hidden = [
+        later
+        for index, later in enumerate(starts)
+        if any(at == later[0] and later[1].startswith(hexed) for at, hexed in starts[:index])
+    ]
+    assert [] == hidden
+    for entry in looks["first_lines"]:
+        re.compile(entry["pattern"])
 
 
 def test_every_reference_is_a_full_urn() -> None:

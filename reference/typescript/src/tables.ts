@@ -77,6 +77,18 @@ export interface RuleTable {
   help: string;
 }
 
+/** What files look like that follow no profile: see schemas/meta/looks.json. */
+export interface LooksTable {
+  head_bytes: number;
+  shown_keys: number;
+  starts: { look: string; at: number; hex: string; read_with?: string }[];
+  first_lines: { look: string; pattern: string; read_with?: string }[];
+  record: string;
+  empty_record: string;
+  binary: string;
+  text: string;
+}
+
 export const LIMITS = {
  "max_line_bytes": 16777216,
  "max_depth": 64,
@@ -653,6 +665,181 @@ export const RULES: RuleTable[] = [
   "help": "write the file beside its final name and rename it; the stream stays the only truth"
  }
 ];
+
+export const LOOKS: LooksTable = {
+ "head_bytes": 4096,
+ "shown_keys": 5,
+ "starts": [
+  {
+   "look": "gzip data",
+   "at": 0,
+   "hex": "1f8b",
+   "read_with": "gzip -d"
+  },
+  {
+   "look": "a zip archive",
+   "at": 0,
+   "hex": "504b0304",
+   "read_with": "unzip"
+  },
+  {
+   "look": "a zip archive",
+   "at": 0,
+   "hex": "504b0506",
+   "read_with": "unzip"
+  },
+  {
+   "look": "Zstandard data",
+   "at": 0,
+   "hex": "28b52ffd",
+   "read_with": "zstd -d"
+  },
+  {
+   "look": "xz data",
+   "at": 0,
+   "hex": "fd377a585a00",
+   "read_with": "xz -d"
+  },
+  {
+   "look": "bzip2 data",
+   "at": 0,
+   "hex": "425a68",
+   "read_with": "bzip2 -d"
+  },
+  {
+   "look": "UTF-32 text",
+   "at": 0,
+   "hex": "fffe0000",
+   "read_with": "iconv -f UTF-32 -t UTF-8"
+  },
+  {
+   "look": "UTF-32 text",
+   "at": 0,
+   "hex": "0000feff",
+   "read_with": "iconv -f UTF-32 -t UTF-8"
+  },
+  {
+   "look": "UTF-16 text",
+   "at": 0,
+   "hex": "fffe",
+   "read_with": "iconv -f UTF-16 -t UTF-8"
+  },
+  {
+   "look": "UTF-16 text",
+   "at": 0,
+   "hex": "feff",
+   "read_with": "iconv -f UTF-16 -t UTF-8"
+  },
+  {
+   "look": "UTF-16 text",
+   "at": 0,
+   "hex": "7b002200",
+   "read_with": "iconv -f UTF-16LE -t UTF-8"
+  },
+  {
+   "look": "UTF-16 text",
+   "at": 0,
+   "hex": "007b0022",
+   "read_with": "iconv -f UTF-16BE -t UTF-8"
+  },
+  {
+   "look": "a TensorBoard event file",
+   "at": 23,
+   "hex": "627261696e2e4576656e743a",
+   "read_with": "tensorboard --logdir"
+  },
+  {
+   "look": "a W&B run file",
+   "at": 0,
+   "hex": "3a572642",
+   "read_with": "wandb leet inspect --json"
+  },
+  {
+   "look": "a SQLite database",
+   "at": 0,
+   "hex": "53514c69746520666f726d6174203300",
+   "read_with": "sqlite3"
+  },
+  {
+   "look": "a Git LFS pointer",
+   "at": 0,
+   "hex": "76657273696f6e2068747470733a2f2f6769742d6c6673",
+   "read_with": "git lfs pull"
+  },
+  {
+   "look": "a Parquet file",
+   "at": 0,
+   "hex": "50415231",
+   "read_with": "duckdb"
+  },
+  {
+   "look": "an Arrow file",
+   "at": 0,
+   "hex": "4152524f5731",
+   "read_with": "duckdb"
+  },
+  {
+   "look": "an HDF5 file",
+   "at": 0,
+   "hex": "894844460d0a1a0a",
+   "read_with": "h5dump"
+  },
+  {
+   "look": "a NumPy array",
+   "at": 0,
+   "hex": "934e554d5059",
+   "read_with": "numpy.load"
+  },
+  {
+   "look": "a Python pickle",
+   "at": 0,
+   "hex": "8002"
+  },
+  {
+   "look": "a Python pickle",
+   "at": 0,
+   "hex": "8003"
+  },
+  {
+   "look": "a Python pickle",
+   "at": 0,
+   "hex": "8004"
+  },
+  {
+   "look": "a Python pickle",
+   "at": 0,
+   "hex": "8005"
+  }
+ ],
+ "first_lines": [
+  {
+   "look": "a JSON document over several lines",
+   "pattern": "[\\[{]([\\s\\S]*[\\[{,])?",
+   "read_with": "jq -c ."
+  },
+  {
+   "look": "a JSON array on one line",
+   "pattern": "\\[[\\s\\S]*\\]",
+   "read_with": "jq -c '.[]'"
+  },
+  {
+   "look": "comma-separated values (CSV)",
+   "pattern": "[A-Za-z0-9_\"./+-]+(,([^ ,;{}<>=\\t][^,;{}<>=\\t]*)?)+"
+  },
+  {
+   "look": "tab-separated values (TSV)",
+   "pattern": "[A-Za-z0-9_\"./+-]+(\\t[^\\t{}<>]*)+"
+  },
+  {
+   "look": "HTML or XML",
+   "pattern": "<[!?A-Za-z][\\s\\S]*"
+  }
+ ],
+ "record": "the first record is not of a known format: keys {keys}",
+ "empty_record": "the first record is not of a known format: it has no keys",
+ "binary": "binary data",
+ "text": "text that is not JSON Lines"
+};
 
 export const PROFILES: Record<ProfileName, ProfileTable> = {
  "toy/v1": {
