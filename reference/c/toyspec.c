@@ -74,7 +74,7 @@ static const struct field fields_toy_v1_run_start_git[] = {
     {.name = "dirty", .form = BOOLEAN}};
 static const char *const values_4[] = {"f32", "f16", "bf16", NULL};
 static const struct field fields_toy_v1_run_start_model[] = {
-    {.name = "arch", .form = STRING, .required = true},
+    {.name = "arch", .form = STRING},
     {.name = "name", .form = STRING},
     {.name = "vocab", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "d_model", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
@@ -94,7 +94,7 @@ static const struct field fields_toy_v1_run_start_model[] = {
     {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_run_start[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_0},
-    {.name = "schema", .form = STRING, .required = true, .values = values_1},
+    {.name = "schema", .form = STRING, .values = values_1},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "started_at", .form = STRING, .date_time = true},
     {.name = "run_id", .form = STRING, .required = true, .characters = &characters_2},
@@ -260,10 +260,12 @@ static const struct field fields_toy_v1_note[] = {
 static const char *const values_17[] = {"run_end", NULL};
 static const char *const values_18[] = {"completed", "interrupted", "aborted", "errored", NULL};
 static const struct field fields_toy_v1_run_end_quality_gate[] = {
-    {.name = "passed", .form = BOOLEAN, .required = true},
+    {.name = "passed", .form = BOOLEAN},
+    {.name = "name", .form = STRING},
     {.name = "metric", .form = STRING},
     {.name = "value", .form = NUMBER, .nullable = true},
-    {.name = "threshold", .form = NUMBER}};
+    {.name = "threshold", .form = NUMBER},
+    {.name = "status", .form = STRING}};
 static const struct field fields_toy_v1_run_end[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_17},
     {.name = "phase", .form = STRING, .values = values_3},
@@ -275,7 +277,7 @@ static const struct field fields_toy_v1_run_end[] = {
     {.name = "final_loss", .form = NUMBER, .nullable = true},
     {.name = "exit_code", .form = INTEGER, .limited = true, .least = 0, .greatest = 255},
     {.name = "error", .form = STRING},
-    {.name = "quality_gate", .form = OBJECT, .inner = fields_toy_v1_run_end_quality_gate, .count = 4}};
+    {.name = "quality_gate", .form = OBJECT, .inner = fields_toy_v1_run_end_quality_gate, .count = 6}};
 static const char *const values_19[] = {"run_resume", NULL};
 static const struct field fields_toy_v1_run_resume[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_19},

@@ -44,10 +44,14 @@ def tables_text() -> str:
 
 
 def _rule(rule: Table) -> Table:
-    """Return *rule* with one severity for each of its profiles."""
+    """Return *rule* with one severity for each of its profiles.
+
+    A rule about streams that have no profile has none; its severity is ``without_profile``.
+    """
     severity = rule["severity"]
     by_profile = {name: severity if isinstance(severity, str) else severity[name] for name in rule["profiles"]}
-    return {**rule, "severity": by_profile}
+    without = {} if rule["profiles"] else {"without_profile": severity}
+    return {**rule, "severity": by_profile, **without}
 
 
 def _profile(profile: str) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.docs_stubs import RULES_INDEX
-from codegen.spec_tables import described, sentence, severity_text
+from codegen.spec_tables import described, help_text, profiles_text, sentence, severity_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -117,9 +117,9 @@ def reference_pages() -> dict[str, str]:
 def _rule_row(rule: Mapping[str, Any]) -> str:
     name = rule["id"]
     is_general = len(rule["profiles"]) == len(sources.PROFILES) or isinstance(rule["severity"], dict)
-    profiles = "" if is_general else f" in {', '.join(rule['profiles'])}"
+    profiles = "" if is_general else f" in {profiles_text(rule)}"
     statement = f"[statement](../../requirements/rules/{name}.md)"
-    fault = f"{sentence(rule['summary'])}<br>*{rule['help']}* · {statement}"
+    fault = f"{sentence(rule['summary'])}<br>*{help_text(rule)}* · {statement}"
     severity = _SEVERITY.sub(r'<span class="severity-\1">\1</span>', severity_text(rule))
     return f"| [{name}]({name}.md) | {severity}{profiles} | {fault} |"
 

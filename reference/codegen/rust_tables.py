@@ -67,7 +67,7 @@ def _rules(registry: list[dict[str, Any]]) -> list[str]:
         "/// Every rule.",
         f"pub static RULES: [Rule; {len(registry)}] = [{names}];",
         "",
-        "/// Id and help of each rule, its severities in the profiles, and that at the end of a stream.",
+        "/// Id of each rule, its help and severity in each profile, and its severity at the end of a stream.",
         f"pub(crate) static RULE_FACTS: [RuleFacts; {len(registry)}] = [",
         *(f"    {_facts(rule)}," for rule in registry),
         "];",
@@ -75,11 +75,14 @@ def _rules(registry: list[dict[str, Any]]) -> list[str]:
 
 
 def _facts(rule: dict[str, Any]) -> str:
-    severities = rule["severity"]
-    # Where a rule is not of a profile, its severity there is never asked for.
-    by_profile = ", ".join(severities.get(name, next(iter(severities.values()))).title() for name in _PROFILES)
+    severities, texts = rule["severity"], rule["help"]
+    # Where a rule does not apply to a profile, its severity there is never used.
+    other = rule.get("without_profile") or next(iter(severities.values()))
+    by_profile = ", ".join(severities.get(name, other).title() for name in _PROFILES)
+    other_text = texts if isinstance(texts, str) else next(iter(texts.values()))
+    helps = ", ".join(_text(other_text if isinstance(texts, str) else texts.get(name, other_text)) for name in _PROFILES)
     at_end = f"Some({rule['severity_at_end'].title()})" if "severity_at_end" in rule else "None"
-    return f"({_text(rule['id'])}, {_text(rule['help'])}, [{by_profile}], {at_end})"
+    return f"({_text(rule['id'])}, [{helps}], [{by_profile}], {at_end})"
 
 
 def _profile(profile: str, content: dict[str, Any]) -> list[str]:

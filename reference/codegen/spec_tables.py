@@ -108,6 +108,22 @@ def severity_text(rule: Mapping[str, Any]) -> str:
     return f"{shown}; {rule['severity_at_end']} at the end of the stream" if "severity_at_end" in rule else shown
 
 
+def profiles_text(rule: Mapping[str, Any]) -> str:
+    """Return which streams *rule* is about."""
+    return ", ".join(rule["profiles"]) or "streams without a profile"
+
+
+def help_text(rule: Mapping[str, Any]) -> str:
+    """Return what to do about a finding of *rule*, in each profile where that differs."""
+    texts = rule["help"]
+    if isinstance(texts, str):
+        return texts
+    profiles: dict[str, list[str]] = {}
+    for profile, text in texts.items():
+        profiles.setdefault(text, []).append(profile)
+    return "; ".join(f"in {', '.join(names)}: {text}" for text, names in profiles.items())
+
+
 def described(schema: Schema, document: Schema) -> str:
     """Return what *schema* says of itself, or else what the definition of *document* says that it refers to."""
     resolved = document["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
@@ -136,6 +152,6 @@ def _rule_facts(rule: Mapping[str, Any]) -> str:
     rows = [
         "| layer | severity | profiles |",
         "|---|---|---|",
-        f"| {rule['layer']} | {severity_text(rule)} | {', '.join(rule['profiles'])} |",
+        f"| {rule['layer']} | {severity_text(rule)} | {profiles_text(rule)} |",
     ]
     return f"{sentence(rule['summary'])}\n\n" + "\n".join(rows) + "\n"

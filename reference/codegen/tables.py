@@ -33,7 +33,7 @@ def rules_module() -> str:
         _table("SEVERITY", "dict[str, str | dict[str, str]]", {rule["id"]: rule["severity"] for rule in registry}),
         _table("SEVERITY_AT_END", "dict[str, str]", _present(registry, "severity_at_end")),
         _table("SUMMARY", "dict[str, str]", {rule["id"]: rule["summary"] for rule in registry}),
-        _table("HELP", "dict[str, str]", {rule["id"]: rule["help"] for rule in registry}),
+        _table("HELP", "dict[str, str | dict[str, str]]", {rule["id"]: rule["help"] for rule in registry}),
         _table("ORDER", "dict[str, int]", {rule["id"]: index for index, rule in enumerate(registry)}),
     ]
     docstring = "Every rule of the checker: its name is its id everywhere."

@@ -79,9 +79,13 @@ export interface RuleTable {
   layer: string;
   severity: Partial<Record<ProfileName, Severity>>;
   severity_at_end?: Severity;
+  /** The severity of a rule about streams that have no profile. */
+  without_profile?: Severity;
+  /** Empty for a rule about streams that have no profile. */
   profiles: ProfileName[];
   summary: string;
-  help: string;
+  /** One text, or one for each profile. */
+  help: string | Partial<Record<ProfileName, string>>;
 }
 
 /** What files look like that follow no profile: see schemas/meta/looks.json. */

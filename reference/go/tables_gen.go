@@ -17,7 +17,7 @@ var profileTables = map[Profile]profileTable{
 	"toy/v1": {tag: "kind", file: "events.jsonl", last: "run_end", kinds: map[string][]field{
 		"run_start": {
 			{name: "kind", form: formString, values: []string{"run_start"}, required: true},
-			{name: "schema", form: formString, values: []string{"toy/v1"}, required: true},
+			{name: "schema", form: formString, values: []string{"toy/v1"}},
 			{name: "t", form: formNumber, limits: &limits{0, math.Inf(1)}, required: true},
 			{name: "started_at", form: formString, dateTime: true},
 			{name: "run_id", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z"), required: true},
@@ -26,7 +26,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "host", form: formObject, fields: []field{{name: "name", form: formString}, {name: "os", form: formString}, {name: "arch", form: formString}}},
 			{name: "backend", form: formObject, fields: []field{{name: "kind", form: formString, required: true}, {name: "device", form: formString}, {name: "compute", form: formString}}},
 			{name: "git", form: formObject, fields: []field{{name: "sha", form: formString, required: true}, {name: "branch", form: formString}, {name: "dirty", form: formBoolean}}},
-			{name: "model", form: formObject, fields: []field{{name: "arch", form: formString, required: true}, {name: "name", form: formString}, {name: "vocab", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_model", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_layers", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_heads", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_kv", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_head", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_ff", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "rope_base", form: formNumber, nullable: true}, {name: "weight_type", form: formString, values: []string{"f32", "f16", "bf16"}}, {name: "is_moe", form: formBoolean}, {name: "n_experts", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_experts_used", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "swa_window", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "image_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "patch_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "num_classes", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
+			{name: "model", form: formObject, fields: []field{{name: "arch", form: formString}, {name: "name", form: formString}, {name: "vocab", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_model", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_layers", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_heads", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_kv", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_head", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_ff", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "rope_base", form: formNumber, nullable: true}, {name: "weight_type", form: formString, values: []string{"f32", "f16", "bf16"}}, {name: "is_moe", form: formBoolean}, {name: "n_experts", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_experts_used", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "swa_window", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "image_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "patch_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "num_classes", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "config", form: formOpen, isMap: true},
 			{name: "compare_to", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z")},
 		},
@@ -167,7 +167,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "final_loss", form: formNumber, nullable: true},
 			{name: "exit_code", form: formInteger, limits: &limits{0, 255}},
 			{name: "error", form: formString},
-			{name: "quality_gate", form: formObject, fields: []field{{name: "passed", form: formBoolean, required: true}, {name: "metric", form: formString}, {name: "value", form: formNumber, nullable: true}, {name: "threshold", form: formNumber}}},
+			{name: "quality_gate", form: formObject, fields: []field{{name: "passed", form: formBoolean}, {name: "name", form: formString}, {name: "metric", form: formString}, {name: "value", form: formNumber, nullable: true}, {name: "threshold", form: formNumber}, {name: "status", form: formString}}},
 		},
 		"run_resume": {
 			{name: "kind", form: formString, values: []string{"run_resume"}, required: true},

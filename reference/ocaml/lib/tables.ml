@@ -51,7 +51,7 @@ let profiles =
           ( "run_start",
             [
               field ~required:true "kind" (value ~allowed:[ "run_start" ] String);
-              field ~required:true "schema" (value ~allowed:[ "toy/v1" ] String);
+              field "schema" (value ~allowed:[ "toy/v1" ] String);
               field ~required:true "t" (value ~least:0.0 Number);
               field "started_at" (value ~date_time:true String);
               field ~required:true "run_id" (value ~run_id:true String);
@@ -60,7 +60,7 @@ let profiles =
               field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String) ]));
               field "backend" (value (Object [ field ~required:true "kind" (value String); field "device" (value String); field "compute" (value String) ]));
               field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean) ]));
-              field "model" (value (Object [ field ~required:true "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer) ]));
+              field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer) ]));
               field "config" (value Open_map);
               field "compare_to" (value ~run_id:true String);
             ] );
@@ -213,7 +213,7 @@ let profiles =
               field "final_loss" (value ~nullable:true Number);
               field "exit_code" (value ~least:0.0 ~greatest:255.0 Integer);
               field "error" (value String);
-              field "quality_gate" (value (Object [ field ~required:true "passed" (value Boolean); field "metric" (value String); field "value" (value ~nullable:true Number); field "threshold" (value Number) ]));
+              field "quality_gate" (value (Object [ field "passed" (value Boolean); field "name" (value String); field "metric" (value String); field "value" (value ~nullable:true Number); field "threshold" (value Number); field "status" (value String) ]));
             ] );
           ( "run_resume",
             [

@@ -24,7 +24,7 @@ impl Severity {
     }
 }
 
-pub(crate) type RuleFacts = (&'static str, &'static str, [Severity; 3], Option<Severity>);
+pub(crate) type RuleFacts = (&'static str, [&'static str; 3], [Severity; 3], Option<Severity>);
 
 impl Rule {
     /// Returns the id of the rule.
@@ -32,9 +32,9 @@ impl Rule {
         RULE_FACTS[self as usize].0
     }
 
-    /// Returns what to do about it.
-    pub fn help(self) -> &'static str {
-        RULE_FACTS[self as usize].1
+    /// Returns what to do about it in a profile.
+    pub fn help(self, profile: crate::Profile) -> &'static str {
+        RULE_FACTS[self as usize].1[profile as usize]
     }
 
     /// Returns the severity in a profile; `at_end` says that the place is behind the last line feed.

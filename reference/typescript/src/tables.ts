@@ -72,9 +72,13 @@ export interface RuleTable {
   layer: string;
   severity: Partial<Record<ProfileName, Severity>>;
   severity_at_end?: Severity;
+  /** The severity of a rule about streams that have no profile. */
+  without_profile?: Severity;
+  /** Empty for a rule about streams that have no profile. */
   profiles: ProfileName[];
   summary: string;
-  help: string;
+  /** One text, or one for each profile. */
+  help: string | Partial<Record<ProfileName, string>>;
 }
 
 /** What files look like that follow no profile: see schemas/meta/looks.json. */
@@ -354,7 +358,11 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a value has the wrong JSON type",
-  "help": "write the type that the schema names; an integer has no fraction and no exponent"
+  "help": {
+   "toy/v1": "write the type that the schema names; the value of an integer is whole",
+   "metrics/v1": "write the type that the schema names; an integer has no fraction and no exponent",
+   "kaun/v1": "write the type that the schema names; the value of an integer is whole"
+  }
  },
  {
   "id": "unexpected-value",
@@ -449,6 +457,29 @@ export const RULES: RuleTable[] = [
   "help": "nothing to do if a newer producer wrote it; otherwise correct the key, or use config or extra"
  },
  {
+  "id": "integer-as-float",
+  "layer": "record",
+  "severity": {
+   "toy/v1": "info",
+   "kaun/v1": "info"
+  },
+  "profiles": [
+   "toy/v1",
+   "kaun/v1"
+  ],
+  "summary": "an integer is written with a fraction or an exponent",
+  "help": "nothing to do for toyspec readers, which give the integer; write digits only"
+ },
+ {
+  "id": "unknown-format",
+  "layer": "stream",
+  "severity": {},
+  "profiles": [],
+  "summary": "the records are not in a format that toyspec knows",
+  "help": "name the profile with --profile if it is one of toyspec's; otherwise use the tool that reads this format",
+  "without_profile": "error"
+ },
+ {
   "id": "run-start-missing",
   "layer": "stream",
   "severity": {
@@ -520,7 +551,10 @@ export const RULES: RuleTable[] = [
    "metrics/v1"
   ],
   "summary": "a step repeats or goes back",
-  "help": "write a run_resume event before repeating steps"
+  "help": {
+   "toy/v1": "write a run_resume event before repeating steps",
+   "metrics/v1": "log from one process only; a training that starts again needs a file of its own"
+  }
  },
  {
   "id": "step-skipped",
@@ -971,7 +1005,7 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
      },
      {
       "name": "schema",
-      "required": true,
+      "required": false,
       "types": [
        "string"
       ],
@@ -1125,7 +1159,7 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "fields": [
        {
         "name": "arch",
-        "required": true,
+        "required": false,
         "types": [
          "string"
         ]
@@ -2415,9 +2449,16 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "fields": [
        {
         "name": "passed",
-        "required": true,
+        "required": false,
         "types": [
          "boolean"
+        ]
+       },
+       {
+        "name": "name",
+        "required": false,
+        "types": [
+         "string"
         ]
        },
        {
@@ -2440,6 +2481,13 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "required": false,
         "types": [
          "number"
+        ]
+       },
+       {
+        "name": "status",
+        "required": false,
+        "types": [
+         "string"
         ]
        }
       ]

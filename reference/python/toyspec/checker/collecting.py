@@ -99,7 +99,7 @@ class Collector:
                 offset=place.line_offset + place.byte,
                 pointer=pointer,
                 message=message,
-                help=HELP[rule],
+                help=self.help(rule),
                 sidecar=sidecar,
                 excerpt=place.excerpt(),
             )
@@ -156,6 +156,11 @@ class Collector:
             value = value[self.profile or "toy/v1"]
         severity: Severity = value  # type: ignore[assignment]
         return severity
+
+    def help(self, rule: str) -> str:
+        """Return what to do about a finding of *rule* in the profile of the stream."""
+        text = HELP[rule]
+        return text[self.profile or "toy/v1"] if isinstance(text, dict) else text
 
     def count(self, rule: str, number: int = 1) -> None:
         """Count *number* faults of *rule* that are not listed."""

@@ -147,9 +147,11 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind':
                         'error': 'string',
                         'quality_gate': ('object',
                                          {'passed': 'boolean',
+                                          'name': 'string',
                                           'metric': 'string',
                                           'value': 'number',
-                                          'threshold': 'number'})},
+                                          'threshold': 'number',
+                                          'status': 'string'})},
             'run_resume': {'kind': 'string',
                            'phase': 'string',
                            't': 'number',
@@ -186,7 +188,7 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind':
                         'minimize': 'boolean',
                         'epoch': 'integer'}}}
 
-REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('kind', 'schema', 't', 'run_id'),
+REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('kind', 't', 'run_id'),
             'step': ('kind', 't', 'step'),
             'tap': ('kind', 't', 'step', 'region'),
             'grad': ('kind', 't', 'step', 'param'),

@@ -37,7 +37,7 @@ class Git(public.Git, kw_only=True, forbid_unknown_fields=True):
 class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
     """A Model that has only known keys and safe integers."""
 
-    arch: str
+    arch: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     vocab: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     d_model: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
@@ -60,16 +60,18 @@ class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
 class QualityGate(public.QualityGate, kw_only=True, forbid_unknown_fields=True):
     """A QualityGate that has only known keys and safe integers."""
 
-    passed: bool
+    passed: bool | UnsetType = UNSET
+    name: str | UnsetType = UNSET
     metric: str | UnsetType = UNSET
     value: float | None | UnsetType = UNSET
     threshold: float | UnsetType = UNSET
+    status: str | UnsetType = UNSET
 
 
 class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
     """A RunStart that has only known keys and safe integers."""
 
-    schema: Literal["toy/v1"]
+    schema: Literal["toy/v1"] | UnsetType = UNSET
     t: Annotated[float, Meta(ge=0)]
     started_at: str | UnsetType = UNSET
     run_id: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')]

@@ -42,7 +42,7 @@ class Git(Struct, kw_only=True):
 class Model(Struct, kw_only=True):
     """The model and its size."""
 
-    arch: str
+    arch: str | UnsetType = UNSET
     """Architecture, for example llama or vit."""
     name: str | UnsetType = UNSET
     """Name of the model."""
@@ -83,21 +83,25 @@ class Model(Struct, kw_only=True):
 class QualityGate(Struct, kw_only=True):
     """A condition on the result of the run, and whether it held."""
 
-    passed: bool
+    passed: bool | UnsetType = UNSET
     """True when the condition held."""
+    name: str | UnsetType = UNSET
+    """Name of the condition."""
     metric: str | UnsetType = UNSET
     """Name of the metric."""
     value: float | None | UnsetType = UNSET
     """Value of the metric at the end."""
     threshold: float | UnsetType = UNSET
-    """The bound that the value was held against."""
+    """The bound that the value was compared with."""
+    status: str | UnsetType = UNSET
+    """Outcome in a word, for example pass or fail."""
 
 
 class RunStart(Struct, kw_only=True, tag_field="kind", tag="run_start"):
     """The first event of a run: who runs what, where and with which settings."""
 
-    schema: Literal['toy/v1']
-    """Names the format; a run_start without it is v0, read as far as possible."""
+    schema: Literal['toy/v1'] | UnsetType = UNSET
+    """Names the format. Early producers leave it out; a writer declares it."""
     t: Annotated[float, Meta(ge=0.0)]
     """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
     started_at: str | UnsetType = UNSET

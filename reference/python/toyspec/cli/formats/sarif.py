@@ -91,11 +91,16 @@ def _rule(rule: str) -> dict[str, Any]:
     return {
         "id": rule,
         "shortDescription": {"text": SUMMARY[rule]},
-        "fullDescription": {"text": f"{SUMMARY[rule]}; {HELP[rule]}"},
+        "fullDescription": {"text": f"{SUMMARY[rule]}; {_help(rule)}"},
         "help": {"text": plain(page(rule), _HELP_COLUMNS)},
         "defaultConfiguration": {"level": _level(severity)},
         "properties": {"tags": [LAYER[rule]]},
     }
+
+
+def _help(rule: str) -> str:
+    text = HELP[rule]
+    return text if isinstance(text, str) else "; ".join(dict.fromkeys(text.values()))
 
 
 def _level(severity: str) -> Level:
