@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema", "protocol.json")
 _ANSWERS = {
     "reader": "read_answer",
+    "summarizer": "summary_answer",
     "checker": "check_answer",
     "writer": "write_answer",
     "canonical-writer": "write_answer",

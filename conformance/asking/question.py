@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Sends one request, without id, and returns the answer; raises AdapterError."""
 
-ROLES = ("reader", "writer", "canonical-writer", "checker", "follower")
+ROLES = ("reader", "summarizer", "writer", "canonical-writer", "checker", "follower")
 
 _NUMBERS = itertools.count(1)
 

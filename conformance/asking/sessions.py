@@ -24,7 +24,7 @@ _SHOWN = 5
 
 def questions(session: Session) -> Iterator[Question]:
     """Yield what a writer is asked about *session*."""
-    needs = Needs(profile=session.profile, capabilities=frozenset({"bundle"}))
+    needs = Needs(profile=session.profile, capabilities=frozenset({"session"}))
     yield Question(case=session, role="writer", needs=needs, play=partial(_play, session))
 
 
