@@ -23,7 +23,7 @@ _MEMBERS: dict[str, Any] = {"loss": 2.5, "lr": 3e-4, "grad_norm": 0.5, "tokens":
 
 def rows(folder: Path, _: int) -> Iterator[Row]:
     """Yield the cost of a step in each: CPU of the thread that calls, and elapsed time."""
-    from toyspec.toy_writer import RunWriter
+    from toyspec.writing.run_writer import RunWriter
 
     run = RunWriter(folder / "beside")
     run.run_start(model="llama")

@@ -13,8 +13,8 @@ import msgspec
 from measuring import Row, programs, ratio, side_by_side, single, spread
 from streams import small_bundles, toy_steps
 from toyspec.generated.toy_v1 import ToyV1Record
-from toyspec.reader import read
-from toyspec.tailer import follow
+from toyspec.reading.follower import follow
+from toyspec.reading.reader import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from measuring import Row, missing, per_call, ratio, side_by_side, spread
-from toyspec.metrics_log import MetricsLog
-from toyspec.toy_writer import RunWriter
+from toyspec.metrics.log import MetricsLog
+from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

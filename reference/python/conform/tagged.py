@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toyspec.format.numbers import binary32, binary32_text
+from toyspec.format.profiles import record_kind
 from toyspec.generated.fields import FIELDS
-from toyspec.numbers import binary32, binary32_text
-from toyspec.profiles import record_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 import toyspec
 from tagged import untagged
-from toyspec.canonical import InvalidEventError, RecordRefusedError, encode
 from toyspec.errors import StreamError
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
 from toyspec.generated.kaun_v1 import Scalar
 
 if TYPE_CHECKING:

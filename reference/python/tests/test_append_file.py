@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pytest
 
 from files import content
-from toyspec.append_file import AppendFile, Options, StreamClosedError, StreamRefusedError
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
+from toyspec.writing.append_file import AppendFile, Options, StreamClosedError, StreamRefusedError
 
 LINES = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * n * 7) for n in range(6)]
 OLD = b'{"old":true}\n'
@@ -166,7 +166,7 @@ def test_a_file_system_without_locks_is_no_failure(path: str) -> None:
 def test_fsync_comes_after_its_period(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a period, a line is synced when the last sync is at least so long ago, and the rest at close."""
     now = iter([0.0, 1.0, 2.0, 2.0, 3.0, 4.0, 9.0, 9.0, 10.0, 11.0])
-    monkeypatch.setattr("toyspec.append_file.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("toyspec.writing.append_file.time.monotonic", lambda: next(now))
     counting = FailingCalls(at=0, error=0)
     file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=2.0, calls=counting.calls))
     synced = []

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from files import content, in_subprocess
-from toyspec.append_file import AppendFile, Options, StreamClosedError
 from toyspec.system_calls import SystemCalls
+from toyspec.writing.append_file import AppendFile, Options, StreamClosedError
 
 resource = pytest.importorskip("resource", reason="the platform has neither forks nor limits")
 
@@ -178,7 +178,7 @@ def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> No
     """A fork shares the lock; the child lets go of its end, so that a restarted job can go on."""
     program = """if True:
         import os, sys, time
-        from toyspec.append_file import AppendFile
+        from toyspec.writing.append_file import AppendFile
         file = AppendFile.create(sys.argv[1])
         file.append(b"one")
         child = os.fork()
@@ -203,7 +203,7 @@ def test_a_file_size_limit_gives_a_short_write(path: str) -> None:
     """Where the system takes a part and then none, the part is removed and earlier lines stay."""
     program = """if True:
         import resource, sys
-        from toyspec.append_file import AppendFile
+        from toyspec.writing.append_file import AppendFile
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
         file = AppendFile.create(sys.argv[1])
         for number in range(4):
@@ -223,7 +223,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> N
     """After SIGKILL at any moment, every acknowledged line is there, and behind it a part of one at most."""
     program = """if True:
         import os, sys
-        from toyspec.append_file import AppendFile
+        from toyspec.writing.append_file import AppendFile
         file = AppendFile.create(sys.argv[1])
         line = b"x" * 3000
         for number in range(10 ** 9):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.reader import read
+from toyspec.reading.reader import read
 
 
 def _step(step: int, **fields: Any) -> dict[str, Any]:

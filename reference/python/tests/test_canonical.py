@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.format.line_validation import vet
 from toyspec.generated import kaun_v1, metrics_v1, toy_v1
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
-from toyspec.vetting import vet
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats() | st.text(),
@@ -150,7 +150,7 @@ def test_example_line() -> None:
 
 def test_a_ready_struct_is_encoded_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Struct of plain values needs no look at its members' pointers."""
-    monkeypatch.setattr("toyspec.canonical.plain", None)
+    monkeypatch.setattr("toyspec.format.canonical.plain", None)
     event = toy_v1.Step(t=0.0, step=1, loss=0.25)
     assert b'{"kind":"step","t":0.0,"step":1,"loss":0.25}' == encode(event)
 

@@ -16,11 +16,11 @@ from toyspec.checker import (
     iter_reports,
     summarize,
 )
-from toyspec.checker.discovery import Found, Stream
-from toyspec.checker.side_by_side import batches
-from toyspec.date_times import is_date_time
+from toyspec.checker.parallel import batches
 from toyspec.findings import FileReport, PathError
+from toyspec.format.date_times import is_date_time
 from toyspec.generated.rules import ORDER
+from toyspec.runs.discovery import Found, Stream
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'

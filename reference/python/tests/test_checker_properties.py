@@ -15,8 +15,8 @@ from toyspec.checker import CheckOptions, StreamChecker, check_bytes
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.record_rules import RecordJudge
 from toyspec.checker.shapes import Taken
-from toyspec.date_times import is_date_time
 from toyspec.findings import FileReport, Profile
+from toyspec.format.date_times import is_date_time
 from toyspec.generated import kaun_v1, metrics_v1, toy_v1
 from toyspec.generated.fields import DATE_TIMES
 

@@ -14,7 +14,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.event_words import event_of
 from toyspec.cli.main import main
 from toyspec.cli.parsers import UsageError
-from toyspec.toy_writer import RunWriter
+from toyspec.writing.run_writer import RunWriter
 
 
 def events(directory: Path) -> list[dict[str, Any]]:

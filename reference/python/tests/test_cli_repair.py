@@ -10,7 +10,7 @@ import pytest
 from command_line import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.toy_writer import RunWriter
+from toyspec.writing.run_writer import RunWriter
 
 COMMITTED = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"torn"}\n{"kind":"note","t":1.0,"text":"x"}\n'
 FRAGMENT = b'{"kind":"step","\x1b[2J\xff\n'[:-1]

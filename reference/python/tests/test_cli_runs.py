@@ -13,12 +13,12 @@ import pytest
 
 from toyspec.cli import exit_codes
 from toyspec.cli.csv_text import csv_row
-from toyspec.cli.curves import Curve, sparkline
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.main import main
-from toyspec.cli.run_summary import summarize_run
-from toyspec.cli.series import Series, common_steps
-from toyspec.run_log import RunLog
+from toyspec.reading.run_log import RunLog
+from toyspec.runs.curves import Curve, sparkline
+from toyspec.runs.series import Series, common_steps
+from toyspec.runs.summary import summarize_run
 
 RUNS = Path(__file__).parent / "transcripts" / "runs"
 HOSTILE = '\x1b[2J\u009b31m\u202e\u2028\n::error::x ##[command]y\x7f"'

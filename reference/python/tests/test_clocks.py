@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.clocks import SYSTEM_CLOCK, Stopwatch, utc_text
 from toyspec.testing import ManualClock
+from toyspec.writing.clocks import SYSTEM_CLOCK, Stopwatch, utc_text
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20))

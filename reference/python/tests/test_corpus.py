@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import toyspec
-from toyspec.canonical import encode
 from toyspec.errors import DamagedStreamError, TornStreamError
 from toyspec.findings import FileReport
+from toyspec.format.canonical import encode
+from toyspec.reading.follower import TailEvent
 from toyspec.resources import resource_path
-from toyspec.tailer import TailEvent
 
 # Beside the package in a source tree, inside it when it is installed.
 sys.path.insert(0, os.path.dirname(resource_path("conformance")))

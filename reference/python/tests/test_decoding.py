@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
-from toyspec.decoding import decode_events, decode_values, event_types
 from toyspec.findings import Profile
+from toyspec.format.decoding import decode_events, decode_values, event_types
+from toyspec.format.line_validation import vet
+from toyspec.format.profiles import record_kind
 from toyspec.generated.toy_v1 import Note, Step
-from toyspec.profiles import record_kind
-from toyspec.reader import Mode, read
-from toyspec.records import Gap, Record, RecordFeed, Target
-from toyspec.vetting import vet
+from toyspec.read_reports import Gap
+from toyspec.reading.reader import Mode, read
+from toyspec.reading.records import Record, RecordFeed, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

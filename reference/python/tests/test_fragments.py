@@ -12,9 +12,9 @@ from typing import Literal
 import pytest
 
 from files import content
-from toyspec.append_file import AppendFile, Options
-from toyspec.fragments import set_aside
 from toyspec.testing import FailingCalls
+from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.fragments import set_aside
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ import pytest
 from msgspec import UNSET
 
 from files import content
-from toyspec.append_file import StreamRefusedError
-from toyspec.canonical import InvalidEventError, RecordRefusedError
 from toyspec.checker.checking import check
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
-from toyspec.kaun import KaunRun, runs_dir
-from toyspec.scalar_store import ScalarStore
+from toyspec.kaun.run import KaunRun, runs_dir
+from toyspec.kaun.store import ScalarStore
 from toyspec.testing import FailingCalls, ManualClock
+from toyspec.writing.append_file import StreamRefusedError
 
 SCALAR = b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":0.5,"minimize":false}\n'
 MANIFEST = """{
@@ -86,7 +86,7 @@ def test_an_empty_part_is_left_out(tmp_path: Path) -> None:
 def test_runs_of_the_same_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the random part is taken already, another one is drawn."""
     drawn = iter(["aaaa", "aaaa", "aaaa", "bbbb"])
-    monkeypatch.setattr("toyspec.kaun.secrets.token_hex", lambda _: next(drawn))
+    monkeypatch.setattr("toyspec.kaun.run.secrets.token_hex", lambda _: next(drawn))
     runs = [KaunRun.create(tmp_path, clock=ManualClock(), on_error="raise") for _ in range(2)]
     assert ["2026-05-31_09-30-00_aaaa", "2026-05-31_09-30-00_bbbb"] == [run.run_id for run in runs]
     assert runs[1].run_id == json.loads((Path(runs[1].directory) / "run.json").read_text())["run_id"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.kaun_events import ScalarStream, SkippedLine, close_events, open_events, read_events
+from toyspec.kaun.events import ScalarStream, SkippedLine, close_events, open_events, read_events
 
 
 def line(step: int) -> bytes:

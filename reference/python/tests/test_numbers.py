@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toyspec.numbers import binary32, binary32_text, binary64_text
+from toyspec.format.numbers import binary32, binary32_text, binary64_text
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 BITS32 = st.integers(0, 0x7F7FFFFF)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import toyspec.reader
+import toyspec.reading.reader
 from toyspec.errors import (
     DamagedStreamError,
     StreamError,
@@ -18,8 +18,9 @@ from toyspec.errors import (
 from toyspec.generated.kaun_v1 import Scalar
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.generated.toy_v1 import RunStart, Step
-from toyspec.reader import MAX_LISTED_GAPS, Mode, ReadReport, read
-from toyspec.records import Gap, Record, RecordFeed
+from toyspec.read_reports import Gap, ReadReport
+from toyspec.reading.reader import MAX_LISTED_GAPS, Mode, read
+from toyspec.reading.records import Record, RecordFeed
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEPS = [b'{"kind":"step","t":%d.0,"step":%d,"loss":1.5}\n' % (i, i) for i in range(1, 4)]
@@ -220,7 +221,8 @@ def test_complete_record_without_its_lf_is_shown_apart() -> None:
     records, report = _drained(START + END[:-1])
     assert ["run_start"] == [record.kind for record in records]
     assert report.uncommitted is not None
-    assert ("run_end", 2, len(START)) == (report.uncommitted.kind, report.uncommitted.line, report.uncommitted.offset)
+    assert report.fragment is not None
+    assert ("run_end", 2, len(START)) == (report.uncommitted["kind"], report.fragment.number, report.fragment.offset)
     assert _drained(START + END[:-2])[1].uncommitted is None
 
 
@@ -325,5 +327,5 @@ def test_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """How much a reading takes at a time shows nowhere, the profile of a damaged head included."""
     data = b"{\n" + b'{"type":"scalar"}\n' * 3
     expected = [_drained(data, mode=mode) for mode in MODES]
-    monkeypatch.setattr(toyspec.reader, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(toyspec.reading.reader, "_CHUNK_BYTES", 1)
     assert expected == [_drained(data, mode=mode) for mode in MODES]

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.errors import DamagedStreamError, StreamError, StreamMissingError, StreamUnreadableError
-from toyspec.reader import Mode, ReadReport, read
-from toyspec.records import Record
-from toyspec.stream_files import Source
+from toyspec.read_reports import ReadReport
+from toyspec.reading.reader import Mode, read
+from toyspec.reading.records import Record
+from toyspec.reading.stream_files import Source
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":1.5}\n'
@@ -222,7 +223,7 @@ def test_million_lines_stay_under_64_mib(tmp_path: Path) -> None:
         for _ in range(100):
             file.write(STEP * 10_000)
     program = (
-        "import re, sys; from toyspec.reader import read\n"
+        "import re, sys; from toyspec.reading.reader import read\n"
         "n = sum(record['step'] for record in read(sys.argv[1], attempts='latest'))\n"
         "print(n, re.search(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read())[1])"
     )

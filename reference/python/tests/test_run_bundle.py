@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from files import content
-from toyspec.canonical import InvalidEventError
 from toyspec.checker.checking import check
-from toyspec.run_bundle import RunBundle
-from toyspec.surroundings import this_host
+from toyspec.format.canonical import InvalidEventError
 from toyspec.testing import FailingCalls, ManualClock
+from toyspec.writing.environment import this_host
+from toyspec.writing.run_bundle import RunBundle
 
 LLAMA = {"vocab": 32000, "d_model": 512, "n_layers": 8, "ctx": 1024}
 VIT = {"image_size": 224, "patch_size": 16, "d_model": 192, "n_layers": 12, "num_classes": 10}

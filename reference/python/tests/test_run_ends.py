@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import strategies
-from toyspec.cli import run_ends
 from toyspec.cli.main import main
-from toyspec.cli.run_ends import BLOCK_BYTES, summarize_ends
-from toyspec.cli.run_summary import RunSummary, summarize_run
+from toyspec.runs import ends as run_ends
+from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
+from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

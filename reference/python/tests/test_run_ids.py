@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.run_ids import check_run_id, claim_directory, format_run_id
+from toyspec.writing.run_ids import check_run_id, claim_directory, format_run_id
 
 WALL = 1780219805.0
 """2026-05-31T09:30:05Z."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from toyspec.canonical import InvalidEventError
-from toyspec.run_progress import RunProgress
+from toyspec.format.canonical import InvalidEventError
+from toyspec.writing.run_progress import RunProgress
 
 START = {"kind": "run_start", "t": 1.0, "run_id": "r", "phase": "eval"}
 

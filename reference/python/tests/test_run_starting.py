@@ -9,10 +9,10 @@ import pytest
 
 from toyspec.checker.checking import check
 from toyspec.generated.toy_v1 import Git, Model
-from toyspec.reader import read
-from toyspec.run_starting import start_run
-from toyspec.surroundings import git_revision, this_host
+from toyspec.reading.reader import read
 from toyspec.testing import ManualClock
+from toyspec.writing.environment import git_revision, this_host
+from toyspec.writing.run_starting import start_run
 
 SHA = "4bf48d3e" * 5
 

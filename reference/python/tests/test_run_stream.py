@@ -13,13 +13,13 @@ from typing import Any, Literal
 import pytest
 
 from files import content
-from toyspec.append_file import StreamRefusedError
-from toyspec.canonical import InvalidEventError, RecordRefusedError
 from toyspec.checker.checking import check
-from toyspec.reader import read
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls, ManualClock
-from toyspec.toy_writer import RunWriter
+from toyspec.writing.append_file import StreamRefusedError
+from toyspec.writing.run_writer import RunWriter
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.5,"step":4,"loss":0.5}\n'

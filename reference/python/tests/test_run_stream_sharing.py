@@ -15,9 +15,9 @@ import pytest
 
 from files import content, in_subprocess
 from toyspec.checker.checking import check, check_bytes
-from toyspec.reader import read
+from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
-from toyspec.toy_writer import RunWriter
+from toyspec.writing.run_writer import RunWriter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
 
@@ -125,7 +125,7 @@ def test_an_interrupt_storm_never_spoils_a_stream(directory: Path) -> None:
     """However often a run is interrupted at arbitrary places, its stream stays valid and ends."""
     program = """if True:
         import signal, sys
-        from toyspec.toy_writer import RunWriter
+        from toyspec.writing.run_writer import RunWriter
         armed = False
         def interrupt(*_):
             global armed
@@ -162,7 +162,7 @@ def test_a_forked_child_logs_nothing(directory: Path) -> None:
     """In a child the writer is dead: it says so once, ends nothing, and the parent goes on."""
     program = """if True:
         import os, sys
-        from toyspec.toy_writer import RunWriter
+        from toyspec.writing.run_writer import RunWriter
         with RunWriter(sys.argv[1]) as run:
             run.run_start()
             child = os.fork()
@@ -199,7 +199,7 @@ def test_two_processes_do_not_write_one_run(directory: Path) -> None:
     """Of processes that start the same run at once, one writes it, and the others leave it alone."""
     program = """if True:
         import sys
-        from toyspec.toy_writer import RunWriter
+        from toyspec.writing.run_writer import RunWriter
         with RunWriter(sys.argv[1]) as run:
             run.run_start()
             print(run.active, flush=True)
@@ -223,7 +223,7 @@ def test_a_killed_run_is_torn_and_can_be_resumed(tmp_path: Path) -> None:
     """After SIGKILL at any moment the stream is valid, holds what was acknowledged, and goes on."""
     program = """if True:
         import os, sys
-        from toyspec.toy_writer import RunWriter
+        from toyspec.writing.run_writer import RunWriter
         run = RunWriter(sys.argv[1], exist="resume", on_error="raise")
         run.run_resume(run.last_step or 0) if run.resumes else run.run_start()
         while True:

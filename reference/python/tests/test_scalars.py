@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.scalars import integer, items, number, text
+from toyspec.format.scalars import integer, items, number, text
 
 
 class Indexed:

@@ -9,7 +9,7 @@ import pytest
 
 from logged_runs import faults
 from toyspec.checker import check
-from toyspec.metrics_log import MetricsLog
+from toyspec.metrics.log import MetricsLog
 from toyspec.testing import ManualClock
 from toyspec.tracker import MetricsTracker, TrainingLogger
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from toyspec.toy_writer import RunWriter
 from toyspec.trainer.baselines import Baseline, Comparison, Losses
 from toyspec.trainer.gates import METRICS, Gate, Verdict
 from toyspec.trainer.settings import SettingsError
+from toyspec.writing.run_writer import RunWriter
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 np = pytest.importorskip("numpy", reason="the extra `train` is not installed")
 
-from toyspec import metrics_log  # noqa: E402
+from toyspec.metrics import log as metrics_log  # noqa: E402
 from toyspec.trainer import (  # noqa: E402
     AdamW,
     BackwardOutput,
@@ -137,6 +137,6 @@ def test_norm_is_summed_in_fp64() -> None:
 
 
 def test_norm_is_that_of_the_metrics_log() -> None:
-    """The norm of an array is what ``toyspec.metrics_log.grad_norm`` finds for its elements, to one fp32 spacing."""
+    """The norm of an array is what ``toyspec.metrics.log.grad_norm`` finds for its elements, to one fp32 spacing."""
     vector = np.random.default_rng(2).normal(scale=1e3, size=5000).astype(np.float32)
     assert metrics_log.grad_norm(vector.tolist()) == pytest.approx(grad_norm(vector), rel=2.0**-23)

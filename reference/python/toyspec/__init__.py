@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from toyspec.append_file import StreamClosedError, StreamRefusedError
-    from toyspec.canonical import InvalidEventError, RecordRefusedError
     from toyspec.checker import CheckOptions, StreamChecker, UnknownRuleError, check, check_bytes
     from toyspec.errors import (
         DamagedStreamError,
@@ -30,54 +28,57 @@ if TYPE_CHECKING:
         ToyspecError,
     )
     from toyspec.findings import FileReport, Finding, PathError, Report
-    from toyspec.kaun import KaunRun
-    from toyspec.metrics_log import MetricsLog, MetricsLogError, grad_norm
-    from toyspec.reader import Reading, ReadReport, read
-    from toyspec.records import Gap, Record
-    from toyspec.repairing import repair
-    from toyspec.run_bundle import RunBundle
-    from toyspec.run_log import RunLog
-    from toyspec.run_starting import start_run
-    from toyspec.tailer import Follower, TailEvent, follow
-    from toyspec.toy_writer import RunWriter
+    from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+    from toyspec.kaun.run import KaunRun
+    from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
+    from toyspec.read_reports import Gap, ReadReport
+    from toyspec.reading.follower import Follower, TailEvent, follow
+    from toyspec.reading.reader import Reading, read
+    from toyspec.reading.records import Record
+    from toyspec.reading.run_log import RunLog
+    from toyspec.writing.append_file import StreamClosedError, StreamRefusedError
+    from toyspec.writing.repairing import repair
+    from toyspec.writing.run_bundle import RunBundle
+    from toyspec.writing.run_starting import start_run
+    from toyspec.writing.run_writer import RunWriter
 
 _HOMES = {
     "CheckOptions": "checker",
     "DamagedStreamError": "errors",
     "FileReport": "findings",
     "Finding": "findings",
-    "Follower": "tailer",
-    "Gap": "records",
-    "InvalidEventError": "canonical",
-    "KaunRun": "kaun",
-    "MetricsLog": "metrics_log",
-    "MetricsLogError": "metrics_log",
+    "Follower": "reading.follower",
+    "Gap": "read_reports",
+    "InvalidEventError": "format.canonical",
+    "KaunRun": "kaun.run",
+    "MetricsLog": "metrics.log",
+    "MetricsLogError": "metrics.log",
     "PathError": "findings",
-    "ReadReport": "reader",
-    "Reading": "reader",
-    "Record": "records",
-    "RecordRefusedError": "canonical",
+    "ReadReport": "read_reports",
+    "Reading": "reading.reader",
+    "Record": "reading.records",
+    "RecordRefusedError": "format.canonical",
     "Report": "findings",
-    "RunBundle": "run_bundle",
-    "RunLog": "run_log",
-    "RunWriter": "toy_writer",
+    "RunBundle": "writing.run_bundle",
+    "RunLog": "reading.run_log",
+    "RunWriter": "writing.run_writer",
     "StreamChecker": "checker",
-    "StreamClosedError": "append_file",
+    "StreamClosedError": "writing.append_file",
     "StreamError": "errors",
     "StreamMissingError": "errors",
-    "StreamRefusedError": "append_file",
+    "StreamRefusedError": "writing.append_file",
     "StreamUnreadableError": "errors",
-    "TailEvent": "tailer",
+    "TailEvent": "reading.follower",
     "TornStreamError": "errors",
     "ToyspecError": "errors",
     "UnknownRuleError": "checker",
     "check": "checker",
     "check_bytes": "checker",
-    "follow": "tailer",
-    "grad_norm": "metrics_log",
-    "read": "reader",
-    "repair": "repairing",
-    "start_run": "run_starting",
+    "follow": "reading.follower",
+    "grad_norm": "metrics.log",
+    "read": "reading.reader",
+    "repair": "writing.repairing",
+    "start_run": "writing.run_starting",
 }
 
 __all__ = [

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from toyspec.reader import ReadReport
+    from toyspec.read_reports import ReadReport
 
 
 class ToyspecError(Exception):

@@ -13,7 +13,7 @@ import msgspec
 
 from faults.tally import count, settle
 from faults.writers import WRITERS
-from toyspec.reader import read
+from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
 

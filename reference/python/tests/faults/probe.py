@@ -8,7 +8,7 @@ import time
 
 import toyspec
 from toyspec.cli.main import main
-from toyspec.records import Record
+from toyspec.reading.records import Record
 
 
 def read(path: str) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import toyspec
-from toyspec.repairing import Repair, repair
+from toyspec.reading.follower import follow
 from toyspec.system_calls import SystemCalls
-from toyspec.tailer import follow
-from toyspec.toy_writer import RunWriter
+from toyspec.writing.repairing import Repair, repair
+from toyspec.writing.run_writer import RunWriter
 
 MARK = b"\x1e\n"
 """What a follower notes where another file begins."""

@@ -21,8 +21,8 @@ from faults.methods import TESTS
 from faults.tally import IS_LONG, count, scaled
 from toyspec.cli.main import main
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
-from toyspec.reader import read
-from toyspec.run_ids import check_run_id
+from toyspec.reading.reader import read
+from toyspec.writing.run_ids import check_run_id
 
 LIMIT_MIB = 1024
 WAYS = ["read+repair", "check"] if IS_LONG else ["read+repair+check+show"]

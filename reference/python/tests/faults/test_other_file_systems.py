@@ -16,10 +16,10 @@ import toyspec
 from faults.methods import TESTS, strace_trouble
 from faults.tally import count, scaled, settle
 from live_streams import END, START, append, nothing, put_in_place, seen, step, watch
-from toyspec.append_file import AppendFile, Options, StreamRefusedError
-from toyspec.reader import read
-from toyspec.repairing import repair
+from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
+from toyspec.writing.append_file import AppendFile, Options, StreamRefusedError
+from toyspec.writing.repairing import repair
 
 
 def emulated_append() -> SystemCalls:

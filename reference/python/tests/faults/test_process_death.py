@@ -15,8 +15,8 @@ from faults.crash_states import VARIANTS, Variant, committed, log, states
 from faults.killing import Toll, killed
 from faults.oracles import judge, mend, survey
 from faults.tally import IS_LONG, ROWS, count, scaled, settle
-from toyspec.reader import read
-from toyspec.tailer import follow
+from toyspec.reading.follower import follow
+from toyspec.reading.reader import read
 
 LOG = log(scaled(7, 12))
 
@@ -87,7 +87,7 @@ def test_p03_a_record_without_its_lf_is_shown_apart() -> None:
     assert "run_end" not in [record.kind for record in reading]
     uncommitted = reading.report.uncommitted
     assert uncommitted is not None
-    assert ("run_end", "torn") == (uncommitted.kind, reading.report.state)
+    assert ("run_end", "torn") == (uncommitted["kind"], reading.report.state)
 
 
 ENDINGS = {

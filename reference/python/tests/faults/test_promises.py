@@ -23,12 +23,12 @@ from faults.mutations import mutated
 from faults.oracles import feed_in_pieces, mend, survey
 from faults.tally import IS_LONG, count, scaled, settle
 from strategies import streams
-from toyspec.append_file import AppendFile, Options, StreamRefusedError
 from toyspec.escaping import printable, printable_bytes
-from toyspec.reader import read
-from toyspec.repairing import repair
+from toyspec.reading.follower import follow
+from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
-from toyspec.tailer import follow
+from toyspec.writing.append_file import AppendFile, Options, StreamRefusedError
+from toyspec.writing.repairing import repair
 
 EXAMPLES = scaled(40, 250)
 ANY_BYTES = st.binary(max_size=300) | streams() | st.integers(0, 2**32).map(lambda seed: mutated(random.Random(seed)))

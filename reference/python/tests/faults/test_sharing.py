@@ -12,8 +12,8 @@ import pytest
 
 import toyspec
 from faults.tally import count
-from toyspec.append_file import AppendFile, StreamRefusedError
-from toyspec.repairing import repair
+from toyspec.writing.append_file import AppendFile, StreamRefusedError
+from toyspec.writing.repairing import repair
 
 
 def test_c05_reading_its_own_stream_does_not_give_up_the_lock(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from toyspec.append_file import AppendFile, Options
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
+from toyspec.writing.append_file import AppendFile, Options
 
 
 class Writer(Protocol):

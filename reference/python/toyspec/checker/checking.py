@@ -12,14 +12,14 @@ from typing import BinaryIO
 import msgspec
 
 from toyspec.checker.collecting import Collector, Place
-from toyspec.checker.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.checker.options import CheckOptions
 from toyspec.checker.sidecars import SidecarText, has_manifest, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, PathError, Profile, Report
+from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.profiles import EVENTS_FILE
+from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
 Progress = Callable[[int, int], None]
@@ -83,7 +83,7 @@ def iter_reports(
     streams = (found for path in paths for found in find_streams(path))
     if jobs > 1:
         # Imported here: a run with one job, the usual case, starts without it.
-        from toyspec.checker.side_by_side import judge_side_by_side
+        from toyspec.checker.parallel import judge_side_by_side
 
         with closing(judge_side_by_side(streams, partial(_judge, options=options), jobs)) as judged:
             for found, verdict in judged:

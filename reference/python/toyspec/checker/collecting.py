@@ -14,7 +14,7 @@ from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
-    from toyspec.lines import Fragment
+    from toyspec.read_reports import Fragment
 
 _EXCERPT_BYTES = 160
 _EXCERPT_BEFORE = 60

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from toyspec.checker.shapes import Shapes
-from toyspec.date_times import is_date_time
+from toyspec.format.date_times import is_date_time
 from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
 from toyspec.generated.streams import STREAMS

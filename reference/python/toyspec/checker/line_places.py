@@ -6,8 +6,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Place
+from toyspec.format.lines import Line
 from toyspec.generated import rules
-from toyspec.lines import Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
 from toyspec.checker.faults import RecordFault, UnknownKey
-from toyspec.date_times import is_date_time
 from toyspec.escaping import shortened
+from toyspec.format.date_times import is_date_time
 from toyspec.generated import rules
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_SAFE_INTEGER

@@ -10,9 +10,9 @@ import msgspec
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.faults import RecordFault
 from toyspec.escaping import shortened
+from toyspec.format.line_validation import spans, vet
 from toyspec.generated import rules
 from toyspec.system_calls import cause_of
-from toyspec.vetting import spans, vet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

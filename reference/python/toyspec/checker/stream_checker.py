@@ -16,15 +16,17 @@ from toyspec.checker.sidecars import SidecarText, judge_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
+from toyspec.format.line_validation import Vetted, decode, spans, vet_line
+from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import rules
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.streams import STREAMS
-from toyspec.lines import Fragment, Line, LineSplitter
-from toyspec.profiles import closing_kind, detect_profile
-from toyspec.vetting import Vetted, decode, spans, vet_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from toyspec.read_reports import Fragment
 
 _NOTHING_BAD: frozenset[str] = frozenset()
 # What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.

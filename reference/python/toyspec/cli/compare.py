@@ -14,12 +14,13 @@ from toyspec.cli.figures import duration, figure
 from toyspec.cli.members import flat
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
-from toyspec.cli.run_summary import RunSummary, summarize_run
-from toyspec.cli.series import Series, common_steps
+from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.runs.series import Series, common_steps
+from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -83,7 +84,7 @@ def run(options: Namespace) -> int:
     if len(options.runs) < 2:
         raise UsageError("name at least two runs")
     try:
-        runs = [summarize_run(path, measure=options.measure) for path in options.runs]
+        runs = [summarize_run(path, measure=options.measure, watch=Progress("reading").watch) for path in options.runs]
     except StreamError as error:
         sys.stderr.write(f"toyspec compare: {error}\n")
         return exit_codes.USAGE

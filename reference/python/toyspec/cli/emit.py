@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
-from toyspec.append_file import StreamRefusedError
-from toyspec.canonical import InvalidEventError, RecordRefusedError
 from toyspec.cli import exit_codes
 from toyspec.cli.event_words import event_of, unknown_members
 from toyspec.cli.parsers import Parser, UsageError, seconds
 from toyspec.cli.terminal import without_ci_commands
-from toyspec.clocks import utc_text
-from toyspec.date_times import is_date_time
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
-from toyspec.profiles import EVENTS_FILE
-from toyspec.run_ids import check_run_id
-from toyspec.run_stream import RunStream, Settings
-from toyspec.surroundings import this_host
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.format.date_times import is_date_time
+from toyspec.format.profiles import EVENTS_FILE
 from toyspec.system_calls import cause_of
+from toyspec.writing.append_file import StreamRefusedError
+from toyspec.writing.clocks import utc_text
+from toyspec.writing.environment import this_host
+from toyspec.writing.run_ids import check_run_id
+from toyspec.writing.run_stream import RunStream, Settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.run_progress import RunProgress
+    from toyspec.writing.run_progress import RunProgress
 
 _DESCRIPTION = """\
 Write one event to the stream of a run, from a shell script. Each call goes on
@@ -173,7 +173,7 @@ def _started(path: str) -> float | None:
     """Return the time at which the run in the stream at *path* started, in seconds since the Unix epoch."""
     from datetime import datetime
 
-    from toyspec.reader import read
+    from toyspec.reading.reader import read
 
     try:
         with read(path, mode="prefix", profile="toy/v1") as reading:

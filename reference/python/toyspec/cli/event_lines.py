@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli.columns import cut
-from toyspec.cli.figures import figure, number
+from toyspec.cli.figures import figure
 from toyspec.cli.members import flat
 from toyspec.escaping import shortened
+from toyspec.format.json_numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.cli.terminal import Terminal
-    from toyspec.records import Record
+    from toyspec.reading.records import Record
 
 # The members that name what an event is about.
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")

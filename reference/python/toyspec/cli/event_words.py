@@ -8,8 +8,8 @@ import msgspec
 
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.escaping import shortened
+from toyspec.format.line_validation import vet
 from toyspec.generated.fields import FIELDS
-from toyspec.vetting import vet
 
 # What tools print for a number that is not finite; on disk it is null.
 _NOT_FINITE = frozenset(["nan", "inf", "infinity"])

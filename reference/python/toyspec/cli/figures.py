@@ -49,8 +49,3 @@ def when(text: str) -> str:
     if not match:
         return figure(text)
     return f"{match[1]} {match[2]}{'' if match[3] in ('Z', '+00:00') else f' {match[3]}'}"
-
-
-def number(value: Any) -> float | int | None:
-    """Return *value* when it is a JSON number, else None."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

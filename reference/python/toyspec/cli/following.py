@@ -13,8 +13,8 @@ from toyspec.cli.paths import fact_of
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.live_file import LiveFile
-from toyspec.stream_files import locate_stream
+from toyspec.reading.live_file import LiveFile
+from toyspec.reading.stream_files import locate_stream
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
-    from toyspec.cli.run_summary import RunSummary
     from toyspec.findings import State
+    from toyspec.runs.summary import RunSummary
 
 _STATES: dict[State, Style] = {"complete": "good", "torn": "warning", "damaged": "error"}
 # A run that has events is listed by them alone.
@@ -98,9 +98,9 @@ def _list(options: Namespace) -> int:
 
 
 def _summaries(roots: list[str], extent: Literal["ends", "whole"]) -> tuple[list[RunSummary], list[PathError]]:
-    from toyspec.checker.discovery import Stream, find_streams
-    from toyspec.cli.run_ends import BLOCK_BYTES, summarize_ends
-    from toyspec.cli.run_summary import summarize_run
+    from toyspec.runs.discovery import Stream, find_streams
+    from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
+    from toyspec.runs.summary import summarize_run
 
     faults: list[PathError] = []
     streams: dict[str, Stream] = {}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
 
-    from toyspec.records import Record
+    from toyspec.reading.records import Record
 
 _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
@@ -54,6 +54,11 @@ class Progress:
                 yield record
         finally:
             self.erase()
+
+    @property
+    def watch(self) -> Callable[[Iterable[Record], int], Iterator[Record]] | None:
+        """``through``, or None where nothing would be shown."""
+        return self.through if self.active else None
 
     def erase(self) -> None:
         """Remove what is shown, so that other output starts on a clean line."""

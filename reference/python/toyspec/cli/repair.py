@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.append_file import StreamRefusedError
-from toyspec.checker.discovery import NoStream, Stream, find_streams
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError
@@ -15,14 +13,16 @@ from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, printable_bytes, shortened
 from toyspec.findings import PathError
-from toyspec.repairing import Repair
-from toyspec.repairing import repair as repair_stream
+from toyspec.runs.discovery import NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
+from toyspec.writing.append_file import StreamRefusedError
+from toyspec.writing.repairing import Repair
+from toyspec.writing.repairing import repair as repair_stream
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.checker.discovery import Found
+    from toyspec.runs.discovery import Found
 
 Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
 

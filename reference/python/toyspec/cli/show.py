@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import padded, width, wrapped
-from toyspec.cli.curves import sparkline
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.members import flat
 from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.run_summary import RunSummary, summarize_run
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import shortened
+from toyspec.runs.curves import sparkline
+from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
-    from toyspec.cli.curves import Curve
     from toyspec.findings import State
-    from toyspec.reader import ReadReport
+    from toyspec.read_reports import ReadReport
+    from toyspec.runs.curves import Curve
 
 Better = Literal["least", "greatest", "unknown"]
 
@@ -53,7 +53,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the run and return an exit code."""
     try:
-        summary = summarize_run(options.run)
+        summary = summarize_run(options.run, watch=Progress("reading").watch)
     except StreamError as error:
         sys.stderr.write(f"toyspec show: {error}\n")
         if isinstance(error, StreamMissingError) and os.path.isdir(options.run):

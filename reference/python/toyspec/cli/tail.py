@@ -13,12 +13,12 @@ from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
-from toyspec.records import Record
+from toyspec.reading.records import Record
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.tailer import TailEvent
+    from toyspec.reading.follower import TailEvent
 
 _DEFAULT_LINES = 10
 _MAX_HELD_NOTES = 100
@@ -67,7 +67,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     from toyspec.errors import StreamError
-    from toyspec.tailer import follow
+    from toyspec.reading.follower import follow
 
     _vet(options)
     shown = _Shown(options)
@@ -158,7 +158,7 @@ def _say(text: str) -> None:
 
 def _is_there(path: str) -> bool:
     from toyspec.errors import StreamMissingError
-    from toyspec.stream_files import locate_stream, may_be_there
+    from toyspec.reading.stream_files import locate_stream, may_be_there
 
     try:
         return may_be_there(locate_stream(path)[0])

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from toyspec.cli.parsers import Parser
     from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.environment import Surroundings
     from toyspec.trainer.interruption import Interrupted
-    from toyspec.trainer.surroundings import Surroundings
     from toyspec.trainer.training import Outcome
 
 RUNS = "runs"
@@ -109,8 +109,8 @@ def run(options: Namespace) -> int:
 
 
 def _start(options: Namespace) -> int:
-    from toyspec.run_ids import check_run_id, claim_directory
-    from toyspec.trainer.surroundings import SURROUNDINGS
+    from toyspec.trainer.environment import SURROUNDINGS
+    from toyspec.writing.run_ids import check_run_id, claim_directory
 
     settings = checked_settings(_given(options))
     surroundings = SURROUNDINGS[options.clock]()
@@ -128,8 +128,8 @@ def _start(options: Namespace) -> int:
 
 
 def _resume(options: Namespace) -> int:
+    from toyspec.trainer.environment import SURROUNDINGS
     from toyspec.trainer.interruption import interrupted_run
-    from toyspec.trainer.surroundings import SURROUNDINGS
 
     if options.out is None:
         raise UsageError("--resume needs --out: the run to go on with")

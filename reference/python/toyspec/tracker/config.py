@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from toyspec.clocks import SYSTEM_CLOCK, Clock
+from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     import os

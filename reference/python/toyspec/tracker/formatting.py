@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.escaping import printable
-from toyspec.scalars import scalar
+from toyspec.format.scalars import scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

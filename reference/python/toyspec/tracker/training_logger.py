@@ -10,13 +10,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from toyspec.clocks import Stopwatch
-from toyspec.event_arguments import ending_of
-from toyspec.scalars import is_finite, scalar
+from toyspec.format.scalars import is_finite, scalar
 from toyspec.tracker.config import LogConfig, configured
 from toyspec.tracker.models import gradients
 from toyspec.tracker.processes import process_index
 from toyspec.tracker.sinks.console import ConsoleSink
+from toyspec.writing.clocks import Stopwatch
+from toyspec.writing.event_arguments import ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

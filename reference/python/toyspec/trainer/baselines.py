@@ -6,13 +6,13 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.profiles import EVENTS_FILE
-from toyspec.reader import read
-from toyspec.run_log import RunLog
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.reading.reader import read
+from toyspec.reading.run_log import RunLog
 from toyspec.trainer.settings import SettingsError
 
 if TYPE_CHECKING:
-    from toyspec.records import Record
+    from toyspec.reading.records import Record
 
 PAR_FROM, PAR_TO = 0.99, 1.01
 """Bounds of the ratio of perplexities that is par, themselves included."""

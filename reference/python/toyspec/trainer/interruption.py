@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.profiles import EVENTS_FILE
-from toyspec.reader import read
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.reading.reader import read
 from toyspec.trainer.settings import SettingsError, settings_of
 
 if TYPE_CHECKING:
-    from toyspec.records import Record
+    from toyspec.reading.records import Record
     from toyspec.trainer.settings import Settings
 
 

@@ -7,9 +7,9 @@ import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import ToyspecError
+from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.metrics_v1 import MetricsEntry
-from toyspec.metrics_log import MetricsLog
-from toyspec.profiles import METRICS_FILE
+from toyspec.metrics.log import MetricsLog
 from toyspec.system_calls import cause_of, say
 from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint
 from toyspec.trainer.replacing import write_json
@@ -17,9 +17,9 @@ from toyspec.trainer.replacing import write_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toyspec.toy_writer import RunWriter
     from toyspec.trainer.checkpoints import CheckpointFacts, Progress
     from toyspec.trainer.language_model import LanguageModel
+    from toyspec.writing.run_writer import RunWriter
 
 FLOW_FILE = "flow.json"
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from toyspec.clocks import Stopwatch
 from toyspec.system_calls import say
-from toyspec.toy_writer import RunWriter
 from toyspec.trainer.architecture import flow
 from toyspec.trainer.architectures import ARCHITECTURES
 from toyspec.trainer.baselines import Losses, perplexity
@@ -21,15 +19,17 @@ from toyspec.trainer.run_files import RunFiles, StepResult
 from toyspec.trainer.settings import SettingsError
 from toyspec.trainer.stepping import grad_norm, grad_norms
 from toyspec.trainer.text import TEXT_NAME, shipped_text
+from toyspec.writing.clocks import Stopwatch
+from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.environment import Surroundings
     from toyspec.trainer.gates import Gate, Verdict
     from toyspec.trainer.interruption import Interrupted
     from toyspec.trainer.settings import Settings
-    from toyspec.trainer.surroundings import Surroundings
 
 EVALUATION = "held-out"
 """Name of the evaluation in a log: the end of the text, which is not trained on."""

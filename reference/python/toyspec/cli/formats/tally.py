@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from toyspec.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory
-from toyspec.surroundings import git_revision
 from toyspec.system_calls import cause_of, say
-from toyspec.toy_writer import RunWriter
 from toyspec.tracker.devices import device_memory, this_backend
 from toyspec.tracker.field_mapping import event_members
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
+from toyspec.writing.environment import git_revision
+from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory
+from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

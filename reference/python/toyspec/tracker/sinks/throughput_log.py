@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.append_file import AppendFile
-from toyspec.canonical import encode
-from toyspec.clocks import Stopwatch
-from toyspec.fragments import set_aside
-from toyspec.stream_scan import StreamScan
+from toyspec.format.canonical import encode
 from toyspec.system_calls import cause_of, say
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
+from toyspec.writing.append_file import AppendFile
+from toyspec.writing.clocks import Stopwatch
+from toyspec.writing.fragments import set_aside
+from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,192 @@
+"""What holds of a run's writer whatever it is called with."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from files import content
+from toyspec.checker.checking import check_bytes
+from toyspec.format.canonical import InvalidEventError
+from toyspec.generated.fields import FIELDS
+from toyspec.reading.reader import read
+from toyspec.testing import ManualClock
+from toyspec.writing.event_arguments import TapStatistics, TensorStatistics
+from toyspec.writing.run_writer import RunWriter
+
+
+def start(run: RunWriter) -> RunWriter:
+    """Write a small run_start."""
+    run.run_start(host=UNSET, started_at=UNSET)
+    return run
+
+
+def test_methods_offer_every_member_of_their_kind() -> None:
+    """What the schema knows can be said, and nothing else: kinds, members and methods agree."""
+    filled_in = {"kind", "t", "schema", "run_id"}
+    for kind, fields in FIELDS["toy/v1"].items():
+        offered = set(inspect.signature(getattr(RunWriter, kind)).parameters) - {"self"}
+        if "statistics" in offered:
+            statistics = TapStatistics if kind == "tap" else TensorStatistics
+            offered = (offered - {"statistics"}) | set(get_type_hints(statistics))
+        missing = set(fields) - offered - filled_in
+        envelope = {"step", "phase"} if kind in ("run_start", "run_end", "run_resume") else set()
+        assert missing <= envelope, kind
+        assert offered <= set(fields), kind
+
+
+VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.text(max_size=3) | st.just(UNSET)
+CALLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("step"), st.none() | VALUES, st.dictionaries(st.sampled_from(["loss", "tokens"]), VALUES)),
+        st.tuples(st.just("note"), VALUES, st.just({})),
+        st.tuples(st.just("eval"), st.text(max_size=3), st.dictionaries(st.sampled_from(["loss", "step"]), VALUES)),
+        st.tuples(st.just("region_exit"), st.sampled_from(["a", "b"]), st.just({})),
+        st.tuples(st.just("region_enter"), st.sampled_from(["a", "b"]), st.just({})),
+        st.tuples(st.just("run_resume"), st.integers(-1, 5), st.just({})),
+        st.tuples(st.just("run_end"), st.sampled_from(["completed", "no"]), st.just({})),
+        st.tuples(st.just("write"), st.dictionaries(st.sampled_from(["kind", "t", "text"]), VALUES), st.just({})),
+        st.tuples(st.just("advance"), st.floats(-1, 1), st.just({})),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CALLS)
+def test_no_sequence_of_calls_makes_an_invalid_stream(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
+) -> None:
+    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted."""
+    clock = ManualClock()
+    run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", clock=clock, on_error="raise"))
+    accepted = 1
+    for name, argument, options in calls:
+        if name == "advance":
+            clock.advance(argument)
+            continue
+        try:
+            getattr(run, name)(argument, **options)
+            accepted += 1
+        except InvalidEventError:
+            pass
+    data = content(run.events_path)
+    report = check_bytes(data)
+    assert [] == [finding for finding in report.findings if finding.severity == "error"]
+    assert (accepted, accepted) == (report.events, data.count(b"\n"))
+
+
+NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)
+COUNTS = st.integers(-2, 2**54) | st.sampled_from([10**307, 10**400, True, None, 1.0])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                **dict.fromkeys(["loss", "ppl", "lr", "grad_norm", "logprob"], NUMBERS),
+                **dict.fromkeys(["tokens", "compute_us", "wall_us", "token_id"], COUNTS),
+                "step": st.integers(-2, 9),
+                "phase": st.sampled_from(["train", "eval", "no"]),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            },
+        ),
+        max_size=5,
+    )
+)
+def test_a_step_is_what_the_general_way_writes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """The way that most steps take spares time, and changes neither a byte nor what is refused."""
+    folder = tmp_path_factory.mktemp("run")
+    one, other = (
+        start(RunWriter(folder / name, run_id="r", on_error="raise", clock=ManualClock())) for name in ("one", "other")
+    )
+    for members in steps:
+        last: dict[str, int] = one._stream.progress._last_steps
+        given_number = members.get("step", last.get(members.get("phase", "train"), 0) + 1)
+        assert _verdict(one.step, **members) == _verdict(other.write, {"kind": "step", **members, "step": given_number})
+    assert content(other.events_path) == content(one.events_path)
+
+
+def _verdict(call: Any, *arguments: Any, **members: Any) -> bool:
+    try:
+        call(*arguments, **members)
+    except InvalidEventError:
+        return False
+    return True
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "loss": st.floats(),
+                "lr": st.floats(),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            }
+        ),
+        max_size=8,
+    )
+)
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """Numbers read back to the same bits, with None for what is not finite."""
+    run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", on_error="raise"))
+    for members in steps:
+        run.step(**members)
+
+    def finite(value: float) -> str | None:
+        return value.hex() if math.isfinite(value) else None
+
+    found = [record.event for record in read(run.events_path)][1:]
+    for members, event in zip(steps, found, strict=True):
+        for name in ("loss", "lr"):
+            value = getattr(event, name)
+            assert finite(members[name]) == (None if value is None else value.hex())
+        expected = {key: finite(value) for key, value in members["extra"].items()}
+        assert expected == {key: None if value is None else value.hex() for key, value in event.extra.items()}
+    assert all(
+        msgspec.json.encode(record.event) == record.raw for record in read(run.events_path) if record.kind != "step"
+    )
+
+
+class Text(str):
+    """Equals a plain name, and is none."""
+
+    __slots__ = ()
+
+
+EXTRAS: list[tuple[dict[Any, Any], str]] = [
+    ({"a": 1.5, "b": None}, '{"a":1.5,"b":null}'),
+    ({"b": 0.5, "a": 1.5}, '{"a":1.5,"b":0.5}'),
+    ({"a": 1, "b": math.inf}, '{"a":1.0,"b":null}'),
+    ({Text("a"): 1.5, "b": 0.5}, '{"a":1.5,"b":0.5}'),
+    ({"é": 1.5, "z": -2.5}, '{"z":-2.5,"é":1.5}'),
+    ({"\x01": 1.5, "\x7f": 1e16}, '{"\\u0001":1.5,"\x7f":1e16}'),
+    ({}, "{}"),
+]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("extra", "text"), EXTRAS, ids=[text for _, text in EXTRAS])
+def test_extra_is_canonical(extra: dict[Any, Any], text: str, times: int, tmp_path: Path) -> None:
+    """Numbers by name are written in order and as floats, the first time and when their names have been seen."""
+    run = start(RunWriter(tmp_path / "r", on_error="raise"))
+    run.step(loss=1.0, extra={"a": 1.0, "b": 2.0})
+    for _ in range(times):
+        run.step(loss=1.0, extra=extra)
+    lines = Path(run.events_path).read_bytes().splitlines()[-times:]
+    assert [text] * times == [line.decode().partition('"extra":')[2].removesuffix("}") for line in lines]

@@ -1,0 +1,113 @@
+"""Judges streams in several processes: small ones in batches, in the order in which they are found."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from toyspec.findings import FileReport, PathError
+from toyspec.runs.discovery import STANDARD_INPUT, Found, Stream
+
+Verdict = FileReport | PathError
+Judge = Callable[[Found], Verdict]
+
+# Handing a stream over costs as much as judging a hundred lines, so small ones go together.
+_BATCH_BYTES = 1 << 20
+_BATCH_STREAMS = 64
+# Enough to keep the workers busy, few enough to keep reports in memory small.
+_PENDING_PER_JOB = 4
+
+
+def judge_side_by_side(found: Iterable[Found], judge: Judge, jobs: int) -> Generator[tuple[Found, Verdict]]:
+    """Yield each of *found* with what *judge* says of it, in order; *jobs* processes call *judge*."""
+    pending: deque[tuple[list[Found], Future[list[Verdict]]]] = deque()
+    pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
+    try:
+        for batch in batches(found):
+            pending.append((batch, _submitted(pool, batch, judge)))
+            while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][1].done()):
+                yield from _results(*pending.popleft())
+        while pending:
+            yield from _results(*pending.popleft())
+    finally:
+        # Whoever stops asking, by Ctrl-C for example, does not wait for streams that are not judged yet.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def batches(found: Iterable[Found]) -> Iterator[list[Found]]:
+    """Yield *found* in pieces; a stream whose size is not known, such as a pipe, is a piece of its own."""
+    batch: list[Found] = []
+    size = 0
+    for item in found:
+        if isinstance(item, Stream) and not item.size:
+            if batch:
+                yield batch
+            yield [item]
+            batch, size = [], 0
+            continue
+        batch.append(item)
+        size += item.size if isinstance(item, Stream) else 0
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_STREAMS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _submitted(pool: ProcessPoolExecutor, batch: list[Found], judge: Judge) -> Future[list[Verdict]]:
+    if batch[0].path == STANDARD_INPUT:  # which belongs to this process alone
+        return _ready(_judge_all(batch, judge))
+    try:
+        with _interrupt_held():  # which may start a worker
+            return pool.submit(_judge_all, batch, judge)
+    except BrokenProcessPool:
+        return _ready(_not_judged(batch))
+
+
+def _judge_all(batch: list[Found], judge: Judge) -> list[Verdict]:
+    return [judge(item) for item in batch]
+
+
+def _results(batch: list[Found], task: Future[list[Verdict]]) -> Iterator[tuple[Found, Verdict]]:
+    try:
+        verdicts = task.result()
+    except BrokenProcessPool:
+        verdicts = _not_judged(batch)
+    yield from zip(batch, verdicts, strict=True)
+
+
+def _not_judged(batch: list[Found]) -> list[Verdict]:
+    return [PathError(item.path, "not judged, since a process that judges was killed") for item in batch]
+
+
+def _ready(verdicts: list[Verdict]) -> Future[list[Verdict]]:
+    future: Future[list[Verdict]] = Future()
+    future.set_result(verdicts)
+    return future
+
+
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Keep Ctrl-C waiting, also in a process that is started meanwhile, which would print a traceback."""
+    import signal
+
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_on_interrupt() -> None:
+    """Let Ctrl-C end a worker at once, without a traceback from each of them."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

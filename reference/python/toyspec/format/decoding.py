@@ -1,0 +1,164 @@
+"""Decodes the lines of a block together: into plain objects, or at once into the types of their kinds.
+
+What comes out is a readable line, and is what ``vetting.decode`` gives and what its type makes of that. A line that is
+not proven so comes out as None, and is for the caller to look at alone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
+
+import msgspec
+
+from toyspec.format.line_validation import holds_long_number
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import MAX_DEPTH
+from toyspec.generated.streams import STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from toyspec.findings import Profile
+
+# What decoding raises on bytes that are no record of a type.
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_decode_value = msgspec.json.Decoder().decode
+
+
+class _Closed(NamedTuple):
+    """A decoder that refuses unknown keys, which are skipped unseen by one that does not."""
+
+    decode: Callable[[bytes], Any]
+    public: dict[type, type]
+    """The type that a record is given out as, by the one that it is decoded into."""
+    kinds: dict[type, str | None]
+    """The kind of a record, by the type that it is given out as."""
+
+
+def decode_values(lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
+    """Return the object of each line, and the indexes of those that the line alone has to tell; they are None."""
+    found, odd = _decoded(lines, _decode_value)
+    if set(map(type, found)) != {dict}:
+        odd = [index for index, value in enumerate(found) if type(value) is not dict]
+    # Every object has a bracket, so no line has more than all have beyond one for each of the others.
+    block = b"".join(lines)
+    if block.count(b"{") + block.count(b"[") - (len(found) - len(odd)) >= MAX_DEPTH:
+        deep = {index for index, line in enumerate(lines) if line.count(b"{") + line.count(b"[") > MAX_DEPTH}
+        odd = sorted(deep.union(odd))
+    for index in odd:
+        found[index] = None
+    return found, odd
+
+
+def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
+    """Return the typed event of each line, its kind, and the indexes of those without, which may be values still.
+
+    Types that hold objects with keys of their own are left out: they would skip what they do not know.
+    """
+    decoder = _closed(profile)
+    public = decoder.public
+    found, odd = _decoded(lines, decoder.decode)
+    decoded = set(map(type, found))
+    if len(decoded) == 1 and not odd:
+        cls = public[decoded.pop()]
+        for event in found:
+            event.__class__ = cls
+        return found, [decoder.kinds[cls]] * len(found), odd
+    for event in found:
+        if event is not None:
+            event.__class__ = public[type(event)]
+    return found, list(map(decoder.kinds.get, map(type, found))), odd
+
+
+def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct | None:
+    """Return a readable line, whose object is *value*, as the type of its *kind*; None where it fits none."""
+    cls = event_types(profile).get(kind)
+    if cls is None:
+        return None
+    found: msgspec.Struct
+    try:
+        found = _open(cls)(raw)
+    except _REFUSED:
+        pass
+    else:
+        return found
+    try:
+        # Of a repeated key only the last value counts, which the line does not say before its end.
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError:
+        return None
+
+
+@cache
+def event_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
+    """Return the type of each kind of *profile*; the one type of a profile without kinds is under None."""
+    return {_tag(cls): cls for cls in _record_classes(profile)}
+
+
+def _decoded(lines: Sequence[bytes], decode: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
+    found: list[Any] = []
+    odd: list[int] = []
+    rest = map(decode, lines)
+    while len(found) < len(lines):
+        try:
+            found.extend(rest)
+        except _REFUSED:
+            odd.append(len(found))
+            found.append(None)
+    if holds_long_number(lines):
+        odd = sorted({*odd, *(index for index, line in enumerate(lines) if holds_long_number([line]))})
+        for index in odd:
+            found[index] = None
+    return found, odd
+
+
+@cache
+def _closed(profile: Profile) -> _Closed:
+    tag = STREAMS[profile]["tag"]
+    public: dict[type, type] = {}
+    for kind, cls in event_types(profile).items():
+        if all(map(_is_closed, FIELDS[profile][kind or "entry"].values())):
+            closed = msgspec.defstruct(
+                cls.__name__, [], bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
+            )
+            public[closed] = cls
+    types = tuple(public)
+    if tag is not None:
+        # Only a union asks for the tag; no line has this one.
+        types = (*types, msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0"))
+    decode = msgspec.json.Decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
+    return _Closed(decode, public, {cls: _tag(cls) for cls in public.values()})
+
+
+def _is_closed(declared: Any) -> bool:
+    """Return whether a field holds no object but maps of scalars."""
+    if not isinstance(declared, tuple):
+        return bool(declared != "open")
+    constructor, part = declared
+    return constructor in ("map", "array") and _is_closed(part)
+
+
+@cache
+def _open(cls: type[msgspec.Struct]) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(cls).decode
+
+
+def _tag(cls: type[msgspec.Struct]) -> str | None:
+    tag = cls.__struct_config__.tag
+    return tag if isinstance(tag, str) else None
+
+
+def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
+    # One profile is all that most programs read; the types of the others are not worth their import.
+    if profile == "toy/v1":
+        from toyspec.generated.toy_v1 import ToyV1Record
+
+        return get_args(ToyV1Record)
+    if profile == "kaun/v1":
+        from toyspec.generated.kaun_v1 import KaunV1Record
+
+        return (KaunV1Record,)
+    from toyspec.generated.metrics_v1 import MetricsV1Record
+
+    return (MetricsV1Record,)

@@ -1,0 +1,185 @@
+"""Judges one line as bytes and as JSON, before anything looks at its meaning.
+
+``vet`` is exact and names every fault; ``decode`` answers only whether a line is readable, at the speed of C.
+Both agree on every line. Neither raises, recurses or takes more than linear time and memory on any input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from toyspec.format.faults import Fault
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from toyspec.format.lines import Line
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r"
+_JSON_SPACE = b" \t\r\n"
+_DECODER = msgspec.json.Decoder()
+# Below this length no integer can overflow binary64, whatever it is made of.
+_LONG_NUMBER = 300
+_NUMBER_BYTES = bytes.maketrans(b"0123456789+-.eE", b"0" * 15)
+_LONG_RUN = b"0" * _LONG_NUMBER
+# Work that takes many times the memory of the line, or looks at it more than once, is not done on longer ones.
+_LONG_LINE_BYTES = 1 << 20
+_RECORD_STARTS = (b'{"kind":', b'{"type":', b'{"step":')
+
+
+class Vetted(msgspec.Struct, frozen=True):
+    """The verdict on one line."""
+
+    status: Literal["readable", "unreadable", "blank"]
+    """Readable: a JSON object without fault, repeated keys excepted."""
+    faults: list[Fault]
+    """In byte order; at most ``limits.MAX_FINDINGS_PER_RULE`` for each rule."""
+    unlisted: dict[str, int]
+    """Number of further faults for each rule that are counted, not listed."""
+    has_carriage_return: bool
+    """True when a readable or blank line holds a raw CR."""
+    value: dict[str, Any] | None
+    """The object of a readable line, a repeated key with its last value; None for all others."""
+
+    @property
+    def readable(self) -> bool:
+        """True when the line is a record."""
+        return self.status == "readable"
+
+
+def vet(data: bytes, *, first: bool) -> Vetted:
+    """Return the verdict on one line of any bytes, LF excluded.
+
+    *first* says that the line begins the stream. A text with LF in it, such as a file that is one JSON
+    object, is judged the same way: LF is white space.
+    """
+    if not data.strip(_JSON_SPACE):
+        return Vetted("blank", [], {}, b"\r" in data, None)
+    fault = _bytes_fault(data, first=first)
+    if fault is not None:
+        return _unreadable(fault)
+    # Imported here: its patterns cost a third of a start, and streams without fault need none of them.
+    from toyspec.format.scanner import Scanner, ScanStoppedError
+
+    scanner = Scanner(data)
+    try:
+        scanner.scan()
+    except ScanStoppedError as stopped:
+        return _unreadable(_explained(stopped.fault, data))
+    if data[scanner.start] != ord("{"):
+        return _unreadable(Fault(rules.NOT_AN_OBJECT, scanner.start, "", f"the value is {_noun(data[scanner.start])}"))
+    if any(fault.rule != rules.DUPLICATE_KEY for fault in scanner.faults):
+        return Vetted("unreadable", scanner.faults, scanner.unlisted, False, None)
+    return Vetted("readable", scanner.faults, scanner.unlisted, b"\r" in data, _value(data))
+
+
+def vet_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> Vetted:
+    """Return the verdict on *line*; one that is longer than *max_line_bytes* is judged by its length alone."""
+    if line.data is None:
+        message = f"the line has {line.length} bytes, the limit is {max_line_bytes}"
+        return _unreadable(Fault(rules.LINE_TOO_LONG, 0, "", message))
+    return vet(line.data, first=line.number == 1)
+
+
+def decode(data: bytes) -> dict[str, Any] | None:
+    """Return the object of a readable line, None for every other line, blank ones included."""
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        from toyspec.format.nesting import is_shallow
+
+        if not is_shallow(data):
+            return None
+    if holds_long_number([data]):
+        return vet(data, first=False).value
+    try:
+        value = _DECODER.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return value if type(value) is dict else None
+
+
+def holds_long_number(lines: Sequence[bytes]) -> bool:
+    """Return whether a line has a number so long that it may not be finite, or characters that look like one."""
+    if max(map(len, lines), default=0) < _LONG_NUMBER:
+        return False
+    return any(len(line) >= _LONG_NUMBER and _LONG_RUN in line.translate(_NUMBER_BYTES) for line in lines)
+
+
+def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int]:
+    """Return the byte offset in a readable line of every value, or of those that *pointers* name, by pointer.
+
+    A pointer that names no value is left out. Memory follows the number of values, or of *pointers*.
+    """
+    from toyspec.format.scanner import Scanner
+
+    places: dict[str, int] = {}
+    if pointers is None:
+        Scanner(data, places=places).scan()
+        return places
+    Scanner(data, places=places, wanted=frozenset(_with_parents(pointers))).scan()
+    return {pointer: places[pointer] for pointer in pointers if pointer in places}
+
+
+def _bytes_fault(data: bytes, *, first: bool) -> Fault | None:
+    if first and data.startswith(_BOM):
+        return Fault(rules.BYTE_ORDER_MARK, 0, "", "the stream begins with the bytes ef bb bf")
+    nul = data.find(0)
+    if nul >= 0:
+        count = data.count(0)
+        return Fault(rules.NUL_BYTES, nul, "", f"the line holds NUL: {count} of its {len(data)} bytes")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return Fault(rules.INVALID_UTF8, error.start, "", f"byte {data[error.start]:02x} is not UTF-8: {error.reason}")
+    return None
+
+
+def _unreadable(fault: Fault) -> Vetted:
+    return Vetted("unreadable", [fault], {}, False, None)
+
+
+def _noun(byte: int) -> str:
+    if byte == ord("["):
+        return "an array"
+    if byte == ord('"'):
+        return "a string"
+    return {ord("t"): "true", ord("f"): "false", ord("n"): "null"}.get(byte, "a number")
+
+
+def _explained(fault: Fault, data: bytes) -> Fault:
+    """Return *fault*, its message naming the record that begins inside another, where one does."""
+    if fault.rule != rules.INVALID_JSON or len(data) > _LONG_LINE_BYTES:
+        return fault
+    for start in _RECORD_STARTS:
+        glue = data.rfind(start)
+        if glue > 0 and decode(data[glue:]) is not None:
+            message = f"a second record starts inside the first, at byte {glue} of the line"
+            return Fault(fault.rule, fault.offset, fault.pointer, message)
+    return fault
+
+
+def _value(data: bytes) -> dict[str, Any]:
+    """Return the object that a readable line holds."""
+    value: dict[str, Any]
+    try:
+        value = _DECODER.decode(data)
+    except msgspec.ValidationError:
+        # The decoder refuses a few finite numbers of thousands of digits, which the slow one reads.
+        import json
+
+        value = json.loads(data)
+    return value
+
+
+def _with_parents(pointers: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    for pointer in pointers:
+        end = len(pointer)
+        while end >= 0 and pointer[:end] not in found:
+            found.add(pointer[:end])
+            end = pointer.rfind("/", 0, end) if end else -1
+    return found

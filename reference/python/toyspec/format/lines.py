@@ -1,0 +1,183 @@
+"""Splits a stream of bytes into lines at LF, in pieces of any size.
+
+A line is *committed* by its LF; bytes after the last LF are the *fragment*. A line longer than the limit is
+counted and never held, so memory is bounded by the limit whatever the input is.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import msgspec
+
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.read_reports import HEAD_BYTES, Fragment
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One committed line."""
+
+    number: int
+    """Line number, counted from 1; every LF ends a line, blank lines included."""
+    offset: int
+    """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
+    length: int
+    """Number of bytes before the LF."""
+    data: bytes | None
+    """The bytes before the LF; None when there are more than the limit."""
+    head: bytes
+    """The first bytes of a line without ``data``, at most ``HEAD_BYTES``; empty for all others."""
+
+    @property
+    def end(self) -> int:
+        """Byte offset after the line's LF."""
+        return self.offset + self.length + 1
+
+
+class LineSplitter:
+    """Cuts what is fed into committed lines; the cuts do not depend on how the bytes arrive.
+
+    Each byte is searched for LF once. *max_line_bytes* is the longest line that is held, LF excluded.
+    """
+
+    def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        if max_line_bytes < 1:
+            raise ValueError(f"max_line_bytes is {max_line_bytes}, it must be at least 1")
+        self.max_line_bytes = max_line_bytes
+        self._number = 1
+        self._offset = 0
+        self._length = 0
+        self._held = bytearray()
+        self._head = b""
+        self._dropped = False
+        self._dropped_all_nul = True
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF."""
+        return self._offset
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._offset + self._length
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Number and byte offset of the line that the next byte belongs to."""
+        return self._number, self._offset
+
+    def cut(self, chunk: bytes) -> list[bytes] | None:
+        """Return the bytes of the lines that *chunk* commits, in order: what :meth:`feed` does, with less around it.
+
+        Return None, and take in nothing, where a line of the chunk might be longer than the limit.
+        """
+        return self._cut_into(chunk.split(b"\n"), chunk) if self._holds_all(chunk) else None
+
+    def cut_with_ends(self, chunk: bytes) -> list[bytes] | None:
+        """Return what :meth:`cut` does, each line with its LF, in half the time."""
+        if not self._holds_all(chunk):
+            return None
+        # Splitting looks at one byte after the other, reading lines looks for LF as fast as the machine can.
+        lines = BytesIO(chunk).readlines()
+        if chunk[-1:] in {b"", b"\n"}:
+            lines.append(b"")
+        return self._cut_into(lines, chunk)
+
+    @property
+    def next_number(self) -> int:
+        """Number of the line that the next LF ends, counted from 1."""
+        return self._number
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """Return the lines that *chunk* commits, in order."""
+        first, *others = chunk.split(b"\n")
+        self._extend(first)
+        if not others:
+            return []
+        lines = [self._commit()]
+        rest = others.pop()
+        lines.extend(map(self._whole, others))
+        self._extend(rest)
+        return lines
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes after the last LF as they stand now, or None when there are none."""
+        if not self._length:
+            return None
+        if self._dropped:
+            head, all_nul = self._head, self._dropped_all_nul
+        else:
+            head, all_nul = bytes(self._held[:HEAD_BYTES]), _all_nul(self._held)
+        return Fragment(self._number, self._offset, self._length, all_nul, head)
+
+    def holds(self, part: bytes) -> bool:
+        """Return whether *part* is in the fragment, as far as that is held."""
+        return part in self._held
+
+    def pending(self) -> bytes | None:
+        """Return the whole fragment, empty when there is none; None when it is longer than the limit."""
+        return None if self._dropped else bytes(self._held)
+
+    def drop_fragment(self) -> None:
+        """Forget the bytes after the last LF, as if they had not been fed."""
+        self._restart(self._number, self._offset)
+
+    def _holds_all(self, chunk: bytes) -> bool:
+        """Return whether no line of *chunk* can be longer than the limit."""
+        return not self._dropped and self._length + len(chunk) <= self.max_line_bytes
+
+    def _cut_into(self, pieces: list[bytes], chunk: bytes) -> list[bytes]:
+        """Take in *chunk*, which is *pieces*; return those that it commits."""
+        rest = pieces.pop()
+        if pieces:
+            if self._held:
+                pieces[0] = bytes(self._held) + pieces[0]
+            size = self._length + len(chunk) - len(rest)
+            self._restart(self._number + len(pieces), self._offset + size)
+        self._extend(rest)
+        return pieces
+
+    def _extend(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._length += len(piece)
+        if self._dropped:
+            self._head += piece[: HEAD_BYTES - len(self._head)]
+            self._dropped_all_nul = self._dropped_all_nul and _all_nul(piece)
+        elif self._length > self.max_line_bytes:
+            self._head = (bytes(self._held[:HEAD_BYTES]) + piece[:HEAD_BYTES])[:HEAD_BYTES]
+            self._dropped_all_nul = _all_nul(self._held) and _all_nul(piece)
+            self._dropped = True
+            self._held = bytearray()
+        else:
+            self._held += piece
+
+    def _commit(self) -> Line:
+        data = None if self._dropped else bytes(self._held)
+        line = Line(self._number, self._offset, self._length, data, self._head)
+        self._restart(self._number + 1, line.end)
+        return line
+
+    def _whole(self, data: bytes) -> Line:
+        length = len(data)
+        if length <= self.max_line_bytes:
+            line = Line(self._number, self._offset, length, data, b"")
+        else:
+            line = Line(self._number, self._offset, length, None, data[:HEAD_BYTES])
+        self._number += 1
+        self._offset += length + 1
+        return line
+
+    def _restart(self, number: int, offset: int) -> None:
+        self._number = number
+        self._offset = offset
+        self._length = 0
+        self._held = bytearray()
+        self._head = b""
+        self._dropped = False
+        self._dropped_all_nul = True
+
+
+def _all_nul(data: bytes | bytearray) -> bool:
+    return data.count(0) == len(data)

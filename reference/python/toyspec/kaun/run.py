@@ -1,0 +1,311 @@
+"""Writes and finds kaun/v1 runs: a manifest ``run.json`` and a stream of scalars beside it.
+
+::
+
+    with KaunRun.create(experiment="mnist", config={"lr": 1e-3}, tags=["baseline"]) as run:
+        run.log_scalar("train/loss", 2.5, step=100, minimize=True)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
+
+import msgspec
+from msgspec import UNSET
+
+from toyspec.errors import StreamError
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.format.line_validation import vet
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.generated.kaun_v1 import RunManifest, Scalar
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.kaun.events import ScalarStream, open_events
+from toyspec.kaun.store import ScalarStore
+from toyspec.reading.stream_files import open_stream
+from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say, sync_directory, write_new_file
+from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
+from toyspec.writing.fragments import set_aside
+from toyspec.writing.run_ids import check_run_id
+from toyspec.writing.stream_scan import StreamScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toyspec.writing.event_arguments import Measure
+    from toyspec.writing.run_stream import OnError
+
+_MANIFEST_VERSION: Final = 1
+_ID_TIME = "%Y-%m-%d_%H-%M-%S"
+_ATTEMPTS = 100
+_DECODER = msgspec.json.Decoder(Scalar)
+
+
+def runs_dir() -> str:
+    """Return where runs are kept: ``$RAVEN_RUNS_DIR``, else ``$XDG_CACHE_HOME/raven/runs``, else under ``~/.cache``."""
+    named = os.environ.get("RAVEN_RUNS_DIR")
+    if named:
+        return named
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "raven", "runs")
+
+
+class KaunRun:
+    """One run: its manifest, and its scalars to be written or read.
+
+    A scalar that is no scalar raises InvalidEventError, a ValueError. A system that fails does not stop the program:
+    with *on_error* ``"disable"``, the default, one line on standard error says so and nothing more is logged; with
+    ``"raise"``, OSError comes out. The stream is locked from ``create``, or the first scalar, to ``close``.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        manifest: RunManifest,
+        *,
+        on_error: OnError = "disable",
+        clock: Clock = SYSTEM_CLOCK,
+        calls: SystemCalls = SYSTEM_CALLS,
+    ) -> None:
+        self.directory = directory
+        self.manifest = manifest
+        self._on_error = on_error
+        self._clock = clock
+        self._calls = calls
+        self._file: AppendFile | None = None
+        self._opening = threading.Lock()
+        self._is_closed = False
+
+    @classmethod
+    def create(  # noqa: PLR0913 - each is an option of its own
+        cls,
+        base: str | os.PathLike[str] | None = None,
+        *,
+        experiment: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        tags: Iterable[str] = (),
+        on_error: OnError = "disable",
+        clock: Clock = SYSTEM_CLOCK,
+        calls: SystemCalls = SYSTEM_CALLS,
+    ) -> KaunRun:
+        """Return a new run in a directory of its own under *base*, by default ``runs_dir()``, its manifest written."""
+        wall = clock.wall()
+        manifest = RunManifest(
+            schema_version=_MANIFEST_VERSION,
+            run_id=_new_id(wall, experiment),
+            created_at=wall,
+            tags=list(tags),
+            experiment=UNSET if experiment is None else experiment,
+            config=dict(config) if config else UNSET,
+        )
+        text = encode(manifest, profile="kaun/v1", kind="run")
+        root = runs_dir() if base is None else os.fspath(base)
+        run = cls(os.path.join(root, manifest.run_id), manifest, on_error=on_error, clock=clock, calls=calls)
+        try:
+            run._make(root, text, experiment)
+        except OSError as error:
+            run._survive(error)
+        return run
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], *, on_error: OnError = "disable") -> KaunRun | None:
+        """Return the run in *directory*; None when it has no manifest that can be read."""
+        path = os.fspath(directory)
+        manifest = _read_manifest(os.path.join(path, MANIFEST_FILE))
+        return None if manifest is None else cls(path, manifest, on_error=on_error)
+
+    @classmethod
+    def list_runs(cls, base: str | os.PathLike[str] | None = None) -> list[KaunRun]:
+        """Return the runs under *base*, by default ``runs_dir()``, the newest name first; without it, none.
+
+        A directory whose manifest cannot be read is passed over.
+        """
+        return list(_runs(runs_dir() if base is None else os.fspath(base)))
+
+    @classmethod
+    def latest(cls, base: str | os.PathLike[str] | None = None) -> KaunRun | None:
+        """Return the run of the newest name under *base* whose manifest can be read; None when there is none."""
+        return next(_runs(runs_dir() if base is None else os.fspath(base)), None)
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run."""
+        return self.manifest.run_id
+
+    @property
+    def events_path(self) -> str:
+        """Path of the stream."""
+        return os.path.join(self.directory, EVENTS_FILE)
+
+    @property
+    def active(self) -> bool:
+        """True while scalars are written, or would be by the next call."""
+        return not self._is_closed and (self._file is None or self._file.closed_because is None)
+
+    def log_scalar(
+        self,
+        tag: str,
+        value: Measure,
+        *,
+        step: SupportsIndex,
+        epoch: SupportsIndex | None = None,
+        minimize: bool = False,
+    ) -> None:
+        """Append one value of the metric *tag*; *minimize* says that smaller ones are better."""
+        if self._is_closed:
+            return
+        event = {"type": "scalar", "step": step, "wall_time": self._clock.wall(), "tag": tag, "value": value}
+        self._append(event | {"minimize": minimize} | ({} if epoch is None else {"epoch": epoch}))
+
+    def append(self, scalar: Scalar) -> None:
+        """Append a scalar; its ``wall_time`` is now and its ``minimize`` false unless it has them."""
+        if self._is_closed:
+            return
+        event = {"type": "scalar", **msgspec.structs.asdict(scalar)}
+        if scalar.wall_time is UNSET:
+            event["wall_time"] = self._clock.wall()
+        if scalar.minimize is UNSET:
+            event["minimize"] = False
+        self._append(event)
+
+    def open_events(self) -> ScalarStream:
+        """Return the scalars of the run as a stream to be read on and on, from the first."""
+        return open_events(self.directory)
+
+    def scalars(self) -> ScalarStore:
+        """Return the scalars that are in the stream now, by their tags."""
+        stream = self.open_events()
+        store = ScalarStore(stream.read())
+        stream.close()
+        return store
+
+    def close(self) -> None:
+        """Let go of the stream; later calls write nothing."""
+        self._is_closed = True
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._survive(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make(self, root: str, text: bytes, experiment: str | None) -> None:
+        os.makedirs(root, exist_ok=True)
+        for _ in range(_ATTEMPTS):
+            try:
+                os.mkdir(self.directory)
+                break
+            except FileExistsError:
+                self.manifest.run_id = _new_id(self._clock.wall(), experiment)
+                self.directory = os.path.join(root, self.manifest.run_id)
+                text = encode(self.manifest, profile="kaun/v1", kind="run")
+        self._file = AppendFile.create(self.events_path, options=Options(calls=self._calls))
+        path = os.path.join(self.directory, MANIFEST_FILE)
+        # Under its own name the manifest is whole or not there.
+        write_new_file(self._calls, f"{path}.tmp", [msgspec.json.format(text, indent=2), b"\n"])
+        self._calls.replace(f"{path}.tmp", path)
+        sync_directory(self._calls, self.directory)
+
+    def _append(self, event: Mapping[str, Any]) -> None:
+        try:
+            line = encode(event, profile="kaun/v1")
+            _DECODER.decode(line)
+            self._writable().append(line)
+        except msgspec.ValidationError as error:
+            raise InvalidEventError(f"scalar is invalid: {error}") from error
+        except RecordRefusedError as error:
+            if self._on_error == "raise":
+                raise
+            say(f"{self.events_path}: a scalar is left out: {error}")
+        except OSError as error:
+            self._survive(error)
+
+    def _writable(self) -> AppendFile:
+        if self._file is not None:
+            return self._file
+        with self._opening:
+            if self._file is None:
+                self._file = self._reopened()
+            return self._file
+
+    def _reopened(self) -> AppendFile:
+        file = AppendFile.reopen(self.events_path, options=Options(calls=self._calls))
+        try:
+            self._take_over(file)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                file.close()
+            raise
+        return file
+
+    def _take_over(self, file: AppendFile) -> None:
+        """Refuse a damaged stream, and move away what a dead writer left behind its last line."""
+        scan = StreamScan(file, profile="kaun/v1")
+        for _ in scan:
+            pass
+        aside = set_aside(file, scan.committed)
+        if aside is not None:
+            say(f"{self.events_path}: the bytes after the last scalar were moved to {aside}")
+
+    def _survive(self, error: OSError) -> None:
+        """Give up logging and say so, unless the caller wants *error*."""
+        if self._on_error == "raise":
+            raise error
+        file, self._file, self._is_closed = self._file, None, True
+        if file is None or not file.has_said_why:
+            say(f"{self.events_path}: {cause_of(error)}; nothing more is logged, the program goes on")
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+
+def _runs(base: str) -> Iterator[KaunRun]:
+    try:
+        names = sorted(os.listdir(base), reverse=True)
+    except OSError:
+        return
+    for name in names:
+        run = KaunRun.load(os.path.join(base, name))
+        if run is not None:
+            yield run
+
+
+def _new_id(wall: float, experiment: str | None) -> str:
+    name = f"{time.strftime(_ID_TIME, time.localtime(wall))}_{secrets.token_hex(2)}"
+    return check_run_id(name if not experiment else f"{name}_{experiment}")
+
+
+def _read_manifest(path: str) -> RunManifest | None:
+    """Return the manifest in the file *path*, what is of the wrong type left out; None when it cannot be read."""
+    try:
+        with open(open_stream(path, special="refuse"), "rb") as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except (OSError, StreamError):
+        return None
+    value = vet(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
+    if value is None or not isinstance(value.get("run_id"), str):
+        return None
+    known = {}
+    for field in msgspec.structs.fields(RunManifest):
+        with contextlib.suppress(KeyError, msgspec.ValidationError):
+            known[field.name] = msgspec.convert(_strings(value, field.name), field.type)
+    return RunManifest(**{"created_at": 0.0, "tags": [], "run_id": value["run_id"], **known})
+
+
+def _strings(value: dict[str, Any], name: str) -> Any:
+    """Return a member; of tags, those that are strings."""
+    member = value[name]
+    if name == "tags" and isinstance(member, list):
+        return [tag for tag in member if isinstance(tag, str)]
+    return member

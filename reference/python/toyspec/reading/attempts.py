@@ -1,0 +1,86 @@
+"""Tells which records a later attempt at the same steps supersedes: see spec/toy/v1/run_resume.md."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from toyspec.generated.fields import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toyspec.reading.records import Record
+
+_RESUME: Final = "run_resume"
+_START: Final = "run_start"
+_TRAIN: Final = "train"
+# What frames the run belongs to no step, even where it names one.
+_OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "step" in fields) - {
+    _START,
+    _RESUME,
+    "run_end",
+}
+# A step number counts train steps in every event of these phases; decoding and serving count their own.
+_TRAINING = frozenset((_TRAIN, "eval"))
+_MAX_STEP = (1 << 63) - 1
+
+
+class Attempts:
+    """Learns from all records of a stream what its resumptions leave, then judges the same records again.
+
+    A ``run_resume`` supersedes every earlier event that belongs to a train step after its ``from_step``.
+    Memory grows with the number of resumptions only. Other profiles have none.
+    """
+
+    def __init__(self) -> None:
+        # An earlier resumption is listed only where it goes back less far than all later ones: both columns increase.
+        self._lines = array("q")
+        self._from_steps = array("q")
+        self._phase: str | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether anything can be superseded."""
+        return bool(self._lines)
+
+    def learn(self, record: Record) -> None:
+        """Take in the next record of the stream."""
+        if record.profile != "toy/v1":
+            return
+        if record.kind == _START and self._phase is None:
+            self._phase = _phase(record) or _TRAIN
+        if record.kind != _RESUME:
+            return
+        from_step = record.get("from_step")
+        if type(from_step) is not int or not 0 <= from_step <= _MAX_STEP:
+            return
+        while self._from_steps and self._from_steps[-1] >= from_step:
+            self._from_steps.pop()
+            self._lines.pop()
+        self._from_steps.append(from_step)
+        self._lines.append(record.line)
+
+    def phase_of(self, record: Record) -> str:
+        """Return the phase that *record* is of: its own, else that of run_start, else train."""
+        return _phase(record) or self._phase or _TRAIN
+
+    def latest(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield those of *records*, the same again and in order, that no later attempt supersedes."""
+        following = 0
+        for record in records:
+            while following < len(self._lines) and self._lines[following] <= record.line:
+                following += 1
+            if following == len(self._lines) or not self._is_superseded(record, self._from_steps[following]):
+                yield record
+
+    def _is_superseded(self, record: Record, from_step: int) -> bool:
+        step = record.get("step")
+        if record.kind not in _OF_A_STEP or type(step) is not int or step <= from_step:
+            return False
+        phase = self.phase_of(record)
+        return phase == _TRAIN or (phase in _TRAINING and record.kind != "step")
+
+
+def _phase(record: Record) -> str | None:
+    phase = record.get("phase")
+    return phase if isinstance(phase, str) else None

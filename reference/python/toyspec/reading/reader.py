@@ -1,0 +1,311 @@
+"""Reads a whole stream: records in order, and an account of every byte that gave none."""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
+
+from toyspec.errors import DamagedStreamError, TornStreamError
+from toyspec.findings import Profile
+from toyspec.format.profiles import closing_kind, detect_profile
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.read_reports import Gap, ReadReport
+from toyspec.reading.attempts import Attempts
+from toyspec.reading.profile_detection import detect_profile_at
+from toyspec.reading.records import Record, RecordFeed, Target
+from toyspec.reading.stream_files import Source, locate_stream, open_source, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+Mode = Literal["strict", "tail", "prefix", "salvage"]
+"""What a reading does with a stream that is not complete.
+
+- ``strict``: anything but a complete stream raises.
+- ``tail``: a torn end is reported; damage raises.
+- ``prefix``: reading stops at the first damage, without raising.
+- ``salvage``: unreadable lines are skipped.
+"""
+
+AttemptView = Literal["all", "latest"]
+"""Whether a reading gives every record, or leaves out the steps that a later ``run_resume`` superseded."""
+
+MAX_LISTED_GAPS = MAX_FINDINGS_PER_RULE
+"""Number of gaps that a report lists; it counts the others."""
+
+_CHUNK_BYTES = 1 << 16
+
+
+class Reading:
+    """The records of one stream, once and in order; the stream is read as they are asked for.
+
+    Iterating raises what the mode says: DamagedStreamError at an unreadable line, TornStreamError at the
+    end; and StreamUnreadableError when the input fails. Memory does not grow with the stream.
+    A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
+    """
+
+    def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: partial[RecordFeed]) -> None:
+        # The walk does not know its reading: without a cycle, a reading that is dropped closes its file at once.
+        self._walk = _Walk(source, mode, feed, attempts)
+        self._blocks = self._walk.blocks()
+        self._records: Iterator[Record] = chain.from_iterable(self._blocks)
+
+    def __iter__(self) -> Iterator[Record]:
+        # What is behind this reading, whichever way it is asked: a loop makes no call for a record.
+        return self._records
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def events(self) -> Iterator[Any]:
+        """Iterate over events in place of records, which is faster: each as its type, for example ``Step``.
+
+        A record that has no event, being of an unknown kind or with a wrong field, is given as the record that it is.
+        Unknown keys are in records only. Raises as iterating does.
+        """
+        if self._walk.gives_events():
+            return self._records
+        return (record if record.event is None else record.event for record in self._records)
+
+    @property
+    def report(self) -> ReadReport:
+        """The account of the whole reading; reads what is left of the stream first, and raises as iterating does.
+
+        After such an exception the account is there, and is also its ``report``. Raises ValueError when the
+        reading was closed before its end.
+        """
+        for _ in self._records:
+            pass
+        if self._walk.report is None:
+            raise ValueError(f"the reading of {self._walk.source.name} was closed before its end")
+        return self._walk.report
+
+    def close(self) -> None:
+        """Stop reading and let go of the file."""
+        self._records = iter(())
+        self._blocks.close()
+        self._walk.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Walk:
+    """Goes over a source once or twice and leaves the report behind."""
+
+    def __init__(self, source: Source, mode: Mode, feed: partial[RecordFeed], attempts: AttemptView) -> None:
+        self.source = source
+        self._attempts = attempts
+        self._has_begun = False
+        self.report: ReadReport | None = None
+        self._mode = mode
+        self._new_feed = feed
+
+    def gives_events(self) -> bool:
+        """Give bare events where nothing was read yet and nothing else is asked of records; return whether it is so."""
+        if self._has_begun or self._attempts == "latest":
+            return False
+        self._new_feed = partial(self._new_feed, target="bare event")
+        return True
+
+    def blocks(self) -> Generator[list[Record]]:
+        self._has_begun = True
+        try:
+            yield from self._all() if self._attempts == "all" else self._latest()
+        finally:
+            self.source.close()
+
+    def _all(self) -> Generator[list[Record]]:
+        """Yield every record, leave the report behind and raise as the mode says."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            gap = account.take(chunk, "skip" if self._mode == "salvage" else "stop")
+            yield account.block
+            if gap is not None:
+                self._stop(account, gap)
+                return
+        self.report = account.at_end()
+        if self._mode == "strict" and self.report.state != "complete":
+            raise _torn(self.source.name, self.report, account.feed.last)
+
+    def _latest(self) -> Generator[list[Record]]:
+        """Yield the records of the latest attempt at each step: one pass learns, a second one gives."""
+        attempts = Attempts()
+        last = 0
+        for block in self._all():
+            for record in block:
+                attempts.learn(record)
+                last = record.line
+        self.source.rewind()
+        for record in attempts.latest(self._again(last)):
+            yield [record]
+
+    def _again(self, last: int) -> Generator[Record]:
+        """Yield the records of the source from where it stands, as far as line *last*."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            for item in account.feed.feed(chunk):
+                if item.line > last:
+                    return
+                if isinstance(item, Record):
+                    yield item
+
+    def _read(self, account: _Account) -> bytes:
+        try:
+            return self.source.read(_CHUNK_BYTES)
+        except OSError as error:
+            raise unreadable(self.source.name, error, offset=account.feed.size) from error
+
+    def _stop(self, account: _Account, gap: Gap) -> None:
+        account.note(gap)
+        size = self.source.measure()
+        received = account.feed.size
+        # What cannot be measured is counted; a reading that is about to raise does not wait for the rest.
+        while size is None and self._mode == "prefix" and (chunk := self._read(account)):
+            received += len(chunk)
+        self.report = account.at_gap(gap, max(size or 0, received))
+        if self._mode != "prefix":
+            fact = f"{gap.reason}: {gap.message}"
+            raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
+
+
+class _Account:
+    """Counts during one pass over a stream."""
+
+    def __init__(self, feed: RecordFeed) -> None:
+        self.feed = feed
+        self.records = 0
+        self.block: list[Record] = []
+        """The records of the chunk that was taken in last."""
+        self._gaps: list[Gap] = []
+        self._unlisted = 0
+        self._gap_bytes = 0
+
+    def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
+        """Take in *chunk*; its records are the block, those before its first gap where that is returned."""
+        before = self.feed.gap_bytes
+        found: list[Any] = self.feed.feed(chunk)
+        first = None
+        if self.feed.gap_bytes != before:
+            gaps = [item for item in found if isinstance(item, Gap)]
+            if damage == "stop":
+                first = gaps[0]
+                found = found[: found.index(first)]
+            else:
+                for gap in gaps:
+                    self.note(gap)
+                found = [item for item in found if not isinstance(item, Gap)]
+        self.block = found
+        self.records += len(found)
+        return first
+
+    def note(self, gap: Gap) -> None:
+        self._gap_bytes += gap.length
+        if len(self._gaps) < MAX_LISTED_GAPS:
+            self._gaps.append(gap)
+        else:
+            self._unlisted += 1
+
+    def at_end(self) -> ReadReport:
+        """Return the account of a stream that was read to its end."""
+        return ReadReport(
+            state=self.feed.state,
+            profile=self.feed.profile,
+            records=self.records,
+            committed_bytes=self.feed.committed - self._gap_bytes,
+            fragment=self.feed.fragment(),
+            uncommitted=self.feed.uncommitted(),
+            gaps=self._gaps,
+            unlisted_gaps=self._unlisted,
+            gap_bytes=self._gap_bytes,
+            size=self.feed.size,
+        )
+
+    def at_gap(self, gap: Gap, size: int) -> ReadReport:
+        """Return the account of a stream of *size* bytes that was read as far as *gap*, its first."""
+        end = gap.offset + gap.length
+        gaps = [gap]
+        if size > end:
+            gaps.append(
+                Gap(gap.line + 1, end, size - end, "stopped", f"{size - end} bytes after the damage were not read")
+            )
+        return ReadReport(
+            state="damaged",
+            # The feed may have seen records beyond the gap, which were not read.
+            profile=self.feed.profile if self.records else self.feed.detect(None),
+            records=self.records,
+            committed_bytes=gap.offset,
+            fragment=None,
+            uncommitted=None,
+            gaps=gaps,
+            unlisted_gaps=0,
+            gap_bytes=size - gap.offset,
+            size=size,
+        )
+
+
+def read(  # noqa: PLR0913 - each is an option of its own
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    mode: Mode = "tail",
+    profile: Profile | None = None,
+    attempts: AttemptView = "all",
+    decode: Target = "value",
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Reading:
+    """Return a reading of the stream that *source* is.
+
+    *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
+    which is read from where it stands and stays open. *profile* is detected where it is not named.
+    *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
+    it is not for pipes. *decode* ``"event"`` makes ``record.event`` cheap, and ``record.value`` dear; what records
+    say stays the same. *max_line_bytes* is the longest line that is read, LF excluded.
+
+    Raises StreamMissingError or StreamUnreadableError when there is nothing to read, ValueError and
+    TypeError for arguments that make no sense. See Reading for what iterating raises.
+    """
+    _choice("mode", mode, get_args(Mode))
+    _choice("attempts", attempts, get_args(AttemptView))
+    _choice("decode", decode, get_args(Target))
+    if profile is not None:
+        _choice("profile", profile, get_args(Profile))
+    detect: Callable[..., Profile] = detect_profile
+    if isinstance(source, bytes | bytearray | memoryview):
+        opened = Source(io.BytesIO(source), name="<bytes>")
+    elif isinstance(source, str | os.PathLike):
+        stream, special = locate_stream(os.fspath(source))
+        opened = open_source(stream, special=special)
+        detect = partial(detect_profile_at, stream)
+    elif hasattr(source, "read"):
+        opened = Source(source)
+    else:
+        raise TypeError(f"source is a {type(source).__name__}, it must be a path, bytes or a binary file object")
+    if attempts == "latest" and not opened.rewind():
+        opened.close()
+        raise ValueError(f"attempts='latest' reads twice, which {opened.name} does not allow")
+    feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
+    return Reading(opened, mode=mode, attempts=attempts, feed=feed)
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}, it must be one of {', '.join(allowed)}")
+
+
+def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
+    fragment = report.fragment
+    if fragment is not None:
+        rule = rules.NUL_BYTES if fragment.all_nul else rules.UNTERMINATED_LINE
+        fact = f"{rule}: {fragment.length} bytes after the last committed record"
+        return TornStreamError(name, fact, line=fragment.number, offset=fragment.offset, report=report)
+    if last is None:
+        return TornStreamError(name, f"{rules.STREAM_EMPTY}: no record", line=1, offset=0, report=report)
+    fact = f"{rules.RUN_END_MISSING}: the last record is no {closing_kind(report.profile)}"
+    return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)

@@ -1,0 +1,308 @@
+"""Makes records of the bytes of a stream: the one core behind reading whole files and following live ones."""
+
+from __future__ import annotations
+
+from itertools import accumulate, count, repeat
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from toyspec.findings import Profile
+from toyspec.format.decoding import decode_events, decode_values, event_of
+from toyspec.format.line_validation import decode, vet, vet_line
+from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.read_reports import Fragment, Gap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from toyspec.findings import State
+
+Target = Literal["value", "event"]
+"""What a line is decoded into first; the other is made when a record is asked for it, at some cost."""
+
+_SHOWN_BYTES = 60
+
+
+# What a line holds is a tree, so no record is in a cycle; the collector would look at each one twice.
+class Record(msgspec.Struct, eq=False, gc=False):
+    """One committed JSON object, with the bytes that it came from.
+
+    ``record[key]`` and ``record.get(key)`` look into ``value``.
+    """
+
+    raw: bytes
+    """The line exactly as it is in the stream, without its LF; unknown kinds and keys survive in it."""
+    line: int
+    """Line number, counted from 1."""
+    # The offset less the line number: from line to line it grows by the length, and each LF counts as one line.
+    _lead: int
+    profile: Profile
+    """The format of the stream."""
+    kind: str | None
+    """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
+    _value: dict[str, Any] | None = None
+    _event: Any = msgspec.UNSET
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
+        return self._lead + self.line
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The decoded object; of a repeated key, the last value."""
+        if self._value is None:
+            self._value = decode(self.raw) or vet(self.raw, first=False).value
+            assert self._value is not None, "a record is made of a readable line"
+        return self._value
+
+    @property
+    def event(self) -> Any:
+        """The object as the type of its kind, for example ``Step``; None when the kind is unknown or a field is wrong.
+
+        The forms of dates and what holds between lines are for the checker, not judged here.
+        """
+        if self._event is msgspec.UNSET:
+            self._event = event_of(self.raw, self.value, self.kind, self.profile)
+        return self._event
+
+    def drop_value(self) -> None:
+        """Forget the decoded object, to keep many records in memory; ``value`` decodes it again when asked."""
+        self._value = None
+        self._event = msgspec.UNSET
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of *key*, or *default* when the record does not have it."""
+        return self.value.get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.value[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.raw, self.line, self.offset, self.profile) == (other.raw, other.line, other.offset, other.profile)
+
+    def __ne__(self, other: object) -> bool:
+        # A Struct brings one of its own, which asks for the same object.
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.raw, self.line, self.offset))
+
+    def __repr__(self) -> str:
+        shown = self.raw if len(self.raw) <= _SHOWN_BYTES else self.raw[:_SHOWN_BYTES] + b"..."
+        return f"<Record line={self.line} offset={self.offset} {shown!r}>"
+
+
+class _EventRecord(Record, eq=False, gc=False):
+    """A record that was decoded into its event, which takes no call to look at."""
+
+    event: Any = None
+
+    def drop_value(self) -> None:
+        self._value = None
+        del self.event
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the event that was dropped."""
+        if name != "event":
+            raise AttributeError(f"a record has no attribute {name}")
+        self.event = event_of(self.raw, self.value, self.kind, self.profile)
+        return self.event
+
+
+_RECORDS = frozenset([Record, _EventRecord])
+
+
+class RecordFeed:
+    """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
+
+    The profile is that of the first record unless *profile* names it; *detect* tells it, by default from the
+    record alone. *target* changes what records cost, not what they say; with ``bare event`` an event stands for its
+    record, where it has one. *max_line_bytes* is the longest line that is read, LF excluded.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: Target | Literal["bare event"] = "value",
+        profile: Profile | None = None,
+        detect: Callable[[Mapping[str, Any] | None], Profile] = detect_profile,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
+        self._target = target
+        self._detect = detect
+        self._named = profile
+        self._profile = profile
+        self.last: Record | None = None
+        """The last record so far."""
+        self.records = 0
+        """Number of records so far."""
+        self.gap_bytes = 0
+        """Number of bytes in unreadable lines so far, their LFs included."""
+
+    def feed(self, chunk: bytes) -> list[Any]:
+        """Return the records that *chunk* commits, and a gap for each unreadable line, in order."""
+        found = self._feed(chunk)
+        if self._target != "bare event" or _RECORDS.isdisjoint(map(type, found)):
+            return found
+        return [item if not isinstance(item, Record) or item.event is None else item.event for item in found]
+
+    def _feed(self, chunk: bytes) -> list[Any]:
+        found: list[Record | Gap] = []
+        number, offset = self._splitter.position
+        lines = self._splitter.cut(chunk)
+        if lines is None:
+            # A line that is too long may be among them.
+            for line in self._splitter.feed(chunk):
+                self._take(line, found)
+            return found
+        for index, data in enumerate(lines):
+            if self._profile is not None:
+                self._take_block(lines[index:] if index else lines, number, offset, found)
+                break
+            self._take(Line(number, offset, len(data), data, b""), found)
+            number += 1
+            offset += len(data) + 1
+        return found
+
+    @property
+    def profile(self) -> Profile:
+        """The format of the stream as far as it is known now."""
+        return self._profile or self._detect(None)
+
+    def detect(self, first: Mapping[str, Any] | None) -> Profile:
+        """Return the format of a stream whose first record is *first*, None where it has none."""
+        return self._named or self._detect(first)
+
+    @property
+    def state(self) -> State:
+        """The state of the stream if it ended here."""
+        if self.gap_bytes:
+            return "damaged"
+        closing = closing_kind(self.profile)
+        if self.last is None or self.size > self.committed or closing not in (None, self.last.kind):
+            return "torn"
+        return "complete"
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF."""
+        return self._splitter.committed
+
+    @property
+    def next_line(self) -> int:
+        """Number of the line that the next LF ends, counted from 1."""
+        return self._splitter.next_number
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._splitter.size
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes after the last LF as they stand now, or None when there are none."""
+        return self._splitter.fragment()
+
+    def uncommitted(self) -> dict[str, Any] | None:
+        """Return the object in the bytes after the last LF, or None when they are not a whole one."""
+        fragment, data = self._splitter.fragment(), self._splitter.pending()
+        if fragment is None or data is None:
+            return None
+        return vet(data, first=fragment.number == 1).value
+
+    def drop_fragment(self) -> None:
+        """Forget the bytes after the last LF, as if they had not been fed."""
+        self._splitter.drop_fragment()
+
+    def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
+        """Add what *lines* are, of which the first has *number* and *offset*; no call is made for a line."""
+        assert self._profile is not None, "the first record tells the profile"
+        if self._target == "bare event":
+            events, kinds, rest = decode_events(lines, self._profile)
+            if not rest:
+                found.extend(events)
+                last = Line(
+                    number + len(lines) - 1, self.committed - len(lines[-1]) - 1, len(lines[-1]), lines[-1], b""
+                )
+                self._count(len(lines), _record_of(last, None, self._profile, kinds[-1]))
+                return
+        records, odd = self._records(lines, (number, offset - number), self._profile)
+        if not odd:
+            found.extend(records)
+            self._count(len(records), records[-1])
+            return
+        alone = set(odd)
+        for index, record in enumerate(records):
+            if index in alone:
+                self._take(Line(record.line, record.offset, len(record.raw), record.raw, b""), found)
+            else:
+                self._count(1, record)
+                found.append(record)
+
+    def _records(self, lines: list[bytes], place: tuple[int, int], profile: Profile) -> tuple[list[Record], list[int]]:
+        """Return a record of each line from *place* on, and the indexes of those that must be looked at alone."""
+        number, lead = place
+        leads = accumulate(map(len, lines), initial=lead)
+        if self._target == "value":
+            values, odd = decode_values(lines)
+            return list(map(Record, lines, count(number), leads, repeat(profile), _kinds(values, profile), values)), odd
+        events, kinds, rest = decode_events(lines, profile)
+        nothing = repeat(None)
+        made = map(_EventRecord, lines, count(number), leads, repeat(profile), kinds, nothing, nothing, events)
+        records: list[Record] = list(made)
+        if not rest:
+            return records, []
+        values, odd = decode_values([lines[index] for index in rest])
+        for index, value, kind in zip(rest, values, _kinds(values, profile), strict=True):
+            held = records[index]
+            records[index] = Record(held.raw, held.line, held.offset - held.line, profile, kind, value)
+        return records, [rest[index] for index in odd]
+
+    def _take(self, line: Line, found: list[Record | Gap]) -> None:
+        value = decode(line.data) if line.data else None
+        if value is not None:
+            found.append(self._record(line, value))
+        elif line.data != b"":
+            self._judge(line, found)
+
+    def _record(self, line: Line, value: dict[str, Any]) -> Record:
+        if self._profile is None:
+            self._profile = self._detect(value)
+        kind = record_kind(value, self._profile)
+        record = _record_of(line, value, self._profile, kind)
+        self._count(1, record)
+        return record
+
+    def _count(self, number: int, last: Record) -> None:
+        self.records += number
+        self.last = last
+
+    def _judge(self, line: Line, found: list[Record | Gap]) -> None:
+        verdict = vet_line(line, max_line_bytes=self._splitter.max_line_bytes)
+        if verdict.value is not None:
+            found.append(self._record(line, verdict.value))
+        elif verdict.status == "unreadable":
+            fault = next(fault for fault in verdict.faults if fault.rule != rules.DUPLICATE_KEY)
+            self.gap_bytes += line.length + 1
+            found.append(Gap(line.number, line.offset, line.length + 1, fault.rule, fault.message))
+
+
+def _kinds(values: list[Any], profile: Profile) -> list[str | None]:
+    tag = tag_of(profile)
+    kinds = [None if value is None else value.get(tag) for value in values]
+    return kinds if {str} >= set(map(type, kinds)) else [kind if isinstance(kind, str) else None for kind in kinds]
+
+
+def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile, kind: str | None) -> Record:
+    assert line.data is not None, "a record is made of a readable line"
+    return Record(line.data, line.number, line.offset - line.number, profile, kind, value)

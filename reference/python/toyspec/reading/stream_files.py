@@ -1,0 +1,164 @@
+"""Locates streams and opens them for reading, without blocking on what is no file and without mapping memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from typing import IO, Literal
+
+from toyspec.errors import StreamMissingError, StreamUnreadableError
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.system_calls import cause_of
+
+STREAM_NAMES = (EVENTS_FILE, METRICS_FILE)
+"""Names of the files in a run directory that are streams, the first found being the run's."""
+
+SpecialFiles = Literal["allow", "refuse"]
+"""Whether a FIFO or a device may be read: only one that a person named."""
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+# Keeps an open from waiting when a FIFO takes the place of the file between the look and the open.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+
+
+def locate_stream(path: str) -> tuple[str, SpecialFiles]:
+    """Return the stream that *path* names, itself or in the run directory that it is.
+
+    Raises StreamMissingError for a directory without a stream.
+    """
+    if not os.path.isdir(path):
+        return path, "allow"
+    for name in STREAM_NAMES:
+        stream = os.path.join(path, name)
+        if may_be_there(stream):
+            return stream, "refuse"
+    raise StreamMissingError(path, f"the directory holds neither {' nor '.join(STREAM_NAMES)}")
+
+
+def may_be_there(path: str) -> bool:
+    """Return False when nothing has the name *path*, and True also where the system does not tell."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def open_stream(path: str, *, special: SpecialFiles) -> int:
+    """Return a descriptor on the file at *path*, open for reading.
+
+    A FIFO, where allowed, waits for its writer as a shell would. Raises StreamMissingError when nothing is
+    there, and StreamUnreadableError when it cannot be opened or is of a kind that is not allowed.
+    """
+    try:
+        mode = os.stat(path).st_mode
+        waits = special == "allow" and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))
+        if not waits:
+            _refuse_special(path, mode)
+        flags = _FLAGS if waits else _FLAGS | _NO_WAIT
+        descriptor = _open_shared(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StreamMissingError(path, "No such file or directory") from None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise StreamUnreadableError(path, f"not a usable path: {error}") from error
+    if not waits:
+        try:
+            _refuse_special(path, os.fstat(descriptor).st_mode)
+        except StreamUnreadableError:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
+    """Return the exception for an input *error* on *path*, after *offset* bytes where some were read."""
+    fact = cause_of(error)
+    return StreamUnreadableError(path, fact if offset is None else f"{fact} after byte {offset}", offset=offset)
+
+
+def _open_shared(path: str, flags: int) -> int:
+    """Return a descriptor that keeps nobody from renaming or deleting the file."""
+    if sys.platform == "win32":
+        import _winapi
+        import msvcrt
+
+        share_read_write_delete = 7
+        handle = _winapi.CreateFile(path, _winapi.GENERIC_READ, share_read_write_delete, 0, _winapi.OPEN_EXISTING, 0, 0)
+        return msvcrt.open_osfhandle(handle, flags)
+    return os.open(path, flags)
+
+
+def _refuse_special(path: str, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    kinds = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
+    kind = next((noun for is_kind, noun in kinds if is_kind(mode)), "device")
+    raise StreamUnreadableError(path, f"a {kind}, not a regular file")
+
+
+class Source:
+    """The bytes of a binary file object from where it stands: the start of a stream.
+
+    *name* is what messages call it; by default the object's own, ``-`` when it has none.
+    """
+
+    def __init__(
+        self, file: IO[bytes], *, name: str | None = None, on_close: Literal["close", "keep"] = "keep"
+    ) -> None:
+        own_name = getattr(file, "name", "-")
+        self.name = name or (own_name if isinstance(own_name, str) else "-")
+        self._on_close = on_close
+        self._file = file
+        # One read of a buffered object waits until the buffer is full; read1 gives what a pipe has.
+        self._read = getattr(file, "read1", file.read)
+        self._start = file.tell() if file.seekable() else None
+
+    def read(self, size: int) -> bytes:
+        """Return at least one and at most *size* bytes, none at the end; raise OSError."""
+        chunk = self._read(size)
+        if chunk is None:
+            raise BlockingIOError("the file object does not wait for data")
+        if not isinstance(chunk, bytes):
+            raise TypeError(f"{self.name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
+        return chunk
+
+    def measure(self) -> int | None:
+        """Return how many bytes there are from the start as of now, or None when only reading tells."""
+        if self._start is None:
+            return None
+        try:
+            position = self._file.tell()
+            end = self._file.seek(0, os.SEEK_END)
+            self._file.seek(position)
+        except OSError:
+            return None
+        return max(0, end - self._start)
+
+    def rewind(self) -> bool:
+        """Go back to the start; return False when the source cannot be read twice."""
+        if self._start is None:
+            return False
+        self._file.seek(self._start)
+        return True
+
+    def close(self) -> None:
+        """Let go of the file object, closing it where this source owns it; further calls do nothing."""
+        if self._on_close == "close":
+            self._file.close()
+
+    def __del__(self) -> None:
+        # A reading that is dropped before its end is no leak worth a warning.
+        if hasattr(self, "_file"):
+            self.close()
+
+
+def open_source(path: str, *, special: SpecialFiles) -> Source:
+    """Return the file at *path* as a source that owns it; raise as open_stream does."""
+    file = io.FileIO(open_stream(path, special=special), "rb")
+    return Source(file, name=path, on_close="close")

@@ -1,0 +1,1 @@
+"""Many runs: finding them below a directory, and what each one comes to."""

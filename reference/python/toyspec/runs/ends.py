@@ -1,0 +1,144 @@
+"""What the first and the last lines of a stream say about its run; what is between them is not read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.reading.attempts import Attempts
+from toyspec.reading.profile_detection import detect_profile_at
+from toyspec.reading.records import Record, RecordFeed
+from toyspec.runs.summary import LOSS_TAGS, Extent, RunSummary, summarize_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toyspec.read_reports import Gap
+
+BLOCK_BYTES = 1 << 9
+"""Number of bytes that are read of each end at first."""
+
+_MOST_BYTES = 1 << 17
+_GROWTH = 8
+# The kinds of records that change what others mean.
+_SHAPING = frozenset(["run_start", "run_resume"])
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def summarize_ends(path: str) -> RunSummary:
+    """Return the summary of the run whose stream is at *path*, as far as the ends of the stream tell.
+
+    More of an end is read, to a limit, where it holds no train step with a loss. The state is damaged only where a
+    line that was read shows it. Raises as ``summarize_run`` does, which reads what cannot be read from its end.
+    """
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError:
+        return summarize_run(path)
+    try:
+        status = os.fstat(descriptor)
+        ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
+    except OSError:
+        ends = None
+    finally:
+        os.close(descriptor)
+    return summarize_run(path) if ends is None else ends.summary(status.st_size)
+
+
+class _Ends:
+    """The two ends of one stream, as records; there is no tail where the head is all."""
+
+    def __init__(self, path: str, head: bytes) -> None:
+        self._path = path
+        feed = RecordFeed(detect=partial(detect_profile_at, path))
+        self.head = _records(feed.feed(head))
+        """Its records."""
+        self._tail: list[Record] = []
+        self._is_damaged = feed.gap_bytes > 0
+        self._state = feed.state
+        self._count: int | None = feed.records
+        self._profile = feed.profile
+        self._phases = Attempts()
+        for record in self.head:
+            if record.kind in _SHAPING:
+                self._phases.learn(record)
+
+    def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
+        """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
+        feed = RecordFeed(profile=self._profile)
+        # The first line may have begun before.
+        self._tail = _records(feed.feed(tail[tail.find(b"\n") + 1 :])) if b"\n" in tail else []
+        self._state = "damaged" if self._is_damaged else feed.state
+        self._count = None
+        if not self._is_resumed():
+            telling = any(map(self._tells_loss, reversed(self._tail)))
+            return "enough" if telling else "too little" if self._tail else "nothing"
+        # What goes on from a step that was not read says too little, and no more of the end may say it.
+        behind = [record for record in self._latest(Attempts()) if record.line > len(self.head)]
+        return "enough" if any(map(self._tells_loss, behind)) else "nothing"
+
+    def summary(self, size: int) -> RunSummary:
+        """Return the summary of these ends of a stream of *size* bytes."""
+        summary = RunSummary(self._path)
+        if self._is_resumed():
+            summary.take(self._latest(summary.attempts))
+        else:
+            summary.take(self._telling([*self.head, *self._tail]), learn="attempts")
+        summary.describe(self._profile, Extent(self._state, self._count, size))
+        return summary
+
+    def _is_resumed(self) -> bool:
+        return bool(self._phases) or any(record.kind == "run_resume" for record in self._tail)
+
+    def _latest(self, attempts: Attempts) -> list[Record]:
+        """Return the records that no later attempt supersedes; *attempts* learns of all."""
+        records = [*self.head, *self._tail]
+        for line, record in enumerate(records, 1):
+            # Lines of the tail were counted from its start.
+            record.line = line
+            attempts.learn(record)
+        return list(attempts.latest(records))
+
+    def _telling(self, records: list[Record]) -> list[Record]:
+        """Return those of *records* that tell something: up to the first train step, and from the last one on."""
+        if self._profile == "kaun/v1":
+            return records
+        last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
+        first = next((at for at in range(last) if self._is_train_step(records[at])), last)
+        return [*records[: first + 1], *records[max(first + 1, last) :]]
+
+    def _tells_loss(self, record: Record) -> bool:
+        if record.profile == "kaun/v1":
+            return record.get("tag") in LOSS_TAGS
+        return "loss" in record.value and self._is_train_step(record)
+
+    def _is_train_step(self, record: Record) -> bool:
+        return record.profile == "metrics/v1" or (record.kind == "step" and self._phases.phase_of(record) == "train")
+
+
+def _records(found: Iterable[Record | Gap]) -> list[Record]:
+    return [item for item in found if isinstance(item, Record)]
+
+
+def _read_ends(path: str, descriptor: int, size: int) -> _Ends | None:
+    """Return the ends of an open file of *size* bytes; None where they hold no record."""
+    head = tail = BLOCK_BYTES
+    ends = None
+    while head + tail < size and head <= _MOST_BYTES:
+        ends = _Ends(path, _read_at(descriptor, 0, head))
+        if ends.head:
+            break
+        head *= _GROWTH
+    while ends is not None and ends.head and head + tail < size:
+        found = ends.take_tail(_read_at(descriptor, size - tail, tail))
+        if found == "enough" or tail * _GROWTH > _MOST_BYTES:
+            return None if found == "nothing" else ends
+        tail *= _GROWTH
+    return _Ends(path, _read_at(descriptor, 0, size)) if size <= head + tail else None
+
+
+def _read_at(descriptor: int, offset: int, size: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)

@@ -1,0 +1,64 @@
+"""One measure of a run at every step, in compact memory."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.json_numbers import number
+
+if TYPE_CHECKING:
+    from toyspec.reading.records import Record
+
+_NOT_FINITE = float("nan")
+
+
+class Series:
+    """The values of one measure by step, in the order of steps; of a repeated step, the last value."""
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self._values = array("d")
+
+    def add(self, step: int, value: float | None) -> None:
+        """Take in the value at *step*, None where it was not finite."""
+        at = len(self.steps) if not self.steps or step > self.steps[-1] else bisect_left(self.steps, step)
+        if at < len(self.steps) and self.steps[at] == step:
+            self._values[at] = _NOT_FINITE if value is None else value
+            return
+        self.steps.insert(at, step)
+        self._values.insert(at, _NOT_FINITE if value is None else value)
+
+    def has(self, step: int) -> bool:
+        """Return whether there is a value at *step*, finite or not."""
+        at = bisect_left(self.steps, step)
+        return at < len(self.steps) and self.steps[at] == step
+
+    def value(self, step: int) -> float | None:
+        """Return the value at *step*, which must be there; None where it was not finite."""
+        value = self._values[bisect_left(self.steps, step)]
+        return value if value == value else None  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def common_steps(all_series: list[Series]) -> list[int]:
+    """Return the steps at which every one of *all_series* has a value."""
+    shortest, *others = sorted(all_series, key=lambda series: len(series.steps))
+    return [step for step in shortest.steps if all(other.has(step) for other in others)]
+
+
+def measured(record: Record, measure: str) -> tuple[bool, float | None]:
+    """Return whether *record* has *measure*, and its value, None where that was not finite.
+
+    A measure is a field of the record, a member of its ``extra``, or the tag of a kaun record.
+    """
+    value: dict[str, Any] = record.value
+    if record.profile == "kaun/v1":
+        found = value.get("value", "") if value.get("tag") == measure else ""
+    else:
+        extra = value.get("extra")
+        found = value.get(measure, extra.get(measure, "") if isinstance(extra, dict) else "")
+    if found is None:
+        return True, None
+    finite = number(found)
+    return finite is not None, None if finite is None else float(finite)

@@ -1,0 +1,244 @@
+"""What a run comes to, from its stream; a torn or damaged one gives what can be read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from toyspec.format.json_numbers import number
+from toyspec.format.line_validation import decode
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.reading.attempts import Attempts
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.curves import Curve
+from toyspec.runs.series import Series, measured
+from toyspec.writing.clocks import utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Watch = Callable[[Iterable["Record"], int], Iterable["Record"]]
+
+    from toyspec.findings import Profile, State
+    from toyspec.read_reports import ReadReport
+    from toyspec.reading.records import Record
+
+# A log that invents names without end does not fill memory.
+_MAX_NAMES = 200
+# Names under which a kaun stream has the loss that other profiles have by definition.
+LOSS_TAGS = ("loss", "train_loss", "train/loss")
+_MAX_WALL = 1e11
+_MAX_STEP = 1 << 63
+_MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
+
+
+def summarize_run(path: str, *, measure: str | None = None, watch: Watch | None = None) -> RunSummary:
+    """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
+
+    *watch* is given the records and the size of the stream, and passes the records on.
+    Raises StreamMissingError or StreamUnreadableError; damage is skipped and is in the summary's report.
+    """
+    stream, _ = locate_stream(path)
+    summary = RunSummary(stream, measure)
+    reading = read(stream, mode="salvage")
+    summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
+    report = reading.report
+    if summary.attempts:
+        again = RunSummary(stream, measure)
+        again.attempts = summary.attempts
+        with read(stream, mode="salvage", profile=report.profile) as reading:
+            again.take(summary.attempts.latest(reading))
+        summary = again
+    summary.report = report
+    summary.describe(report.profile, Extent(report.state, report.records, report.size))
+    return summary
+
+
+def _size(stream: str) -> int:
+    try:
+        return os.path.getsize(stream)
+    except OSError:
+        return 0
+
+
+class Extent(NamedTuple):
+    """What is known of a stream as a whole."""
+
+    state: State
+    records: int | None
+    """Number of records; None where not all were read."""
+    size: int
+    """Size in bytes."""
+
+
+class RunSummary:
+    """The facts about one run that fit on a screen; memory does not grow with the run, but for ``measured``."""
+
+    def __init__(self, path: str, measure: str | None = None) -> None:
+        self._measure = measure
+        self.measured = Series()
+        """The measure that was asked for, at every train step."""
+        self.path = path
+        """Path of the stream."""
+        self.attempts = Attempts()
+        self.start: dict[str, Any] = {}
+        """The first run_start; the manifest of a kaun run; empty where there is none."""
+        self.end: dict[str, Any] | None = None
+        """The last run_end; None where there is none."""
+        self.kinds: dict[str, int] = {}
+        """Number of records by kind; metrics entries count as entry."""
+        self.series: dict[str, Curve] = {}
+        """Curve of ``loss`` for toy/v1, of every measure for metrics/v1 and of every tag for kaun/v1."""
+        self.minimized: dict[str, bool] = {}
+        """Whether less is better, by tag of a kaun run."""
+        self.evals: dict[str, dict[str, Any]] = {}
+        """The last eval event of each name."""
+        self.first_step: int | None = None
+        """Number of the first train step."""
+        self.last_step: int | None = None
+        """Number of the last train step."""
+        self.first_time: float | None = None
+        self.last_time: float | None = None
+        """Times of the first and the last record that have one, in seconds."""
+        self.profile: Profile = "toy/v1"
+        self.extent: Extent
+        self.report: ReadReport
+        """The account of the reading; there is none where only the ends of the stream were read."""
+
+    @property
+    def directory(self) -> str:
+        """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
+        is_bundle = os.path.basename(self.path) in (EVENTS_FILE, METRICS_FILE)
+        return os.path.dirname(self.path) or "." if is_bundle else self.path
+
+    @property
+    def name(self) -> str:
+        """Last part of the path of the run."""
+        return os.path.basename(os.path.abspath(self.directory))
+
+    @property
+    def loss(self) -> Curve | None:
+        """Curve of the training loss; None where the run has none."""
+        if self.profile != "kaun/v1":
+            return self.series.get("loss")
+        return next((self.series[tag] for tag in LOSS_TAGS if tag in self.series), None)
+
+    @property
+    def final_loss(self) -> float | None:
+        """Loss at the end, by run_end, else by the last train step; None where it is unknown or was not finite."""
+        if self.end is not None and "final_loss" in self.end:
+            return number(self.end["final_loss"])
+        loss = self.loss
+        return loss.last[1] if loss is not None and loss.last is not None else None
+
+    @property
+    def says_final_loss(self) -> bool:
+        """True when the run says its loss at the end, also where that was not finite."""
+        return (self.end is not None and "final_loss" in self.end) or self.loss is not None
+
+    @property
+    def seconds(self) -> float | None:
+        """Time from the start of the run to its last record; None where no record has one."""
+        if self.first_time is None or self.last_time is None:
+            return None
+        begin = self.first_time if self.profile == "kaun/v1" else 0.0
+        return self.last_time - begin
+
+    @property
+    def started_at(self) -> str | None:
+        """Wall-clock time of the start as the run says it, RFC 3339; None where it does not."""
+        started = self.start.get("started_at")
+        if isinstance(started, str):
+            return started
+        created = number(self.start.get("created_at"))
+        return utc_text(created) if created and 0 <= created < _MAX_WALL else None
+
+    def describe(self, profile: Profile, extent: Extent) -> None:
+        """Take in what is known of the stream beyond its records; of a kaun run, the manifest beside it too."""
+        self.profile, self.extent = profile, extent
+        if profile == "kaun/v1":
+            self.start = _manifest(self.path)
+
+    def take(self, records: Iterable[Record], learn: Literal["attempts", "nothing"] = "nothing") -> None:
+        """Take in *records* in order."""
+        for record in records:
+            if learn == "attempts":
+                self.attempts.learn(record)
+            kind = "entry" if record.profile == "metrics/v1" else record.kind or "without kind"
+            if kind in self.kinds or len(self.kinds) < _MAX_NAMES:
+                self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            if self._measure is not None:
+                self._keep(record, self._measure)
+            if record.profile == "toy/v1":
+                self._take_toy(record)
+            elif record.profile == "metrics/v1":
+                self._take_entry(record.value)
+            else:
+                self._take_scalar(record.value)
+
+    def _keep(self, record: Record, measure: str) -> None:
+        step = record.get("step")
+        is_other = record.profile == "toy/v1" and (record.kind != "step" or self.attempts.phase_of(record) != "train")
+        if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
+            return
+        is_there, value = measured(record, measure)
+        if is_there:
+            self.measured.add(step, value)
+
+    def _take_toy(self, record: Record) -> None:
+        value = record.value
+        self._take_time(number(value.get("t")))
+        if record.kind == "step":
+            if self.attempts.phase_of(record) == "train":
+                self._take_step(value.get("step"), {"loss": value["loss"]} if "loss" in value else {})
+        elif record.kind == "run_start":
+            self.start = self.start or value
+        elif record.kind == "run_end":
+            self.end = value
+        elif record.kind == "eval":
+            name = value.get("name")
+            if isinstance(name, str) and (name in self.evals or len(self.evals) < _MAX_NAMES):
+                self.evals[name] = value
+
+    def _take_entry(self, value: dict[str, Any]) -> None:
+        milliseconds = number(value.get("wall_time_ms"))
+        self._take_time(None if milliseconds is None else milliseconds / 1000)
+        extra = value.get("extra")
+        measures = {name: value[name] for name in _MEASURES if name in value}
+        self._take_step(value.get("step"), measures | (extra if isinstance(extra, dict) else {}))
+
+    def _take_scalar(self, value: dict[str, Any]) -> None:
+        self._take_time(number(value.get("wall_time")))
+        tag = value.get("tag")
+        if isinstance(tag, str):
+            self.minimized[tag] = value.get("minimize") is True
+            self._take_step(value.get("step"), {tag: value.get("value")})
+
+    def _take_step(self, step: Any, measures: dict[str, Any]) -> None:
+        if type(step) is not int or abs(step) >= _MAX_STEP:
+            return
+        self.first_step = step if self.first_step is None else self.first_step
+        self.last_step = step
+        for name, value in measures.items():
+            if value is None or number(value) is not None:
+                if name not in self.series and len(self.series) < _MAX_NAMES:
+                    self.series[name] = Curve()
+                if name in self.series:
+                    self.series[name].add(step, None if value is None else float(value))
+
+    def _take_time(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self.first_time = seconds if self.first_time is None else self.first_time
+            self.last_time = seconds
+
+
+def _manifest(stream: str) -> dict[str, Any]:
+    """Return the manifest beside *stream*; empty where there is none that can be read."""
+    try:
+        with open(os.path.join(os.path.dirname(stream), MANIFEST_FILE), "rb") as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except OSError:
+        return {}
+    return (decode(data) if len(data) <= MAX_LINE_BYTES else None) or {}

@@ -1,0 +1,133 @@
+"""Where a toy/v1 stream stands, so that its writer refuses what would make the stream invalid.
+
+These are the rules between lines whose findings are errors; what earns only a warning may be written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from toyspec.format.canonical import InvalidEventError
+from toyspec.generated.fields import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TRAIN: Final = "train"
+_KINDS: Final = frozenset(FIELDS["toy/v1"])
+
+
+class RunProgress:
+    """What the records of one stream say so far."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.run_id: str | None = None
+        """Run id of the run_start; None before it."""
+        self.phase = _TRAIN
+        """Phase of every record that names none."""
+        self.time = 0.0
+        """``t`` of the last record that has one, in seconds."""
+        self.ended = False
+        """True after run_end."""
+        self.must_resume = False
+        """True while a resumed stream waits for its run_resume."""
+        self.is_running = False
+        """True between run_start, or run_resume in a resumed stream, and run_end."""
+        self.last_train_step: int | UnsetType = UNSET
+        """Number of the last step event of phase train; UNSET before it."""
+        self.last_train_loss: float | UnsetType | None = UNSET
+        """Loss of that event; None where it was not finite, UNSET where it has none."""
+        self._last_steps: dict[str, int] = {}
+
+    @property
+    def can_end(self) -> bool:
+        """True when a run_end may come next."""
+        return self.records > 0 and not self.ended and not self.must_resume
+
+    def await_resume(self) -> None:
+        """Expect a run_resume next, unless there is no record to go on from."""
+        self.must_resume = self.records > 0
+        self.is_running = False
+
+    def go_on(self) -> None:
+        """Expect what would have come next anyway: another process of the same run has left the stream."""
+        self.must_resume = False
+        self.is_running = self.records > 0 and not self.ended
+
+    def next_step(self, phase: str) -> int:
+        """Return the number of the step that comes next in *phase*, from 1."""
+        return self._last_steps.get(phase, 0) + 1
+
+    def admit(self, kind: str | None, event: Mapping[str, Any]) -> None:
+        """Raise InvalidEventError when the record *event*, valid by itself, may not come next."""
+        self.admit_kind(kind)
+        if kind not in _KINDS:
+            return
+        if event["t"] < self.time:
+            raise InvalidEventError(f"t {event['t']} of {kind} after {self.time}: time must not go backwards")
+        if kind == "step":
+            self.admit_step(event["step"], event.get("phase") or self.phase)
+
+    def admit_kind(self, kind: str | None) -> None:
+        """Raise InvalidEventError when no record of *kind* may come next."""
+        if self.ended:
+            raise InvalidEventError(f"{kind} after run_end: the run has ended")
+        if not self.records and kind != "run_start":
+            raise InvalidEventError(f"{kind} before run_start: write run_start first")
+        if self.run_id is not None and kind == "run_start":
+            raise InvalidEventError("a second run_start: a stream holds one run; resume it with run_resume")
+        if self.must_resume and kind != "run_resume":
+            raise InvalidEventError(f"{kind} in a resumed stream: write run_resume first")
+
+    def admit_step(self, step: int, phase: str) -> None:
+        """Raise InvalidEventError when *step* does not go forward in *phase*."""
+        last = self._last_steps.get(phase)
+        if last is not None and step <= last:
+            fact = f"step {step} after step {last} in phase {phase}: steps must go forward"
+            raise InvalidEventError(f"{fact}; to repeat steps, write run_resume first")
+
+    def take(self, kind: str | None, event: Mapping[str, Any]) -> None:
+        """Take in a record that is in the stream; a field of the wrong type takes no part."""
+        t = self._time_of(kind, event)
+        if kind == "step" and _is_count(event.get("step")):
+            self.take_step(max(t, self.time), event["step"], _phase(event) or self.phase, event.get("loss", UNSET))
+            return
+        self.records += 1
+        self.time = max(self.time, t)
+        if kind == "run_start" and self.run_id is None:
+            self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
+            self.phase = _phase(event) or _TRAIN
+        elif kind == "run_resume":
+            self._resume(event.get("from_step"))
+        elif kind == "run_end":
+            self.ended = True
+        self.is_running = not self.ended and not self.must_resume
+
+    def take_step(self, t: float, step: int, phase: str, loss: float | UnsetType | None) -> None:
+        """Take in a step record that is in the stream."""
+        self.records += 1
+        self.time = t
+        self._last_steps[phase] = step
+        if phase == _TRAIN:
+            self.last_train_step = step
+            self.last_train_loss = loss
+
+    def _time_of(self, kind: str | None, event: Mapping[str, Any]) -> float:
+        t = event.get("t")
+        return float(t) if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool) else self.time
+
+    def _resume(self, from_step: Any) -> None:
+        self.must_resume = False
+        self._last_steps = {_TRAIN: from_step} if _is_count(from_step) else {}
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _phase(event: Mapping[str, Any]) -> str | None:
+    phase = event.get("phase")
+    return phase if isinstance(phase, str) else None

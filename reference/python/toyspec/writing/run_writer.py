@@ -1,0 +1,395 @@
+"""Writes a toy/v1 run: every call is one record in the file, and none of them stops the training.
+
+::
+
+    with RunWriter("runs/llama-001") as run:
+        run.run_start(model={"arch": "llama"}, config={"lr": 3e-4})
+        for loss in losses:
+            run.step(loss=loss)
+
+Numbers may be Python's or scalars of any array library. What is not finite is written as null.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
+
+from msgspec import UNSET, UnsetType
+
+from toyspec.escaping import shortened
+from toyspec.format.canonical import InvalidEventError
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.toy_v1 import Step
+from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
+from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
+from toyspec.writing.environment import this_host
+from toyspec.writing.event_arguments import STEP_VALUES, are_plain, ending_of, part, values_of_step
+from toyspec.writing.run_ids import check_run_id
+from toyspec.writing.run_stream import RunStream, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from toyspec.format.canonical import Event
+    from toyspec.generated.toy_v1 import Backend, Git, Host, Model, QualityGate
+    from toyspec.system_calls import SystemCalls
+    from toyspec.writing.append_file import Durability
+    from toyspec.writing.clocks import Clock
+    from toyspec.writing.event_arguments import (
+        Count,
+        Measure,
+        Measures,
+        Phase,
+        Reason,
+        StepValues,
+        TapStatistics,
+        TensorStatistics,
+        Verdict,
+    )
+    from toyspec.writing.run_progress import RunProgress
+    from toyspec.writing.run_stream import Exist, OnError
+
+_UNCHECKED_STEP: Callable[..., Step] = Step
+
+
+class RunWriter:
+    """Writes one run into ``<directory>/events.jsonl``.
+
+    A call that would make the stream invalid raises InvalidEventError, a ValueError, and writes nothing. A failing
+    system does not stop the program: see *on_error*. Threads may share a writer; in a forked child it is dead.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is an option of its own
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        run_id: str | None = None,
+        exist: Exist = "replace",
+        durability: Durability = "process",
+        sync_seconds: float = 0.0,
+        on_error: OnError = "disable",
+        clock: Clock = SYSTEM_CLOCK,
+        calls: SystemCalls = SYSTEM_CALLS,
+    ) -> None:
+        """Open the run for writing; *run_id* is the directory's name unless given.
+
+        *exist* says what becomes of a stream that is there: ``"replace"`` moves it to ``events.jsonl.prev``,
+        ``"fail"`` raises FileExistsError, ``"resume"`` goes on in it, first with ``run_resume``. *on_error*
+        ``"disable"`` answers a failing system, a locked stream and one that cannot be resumed with one line on
+        standard error and no more logging; ``"raise"`` raises OSError. A record survives the process once its call
+        returns, with *durability* ``"fsync"`` the machine too, at most *sync_seconds* after the sync before.
+        """
+        settings = Settings(
+            exist=exist, on_error=on_error, durability=durability, sync_seconds=sync_seconds, clock=clock, calls=calls
+        )
+        self.directory = os.fspath(directory)
+        name = run_id if run_id is not None else os.path.basename(os.path.abspath(self.directory))
+        self.run_id = check_run_id(name)
+        self._clock = clock
+        self._stream = RunStream(os.path.join(self.directory, EVENTS_FILE), settings=settings)
+        self._adopt_run_id(run_id)
+
+    def _adopt_run_id(self, given: str | None) -> None:
+        resumed = self._stream.progress.run_id
+        if not resumed or resumed == self.run_id:
+            return
+        if given is not None:
+            self._stream.close()
+            raise InvalidEventError(f"the stream to resume is of run {shortened(resumed)}, not of {given}")
+        self.run_id = resumed
+
+    @property
+    def active(self) -> bool:
+        """True while calls write records: the file is open and the run has not ended."""
+        return self._stream.is_open and not self._stream.progress.ended
+
+    @property
+    def has_started(self) -> bool:
+        """True once run_start is in the stream, or the stream is a resumed one."""
+        return self._stream.progress.records > 0
+
+    @property
+    def resumes(self) -> bool:
+        """True while the writer of a resumed stream waits for ``run_resume``, which comes first."""
+        return self._stream.progress.must_resume
+
+    @property
+    def events_path(self) -> str:
+        """Path of the stream."""
+        return self._stream.path
+
+    @property
+    def dropped(self) -> int:
+        """Number of records that could not be written."""
+        return self._stream.dropped
+
+    @property
+    def last_step(self) -> int | None:
+        """Number of the last step of phase train in the stream; None without one."""
+        step = self._stream.progress.last_train_step
+        return None if step is UNSET else step
+
+    def run_start(  # noqa: PLR0913 - one for each part of the event
+        self,
+        *,
+        model: Model | Mapping[str, Any] | str | None = None,
+        config: Mapping[str, Any] | None = None,
+        backend: Backend | Mapping[str, Any] | str | None = None,
+        host: Host | Mapping[str, Any] | str | UnsetType | None = None,
+        git: Git | Mapping[str, Any] | str | None = None,
+        phase: Phase = UNSET,
+        compare_to: str | UnsetType = UNSET,
+        started_at: str | UnsetType | None = None,
+    ) -> None:
+        """Write the first record: who runs what, where and with which settings; it is on the disk on return.
+
+        A *model* that is a string is its ``arch``, a *backend* its ``kind``, a *git* its ``sha``. *host* is this
+        machine and *started_at* is now, unless given; UNSET leaves them out.
+        """
+        self._log(
+            "run_start",
+            schema="toy/v1",
+            started_at=utc_text(self._clock.wall()) if started_at is None else started_at,
+            run_id=self.run_id,
+            phase=phase,
+            host=this_host() if host is None else part(host, "name"),
+            backend=part(backend, "kind"),
+            git=part(git, "sha"),
+            model=part(model, "arch"),
+            config=UNSET if config is None else config,
+            compare_to=compare_to,
+        )
+
+    def step(  # noqa: PLR0913 - one for each member of the event
+        self,
+        step: SupportsIndex | None = None,
+        *,
+        loss: Measure = UNSET,
+        ppl: Measure = UNSET,
+        lr: Measure = UNSET,
+        grad_norm: Measure = UNSET,
+        tokens: Count = UNSET,
+        compute_us: Count = UNSET,
+        wall_us: Count = UNSET,
+        token_id: Count = UNSET,
+        logprob: Measure = UNSET,
+        phase: Phase = UNSET,
+        extra: Measures = UNSET,
+    ) -> None:
+        """Write one optimizer step, or one decoded token; without *step* its number is one more than the last."""
+        stream = self._stream
+        if stream.ignores:
+            return
+        # The types of the values are the stream's to judge: most are plain, and this call is made most often.
+        event = _UNCHECKED_STEP(
+            phase=phase,
+            t=0.0,
+            step=0 if step is None else step,
+            loss=loss,
+            ppl=ppl,
+            lr=lr,
+            grad_norm=grad_norm,
+            tokens=tokens,
+            compute_us=compute_us,
+            wall_us=wall_us,
+            token_id=token_id,
+            logprob=logprob,
+            extra=extra,
+        )
+        values: StepValues = "any"
+        if phase is UNSET and (extra is UNSET or are_plain(extra)):
+            types = (
+                type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
+                type(wall_us), type(token_id), type(logprob)
+            )  # fmt: skip
+            values = STEP_VALUES.get(types) or values_of_step(types)
+        stream.write_step(event, "counted" if step is None else "given", values)
+
+    def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
+        """Write statistics of an activation where it flows through *region*."""
+        self._log("tap", step=step, region=region, **statistics)
+
+    def grad(self, param: str, *, step: SupportsIndex, **statistics: Unpack[TensorStatistics]) -> None:
+        """Write statistics of the gradient of the parameter *param*, a GGUF tensor name."""
+        self._log("grad", step=step, param=param, **statistics)
+
+    def op_timing(
+        self,
+        buckets: Mapping[str, SupportsIndex],
+        *,
+        step: SupportsIndex,
+        compute_us: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write how long each kind of operation took in a step, in microseconds."""
+        self._log("op_timing", step=step, buckets=buckets, compute_us=compute_us, phase=phase)
+
+    def drift(  # noqa: PLR0913 - one for each member of the event
+        self,
+        param: str,
+        *,
+        step: SupportsIndex,
+        cos_to_init: Measure,
+        l2_to_init: Measure,
+        head: Count = UNSET,
+        token_id: Count = UNSET,
+        freq: Measure = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write how far the parameter *param*, or its row for one token, is from its initial value."""
+        distance = {"cos_to_init": cos_to_init, "l2_to_init": l2_to_init}
+        token = {"head": head, "token_id": token_id, "freq": freq, "phase": phase}
+        self._log("drift", step=step, param=param, **distance, **token)
+
+    def sample(self, prompt: str, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+        """Write the *text* that the model has produced from a *prompt*."""
+        self._log("sample", prompt=prompt, text=text, step=step, phase=phase)
+
+    def eval(  # noqa: PLR0913 - one for each member of the event
+        self,
+        name: str,
+        *,
+        step: Count = UNSET,
+        loss: Measure = UNSET,
+        ppl: Measure = UNSET,
+        samples: Count = UNSET,
+        extra: Mapping[str, Any] | UnsetType = UNSET,
+        phase: Phase = "eval",
+    ) -> None:
+        """Write the result of the evaluation *name*, or with phase ``serve`` of one request."""
+        self._log("eval", name=name, step=step, loss=loss, ppl=ppl, samples=samples, extra=extra, phase=phase)
+
+    def compare(  # noqa: PLR0913 - one for each member of the event
+        self,
+        verdict: Verdict,
+        *,
+        step: SupportsIndex,
+        baseline_run_id: str,
+        loss_delta: Measure = UNSET,
+        ppl_ratio: Measure = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write where the run stands against its baseline, which run_start names as ``compare_to``."""
+        numbers = {"loss_delta": loss_delta, "ppl_ratio": ppl_ratio, "phase": phase}
+        self._log("compare", step=step, baseline_run_id=baseline_run_id, verdict=verdict, **numbers)
+
+    def region_enter(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+        """Write that the computation enters *region*; see ``region`` for both ends at once."""
+        self._log("region_enter", region=region, step=step, phase=phase)
+
+    def region_exit(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+        """Write that the computation leaves *region*, the one entered last."""
+        self._log("region_exit", region=region, step=step, phase=phase)
+
+    @contextlib.contextmanager
+    def region(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> Iterator[None]:
+        """Write that the computation enters *region*, and at the end of the block that it leaves it."""
+        self.region_enter(region, step=step, phase=phase)
+        try:
+            yield
+        finally:
+            if self.active:
+                self.region_exit(region, step=step, phase=phase)
+
+    def note(self, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+        """Write a remark for people."""
+        self._log("note", text=text, step=step, phase=phase)
+
+    def system(  # noqa: PLR0913 - one for each member of the event
+        self,
+        *,
+        memory_used_bytes: Count = UNSET,
+        memory_limit_bytes: Count = UNSET,
+        data_wait_us: Count = UNSET,
+        extra: Measures = UNSET,
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write the state of the machine now."""
+        memory = {"memory_used_bytes": memory_used_bytes, "memory_limit_bytes": memory_limit_bytes}
+        self._log("system", **memory, data_wait_us=data_wait_us, extra=extra, step=step, phase=phase)
+
+    def run_resume(
+        self, from_step: SupportsIndex, *, reason: str | UnsetType = UNSET, resumed_at: str | UnsetType | None = None
+    ) -> None:
+        """Write that the run goes on from the state after *from_step*; the next train step is one more."""
+        now = utc_text(self._clock.wall()) if resumed_at is None else resumed_at
+        self._log("run_resume", from_step=from_step, resumed_at=now, reason=reason)
+
+    def run_end(  # noqa: PLR0913 - one for each member of the event
+        self,
+        reason: Reason = "completed",
+        *,
+        final_step: Count | Literal["last"] = "last",
+        final_loss: Measure | Literal["last"] = "last",
+        exit_code: Count = UNSET,
+        error: str | UnsetType = UNSET,
+        quality_gate: QualityGate | Mapping[str, Any] | UnsetType = UNSET,
+        ended_at: str | UnsetType | None = None,
+    ) -> None:
+        """Write the last record and close the file; the record is on the disk on return.
+
+        *final_step* and *final_loss* are those of the last train step, *ended_at* is now, unless given.
+        """
+        members = self._event(
+            "run_end",
+            ended_at=utc_text(self._clock.wall()) if ended_at is None else ended_at,
+            reason=reason,
+            final_step=final_step,
+            final_loss=final_loss,
+            exit_code=exit_code,
+            error=error,
+            quality_gate=quality_gate,
+        )
+
+        def with_last(progress: RunProgress) -> dict[str, Any]:
+            step = progress.last_train_step if final_step == "last" else final_step
+            loss = progress.last_train_loss if final_loss == "last" else final_loss
+            return members | {"final_step": step, "final_loss": loss}
+
+        self._stream.end(with_last)
+
+    def write(self, event: Event) -> None:
+        """Write any event, of a kind that this version knows or not; ``t`` is now unless the event has it."""
+        self._stream.write(event)
+
+    def forward(self, line: bytes) -> None:
+        """Write a record of another writer byte for byte; *line* may end in its LF.
+
+        Raise InvalidEventError for what is not one readable record, or not valid at this place of the stream.
+        """
+        self._stream.write_raw(line.removesuffix(b"\n"))
+
+    def close(self) -> None:
+        """Close the file without a run_end: the stream stays torn, as after a crash."""
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write run_end where there is none, and close the file; an exception goes on."""
+        try:
+            if self.active and self._stream.progress.can_end:
+                self.run_end(**ending_of(error))
+        except Exception as trouble:
+            if error is None:
+                raise
+            say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
+        finally:
+            self.close()
+
+    def _log(self, kind: str, **members: Any) -> None:
+        self._stream.write(self._event(kind, **members))
+
+    def _event(self, kind: str, **members: Any) -> dict[str, Any]:
+        unknown = members.keys() - FIELDS["toy/v1"][kind].keys()
+        if unknown:
+            raise TypeError(f"{kind} has no member {', '.join(sorted(unknown))}")
+        return {"kind": kind, **members}
