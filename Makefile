@@ -29,8 +29,8 @@ CHECKER_PAGE := docs/assets/checker/page/main.js
 
 # Pages of the site that stand outside of docs/, and what is put into docs/ when the site is built.
 WRITTEN_ELSEWHERE := spec CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
-SITE_FILES := $(addprefix docs/,SHA256SUMS conformance/corpus.zip conformance/schema downloads.md llms.txt llms-full.txt \
-	requirements requirements.md schemas spec/requirements.json)
+SITE_FILES := $(addprefix docs/,SHA256SUMS conformance downloads.md implementations llms.txt llms-full.txt requirements \
+	requirements.md schemas spec)
 
 # What `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml
@@ -79,7 +79,7 @@ docs: $(DEV) site-files page ## build the site into site/
 docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and rebuild it on change
 	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000 $(addprefix --watch ,$(WRITTEN_ELSEWHERE))
 
-# What the site has and the tree does not keep: a page for each statement, the downloads, llms.txt.
+# What the site has and the tree does not keep: stubs of pages written elsewhere, requirements, downloads, llms.txt.
 .PHONY: site-files
 site-files: $(DEV)
 	@PYTHONPATH=reference $(BIN)/python -m codegen.site

@@ -55,17 +55,20 @@ def crossing(found: Crossing) -> Iterator[str]:
 
 
 def kills(found: Sequence[Kill]) -> Iterator[str]:
-    """Yield the score and the table of impostors."""
+    """Yield the score, by role; `make conform` prints which question catches which mutant."""
     killed = sum(kill.is_killed for kill in found)
-    yield f"**{killed} of {len(found)}** impostors are told."
+    yield f"The corpus catches **{killed} of {len(found)}** mutants."
     yield ""
-    yield "| impostor | what is wrong | statement | told by |"
-    yield "|---|---|---|---|"
+    yield "| wrong as | mutants | caught |"
+    yield "|---|---|---|"
+    by_role = {role: [kill for kill in found if kill.impostor.role == role] for role in ROLES}
+    for role, members in by_role.items():
+        if members:
+            yield f"| {role} | {len(members)} | {sum(kill.is_killed for kill in members)} |"
     for kill in found:
-        told = f"`{kill.question}`" if kill.question else "**nothing**"
-        impostor = kill.impostor
-        statement = f"[`{impostor.proves}`](../requirements/{impostor.proves}.md)"
-        yield f"| `{impostor.name}` | {markdown(impostor.about)} | {statement} | {told} |"
+        if not kill.is_killed:
+            yield ""
+            yield f"Not caught: `{kill.impostor.name}`. {markdown(kill.impostor.about)}"
 
 
 def _cell(run: Run, role: str) -> str:

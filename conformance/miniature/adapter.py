@@ -28,7 +28,14 @@ class Miniature:
 
     name = "miniature"
     roles: ClassVar[list[str]] = ["reader", "writer", "canonical-writer", "checker", "follower"]
-    capabilities: ClassVar[list[str]] = ["line_limit", "bundle", "session", "latest_attempt", "findings_offset", "own_kinds"]
+    capabilities: ClassVar[list[str]] = [
+        "line_limit",
+        "bundle",
+        "session",
+        "latest_attempt",
+        "findings_offset",
+        "own_kinds",
+    ]
     lines_type: type[Lines] = Lines
     reading_type: type[Reading] = Reading
     checking_type: type[Checking] = Checking

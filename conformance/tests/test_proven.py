@@ -63,10 +63,10 @@ def test_file_names_roles_and_profiles(question: Question) -> None:
     assert {"name": "x", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"], "except": {}} == entry
 
 
-def test_impostors_lead_to_their_statements() -> None:
-    """A row has the impostor, a link to the page of the statement that it breaks, and the question that tells it."""
+def test_page_counts_mutants_by_role_and_names_those_that_are_not_caught() -> None:
+    """The score says how many are caught in each role; a survivor is named with what is wrong with it."""
     impostor = ALL["first-key-wins"]
-    *_, first, survivor = page.kills([Kill(impostor, "case [reader]", 3), Kill(impostor, None, 9)])
-    link = f"[`{impostor.proves}`](../requirements/{impostor.proves}.md)"
-    assert first.endswith(f" | {link} | `case [reader]` |")
-    assert survivor.endswith(f" | {link} | **nothing** |")
+    lines = list(page.kills([Kill(impostor, "case [reader]", 3), Kill(impostor, None, 9)]))
+    assert "The corpus catches **1 of 2** mutants." == lines[0]
+    assert f"| {impostor.role} | 2 | 1 |" in lines
+    assert f"Not caught: `first-key-wins`. {impostor.about}" == lines[-1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codegen import sources
 from codegen.bundling import bundle_name, bundle_text
 from codegen.c_tables import c_source
-from codegen.docs_stubs import stubs
+from codegen.docs_stubs import navigation
 from codegen.go_tables import go_tables
 from codegen.lock import lock_text
 from codegen.neutral import tables_text
@@ -51,7 +51,7 @@ def outputs() -> dict[str, str]:
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
-    return made | c_source() | spec_pages() | stubs(sources.ROOT) | reference_pages()
+    return made | c_source() | spec_pages() | navigation(sources.ROOT) | reference_pages()
 
 
 def pages() -> dict[str, str]:

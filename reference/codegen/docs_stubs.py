@@ -1,6 +1,7 @@
-"""Brings pages that are written elsewhere into the site: stubs of one line, and their part of the navigation.
+"""Brings pages that are written elsewhere into the site: a stub for each, and their part of the navigation.
 
-The stubs mirror ``spec/`` below ``docs/spec/``, so that links between pages hold in both places.
+The stubs mirror ``spec/`` below ``docs/spec/``, so that links between pages hold in both places. `make docs` writes
+them; the navigation in mkdocs.yml is committed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from codegen import sources
+from codegen.site.addresses import address_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +34,12 @@ _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
 def stubs(root: Path) -> dict[str, str]:
-    """Return the stub of every page that is written elsewhere, and mkdocs.yml with all of them in its navigation."""
-    made = {f"docs/{page}": _stub(root, page, source) for page, source in _sources(root).items()}
+    """Return the stub of every page that is written elsewhere, by its path from *root*."""
+    return {f"docs/{page}": _stub(root, page, source) for page, source in _sources(root).items()}
+
+
+def navigation(root: Path) -> dict[str, str]:
+    """Return mkdocs.yml with every page that is written elsewhere in its navigation."""
     configuration = (root / "mkdocs.yml").read_text(encoding="utf-8")
     by_hand = _NAVIGATION.sub("", configuration)
     parts = {
@@ -45,8 +51,7 @@ def stubs(root: Path) -> dict[str, str]:
         lines = [f"# generated:{match[2]}", *parts[match[2]], f"# /generated:{match[2]}"]
         return "".join(f"{match[1]}{line}\n" for line in lines)
 
-    made["mkdocs.yml"] = _NAVIGATION.sub(filled, configuration)
-    return made
+    return {"mkdocs.yml": _NAVIGATION.sub(filled, configuration)}
 
 
 def _sources(root: Path) -> dict[str, str]:
@@ -82,12 +87,12 @@ def _pages(spec: Path) -> list[str]:
 
 
 def _stub(root: Path, page: str, source: str) -> str:
-    """Return the page: the other one, and where the statements in it lead, whose ids stand there in brackets."""
+    """Return the page *source* with what only the site has: diagrams, and where the ids of its statements lead."""
     # The heading has to be the first element: it is the title of the page.
-    included = f'--8<-- "{source}"\n\n<!-- Made by `make generate`; the page is {source}. -->\n'
+    included = f'--8<-- "{source}"\n\n<!-- Made by `make docs`; the page is {source}. -->\n'
     statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
     up = "../" * page.count("/")
-    links = "".join(f"[{name}]: {up}requirements/{name}.md\n" for name in statements)
+    links = "".join(f"[{name}]: {up}{address_of(name)}\n" for name in statements)
     pictures = "".join(_FIGURE.format(name=name) for name in _PICTURES.get(page, ()))
     return included + pictures + (f"\n{links}" if links else "")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.docs_stubs import RULES_INDEX
+from codegen.site.addresses import address_of
 from codegen.spec_tables import described, help_text, profiles_text, sentence, severity_text
 
 if TYPE_CHECKING:
@@ -108,17 +109,21 @@ Validators pass over them; generators read them.
 def reference_pages() -> dict[str, str]:
     """Return the text of each page by its path from the root."""
     return {
-        f"docs/{RULES_INDEX}": _RULES.format(rows="\n".join(map(_rule_row, sources.rules()))),
         "docs/reference/kinds.md": _KINDS.format(sections="\n".join(map(_kinds_of, sources.PROFILES))),
         "docs/reference/schemas.md": _SCHEMAS.format(rows="\n".join(_schema_rows())),
     }
+
+
+def rules_page() -> dict[str, str]:
+    """Return the list of rules by its path from the root; only the site has it, among the pages of the rules."""
+    return {f"docs/{RULES_INDEX}": _RULES.format(rows="\n".join(map(_rule_row, sources.rules())))}
 
 
 def _rule_row(rule: Mapping[str, Any]) -> str:
     name = rule["id"]
     is_general = len(rule["profiles"]) == len(sources.PROFILES) or isinstance(rule["severity"], dict)
     profiles = "" if is_general else f" in {profiles_text(rule)}"
-    statement = f"[statement](../../requirements/rules/{name}.md)"
+    statement = f"[statement](../../{address_of(f'rules/{name}')})"
     fault = f"{sentence(rule['summary'])}<br>*{help_text(rule)}* · {statement}"
     severity = _SEVERITY.sub(r'<span class="severity-\1">\1</span>', severity_text(rule))
     return f"| [{name}]({name}.md) | {severity}{profiles} | {fault} |"

@@ -80,7 +80,9 @@ def _facts(rule: dict[str, Any]) -> str:
     other = rule.get("without_profile") or next(iter(severities.values()))
     by_profile = ", ".join(severities.get(name, other).title() for name in _PROFILES)
     other_text = texts if isinstance(texts, str) else next(iter(texts.values()))
-    helps = ", ".join(_text(other_text if isinstance(texts, str) else texts.get(name, other_text)) for name in _PROFILES)
+    helps = ", ".join(
+        _text(other_text if isinstance(texts, str) else texts.get(name, other_text)) for name in _PROFILES
+    )
     at_end = f"Some({rule['severity_at_end'].title()})" if "severity_at_end" in rule else "None"
     return f"({_text(rule['id'])}, [{helps}], [{by_profile}], {at_end})"
 

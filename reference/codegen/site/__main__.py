@@ -10,6 +10,8 @@ from codegen import sources
 # The corpus stands beside the folder that this program is started in.
 sys.path.append(str(sources.ROOT))
 
+from codegen.docs_stubs import stubs
+from codegen.reference_pages import rules_page
 from codegen.site.downloads import PAGE, download_files
 from codegen.site.llms import llms_texts
 from codegen.site.requirement_pages import FOLDER, requirement_pages
@@ -17,14 +19,14 @@ from codegen.site.requirement_pages import FOLDER, requirement_pages
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OWN_FOLDERS = (FOLDER, "docs/schemas", "docs/conformance/schema")
+_OWN_FOLDERS = (FOLDER, "docs/conformance", "docs/implementations", "docs/schemas", "docs/spec")
 """Nothing else is kept in these: a page whose statement is gone goes too."""
 
 
 def site_files() -> dict[str, bytes]:
     """Return every file by its path from the root."""
     files = download_files()
-    pages = requirement_pages() | {PAGE: files[PAGE].decode()}
+    pages = requirement_pages() | stubs(sources.ROOT) | rules_page() | {PAGE: files[PAGE].decode()}
     return files | {name: text.encode() for name, text in (pages | llms_texts(pages)).items()}
 
 

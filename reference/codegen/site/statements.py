@@ -1,8 +1,7 @@
-"""Finds the statements of the specification in its prose, each with what is said around it."""
+"""Finds the statements of the specification in its prose."""
 
 from __future__ import annotations
 
-import itertools
 import posixpath
 import re
 from dataclasses import dataclass
@@ -11,22 +10,13 @@ from typing import TYPE_CHECKING, Any
 from codegen import sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _MARK = re.compile(r"\*\*\[([^\]\n]+)\]\*\* ")
 _HEADING = re.compile(r"(#{1,6}) (.+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _LISTED = re.compile(r"\]\(([\w/.-]+\.md)\)")
 _FENCE = "```"
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A piece of a page of the specification."""
-
-    page: str
-    """Path of the page below ``spec/``; links in the text hold there."""
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +29,7 @@ class Statement:
     page: str
     """Path of the page below ``spec/``."""
     heading: str
-    """The heading that it stands under."""
-    explanation: tuple[Passage, ...]
-    """What is said about it: the text that follows it, and the reason of its rule."""
-    part: Passage
-    """All that stands under its heading, other statements too; where there is no prose, the first words of the page."""
+    """The heading above it."""
     entry: dict[str, Any]
     """Its entry in requirements.json."""
 
@@ -51,11 +37,6 @@ class Statement:
     def anchor(self) -> str:
         """The place in the page, as the site numbers headings."""
         return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", self.heading.lower()).strip())
-
-    @property
-    def chapter(self) -> str:
-        """The first part of the id: the chapter, ``rules``, or the family of the kind."""
-        return self.id.partition("/")[0]
 
 
 def requirements() -> list[dict[str, Any]]:
@@ -112,41 +93,12 @@ def blocks(text: str) -> Iterator[str]:
 
 
 def _of_page(page: str, text: str, entries: dict[str, dict[str, Any]]) -> Iterator[Statement]:
-    heading, part = "", []
-    found = list(blocks(text))
-    for index, block in enumerate(found):
+    heading = ""
+    for block in blocks(text):
         title = _HEADING.fullmatch(block)
         mark = _MARK.match(block)
         if title:
-            heading, part = title[2], _part(found[index + 1 :])
+            heading = title[2]
         elif mark:
-            entry = entries[mark[1]]
-            passages = [Passage(page, "\n\n".join(_following(found[index + 1 :]))), *_reason(entry.get("rule"))]
-            has_prose = any(not _MARK.match(other) for other in part)
-            yield Statement(
-                id=mark[1],
-                text=block[mark.end() :],
-                page=page,
-                heading=heading,
-                explanation=tuple(passage for passage in passages if passage.text),
-                part=Passage(page, "\n\n".join(part if has_prose else found[1:2])),
-                entry=entry,
-            )
-
-
-def _part(rest: Iterable[str]) -> list[str]:
-    """Return the blocks before the next heading."""
-    return list(itertools.takewhile(lambda block: not _HEADING.fullmatch(block), rest))
-
-
-def _following(rest: Iterable[str]) -> list[str]:
-    """Return the blocks before the next statement or heading."""
-    return list(itertools.takewhile(lambda block: not _MARK.match(block), _part(rest)))
-
-
-def _reason(rule: str | None) -> Iterator[Passage]:
-    """Yield what stands under "Why" on the page of *rule*."""
-    if rule is not None:
-        page = f"rules/{rule}.md"
-        found = list(blocks((sources.ROOT / "spec" / page).read_text(encoding="utf-8")))
-        yield Passage(page, "\n\n".join(_part(found[found.index("## Why") + 1 :])))
+            sentence = block[mark.end() :]
+            yield Statement(id=mark[1], text=sentence, page=page, heading=heading, entry=entries[mark[1]])

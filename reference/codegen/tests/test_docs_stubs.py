@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.docs_stubs import stubs
+from codegen.docs_stubs import navigation, stubs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ nav:
           - implementations/go.md
       # /generated:implementations
 """
-    assert expected == stubs(tree)["mkdocs.yml"]
+    assert expected == navigation(tree)["mkdocs.yml"]
 
 
 def test_every_page_has_a_stub_at_the_same_place(tree: Path) -> None:
@@ -88,6 +88,7 @@ def test_statements_lead_to_their_requirements(tree: Path) -> None:
     """An id in brackets is a link on the site: the stub says where it leads, as seen from the page."""
     made = stubs(tree)
     assert made["docs/spec/second.md"].endswith(
-        "spec/second.md. -->\n\n[second/a-b]: ../requirements/second/a-b.md\n[second/d]: ../requirements/second/d.md\n"
+        "spec/second.md. -->\n\n[second/a-b]: ../requirements/second.md#second-a-b\n"
+        "[second/d]: ../requirements/second.md#second-d\n"
     )
     assert "]: " not in made["docs/spec/first.md"]

@@ -13,7 +13,7 @@ import toyspec
 from codegen import sources
 from codegen.api_page import _split, api_page
 from codegen.cli_page import _escaped, cli_page
-from codegen.reference_pages import reference_pages
+from codegen.reference_pages import reference_pages, rules_page
 from codegen.report_page import report_page
 from codegen.spec_tables import sentence
 from toyspec.cli.commands import COMMANDS, command_parser
@@ -79,7 +79,7 @@ def test_report_page_shows_a_report_that_its_schema_takes() -> None:
 
 def test_rules_and_kinds_are_all_listed() -> None:
     """Each rule and each kind has one row, which leads to its page and its data."""
-    pages = reference_pages()
+    pages = reference_pages() | rules_page()
     rules = re.findall(r"^\| \[([\w-]+)\]\(\1\.md\)", pages["docs/spec/rules/index.md"], re.MULTILINE)
     assert [rule["id"] for rule in sources.rules()] == rules
     kinds = re.findall(

@@ -1,4 +1,4 @@
-"""Tests of what the site has and the tree does not keep: pages of statements, downloads, llms.txt."""
+"""Tests of what the site has and the tree does not keep: pages of requirements, downloads, llms.txt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import pytest
 
 import toyspec
 from codegen import sources
+from codegen.docs_stubs import stubs
+from codegen.reference_pages import rules_page
 from codegen.site import downloads, llms, requirement_pages
+from codegen.site.addresses import address_of, chapter_of
 from codegen.site.case_text import example, expected
 from codegen.site.evidence import Evidence, evidence, implementations
 from codegen.site.requirement_pages import FOLDER, INDEX
@@ -36,7 +39,7 @@ def shown() -> dict[str, Evidence]:
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    """Return the page of each statement and the index."""
+    """Return the pages of requirements: one for each chapter, and the index."""
     return requirement_pages.requirement_pages()
 
 
@@ -51,17 +54,7 @@ def test_every_statement_is_found_where_it_is_made() -> None:
     found = statements()
     assert [entry["id"] for entry in requirements()] == [statement.id for statement in found]
     assert [] == [statement.id for statement in found if not statement.text.endswith(".")]
-    assert [] == [statement.id for statement in found if not statement.part.text or not statement.heading]
-
-
-def test_statement_is_explained_by_what_follows_it() -> None:
-    """What stands between a statement and the next one explains it, and so does the reason of its rule."""
-    found = {statement.id: statement for statement in statements()}
-    mark = found["encoding/commit-mark"]
-    assert ["encoding.md", "rules/unterminated-line.md"] == [passage.page for passage in mark.explanation]
-    assert mark.explanation[0].text.startswith("That a text parses says nothing.")
-    assert "[encoding/fragment-not-judged]" not in mark.explanation[0].text
-    assert "the-commit-mark" == mark.anchor
+    assert [] == [statement.id for statement in found if not statement.heading]
 
 
 def test_links_hold_where_they_are_moved_to() -> None:
@@ -77,17 +70,9 @@ def test_blocks_are_parted_by_blank_lines_outside_of_code() -> None:
     assert ["a\nb", "```\nd\n\n<!-- e -->\n```", "# f"] == list(blocks(text))
 
 
-def test_every_statement_has_a_page_and_a_row(pages: dict[str, str]) -> None:
-    """The index leads to every page, and there is no other page."""
-    ids = [entry["id"] for entry in requirements()]
-    assert {INDEX, *(f"{FOLDER}/{name}.md" for name in ids)} == pages.keys()
-    assert ids == re.findall(r"^\| \[([^\]]+)\]", pages[INDEX], re.MULTILINE)
-    assert f"Of {len(ids)} statements, {sum('observable' in entry for entry in requirements())} are" in pages[INDEX]
-
-
 def test_links_of_the_pages_lead_somewhere(pages: dict[str, str], files: dict[str, bytes]) -> None:
     """Every relative link names a page of the site, or a file that is made for it."""
-    made = pages.keys() | files.keys()
+    made = pages.keys() | files.keys() | stubs(sources.ROOT).keys() | rules_page().keys()
     lost = []
     for page, text in pages.items():
         for link in LINK.findall(text):
@@ -101,41 +86,65 @@ def test_links_of_the_pages_lead_somewhere(pages: dict[str, str], files: dict[st
     assert [] == lost
 
 
-def test_page_has_all_cases(pages: dict[str, str], shown: dict[str, Evidence]) -> None:
-    """A case is named on the page of each statement that it proves, once on each side."""
+def _section(pages: dict[str, str], statement: str) -> str:
+    """Return what the site shows about *statement*."""
+    path, _, anchor = address_of(statement).partition("#")
+    return pages[f"docs/{path}"].partition(f"{{ #{anchor} }}\n")[2].partition("\n## ")[0]
+
+
+def test_every_statement_has_a_section_and_a_row(pages: dict[str, str]) -> None:
+    """The index leads to every section of every page, in the order of the statements."""
+    ids = [entry["id"] for entry in requirements()]
+    assert {INDEX, *(f"{FOLDER}/{chapter_of(name)}.md" for name in ids)} == pages.keys()
+    assert ids == re.findall(r"^\| \[([^\]]+)\]", pages[INDEX], re.MULTILINE)
+    assert [] == [name for name in ids if not _section(pages, name)]
+    assert f"Of {len(ids)} statements, {sum('observable' in entry for entry in requirements())} are" in pages[INDEX]
+
+
+def test_section_has_all_cases(pages: dict[str, str], shown: dict[str, Evidence]) -> None:
+    """A case is named in the section of each statement that it proves, once as accepted and once as rejected."""
     for entry in requirements():
-        text = pages[f"{FOLDER}/{entry['id']}.md"]
+        text = _section(pages, entry["id"])
         named = Counter(re.findall(r"`((?:toy|metrics|kaun)-v1/[^`]+|sessions/[^`]+)`", text))
         found = shown.get(entry["id"], Evidence())
         assert named == Counter([*found.accepts, *found.rejects])
 
 
-def test_page_says_who_keeps_the_statement(pages: dict[str, str]) -> None:
-    """Each implementation has its row; what is proven, and how far, is read from the last proof."""
-    text = pages[f"{FOLDER}/encoding/commit-mark.md"].partition("## Who keeps it")[2]
-    for entry in implementations():
-        assert f"| {entry['name']} |" in text
-    known = next(entry for entry in implementations() if entry["except"])
-    statement, limits = next(iter(known["except"].items()))
-    bound = set(next(entry for entry in requirements() if entry["id"] == statement)["applies"])
-    page = pages[f"{FOLDER}/{statement}.md"].partition("## Who keeps it")[2]
-    assert all(limit in page for role, limit in limits.items() if role in bound)
+def test_section_says_who_keeps_the_statement(pages: dict[str, str]) -> None:
+    """The number of implementations and their limits are those of the last proof."""
+    applies = {entry["id"]: set(entry["applies"]) for entry in requirements() if "observable" in entry}
+    limits = [
+        (statement, f"{entry['name']} as {role}: {limit}")
+        for entry in implementations()
+        for statement, by_role in entry["except"].items()
+        for role, limit in by_role.items()
+        if role in applies.get(statement, ())
+    ]
+    assert limits
+    for statement, limit in limits:
+        kept = _section(pages, statement).partition("- Kept by: ")[2].partition("\n")[0]
+        assert re.match(r"\d+ implementations; ", kept)
+        assert limit in kept
 
 
 def test_statement_that_no_case_can_show_says_so(pages: dict[str, str]) -> None:
-    """An excluded statement has its reason on its page, and no table of those who keep it."""
+    """An excluded statement has its reason in its section, and nobody keeps it."""
     for entry in requirements():
-        text = pages[f"{FOLDER}/{entry['id']}.md"]
+        text = _section(pages, entry["id"])
         assert ("\n- No case can show it: " in text) == ("excluded" in entry)
-        assert not ("excluded" in entry and "## Who keeps it" in text)
+        assert not ("excluded" in entry and "- Kept by: " in text)
 
 
 def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
     """A statement about directories, which no bytes of a case can show, names its test."""
-    text = pages[f"{FOLDER}/bundle/walk-regular.md"]
-    assert (
-        "- `test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_statements.py`" in text
-    )
+    expected_text = "`test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_statements.py`"
+    assert f"- Tested by: {expected_text}" in _section(pages, "bundle/walk-regular")
+
+
+def test_statements_that_name_another_lead_to_it(pages: dict[str, str]) -> None:
+    """An id in brackets in a sentence is a link to the section of that statement."""
+    text = _section(pages, "encoding/canonical-binary32")
+    assert "[encoding/binary32-read](encoding.md#encoding-binary32-read)" in text.partition("\n- ")[0]
 
 
 def test_plain_case_is_shown_as_it_is() -> None:
@@ -146,20 +155,6 @@ def test_plain_case_is_shown_as_it_is() -> None:
     torn = load_case(str(Path(CASES, "toy-v1/unterminated-line/half-a-record")))
     note = '<!-- example profile=toy/v1 findings="unterminated-line@3:" unterminated -->'
     assert f"{note}\n```jsonl\n{torn.data.decode()}\n```\n\nNo LF ends the last line.\n" == example(torn)
-
-
-def test_statement_without_words_of_its_own_is_shown_among_its_neighbours(pages: dict[str, str]) -> None:
-    """Where nothing follows a statement its whole part is shown, so that each sentence keeps what it is about."""
-    text = pages[f"{FOLDER}/writing/short-write.md"]
-    around = text.partition("\n## Around it { data-search-exclude }\n")[2].partition("\n## ")[0]
-    assert "**[writing/one-write](one-write.md)** " in around
-    assert "\n## Why\n" not in text
-
-
-def test_statements_that_name_another_lead_to_it(pages: dict[str, str]) -> None:
-    """An id in brackets in a sentence is a link to the page of that statement."""
-    text = pages[f"{FOLDER}/encoding/canonical-binary32.md"]
-    assert "[encoding/binary32-read](binary32-read.md)" in text.partition("\n- ")[0]
 
 
 def test_other_case_is_shown_with_escapes() -> None:
@@ -173,7 +168,7 @@ def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
     """Who checks a stream from its page finds what stands in the comment above it, by the bytes that are shown."""
     checked = 0
     for page, text in pages.items():
-        for profile, findings, torn, body in SHOWN.findall(text):
+        for profile, findings, torn, body in SHOWN.findall(re.sub("^    ", "", text, flags=re.MULTILINE)):
             data = body.removesuffix("\n").encode() if torn else body.encode()
             name = "metrics.jsonl" if profile == "metrics/v1" else "example.jsonl"
             report = toyspec.check_bytes(data, name=name)
@@ -223,7 +218,9 @@ def test_page_of_downloads_has_all_with_their_digests(files: dict[str, bytes]) -
 
 def test_llms_txt_lists_every_page_of_the_navigation(files: dict[str, bytes], pages: dict[str, str]) -> None:
     """Each page has its title, its address and a sentence; the rules come last, as what may be left out."""
-    text = llms.llms_texts(pages | {downloads.PAGE: files[downloads.PAGE].decode()})[llms.LIST]
+    text = llms.llms_texts(
+        pages | stubs(sources.ROOT) | rules_page() | {downloads.PAGE: files[downloads.PAGE].decode()}
+    )[llms.LIST]
     navigation = (sources.ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r"^- \[([^\]]+)\]\(([^)]+)\): (\S.*)$", text, re.MULTILINE)
     assert text.startswith("# toyspec\n\n> ")

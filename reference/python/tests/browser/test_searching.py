@@ -14,7 +14,7 @@ QUERIES = {
     "non-finite-number": "spec/rules/non-finite-number/",
     "op_timing": "spec/toy/v1/op_timing/",
     "run_resume": "spec/toy/v1/run_resume/",
-    "encoding/one-line-per-record": "requirements/encoding/one-line-per-record/",
+    "encoding/one-line-per-record": "spec/encoding/",
     "durability": "explanation/durability/",
     "pandas": "how-to/read-with-pandas-polars-duckdb/",
     "adapter protocol": "conformance/PROTOCOL/",
