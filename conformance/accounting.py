@@ -67,6 +67,13 @@ def account(case: Case, mode: Mode) -> Account:
     return Account("fails" if fails else "read", records, committed, fragment, tuple(gaps))
 
 
+def readable_lines(case: Case) -> Iterator[int]:
+    """Yield the number of each line of *case* that is a record, from 1."""
+    for number, (offset, length, reason) in enumerate(_lines(case), start=1):
+        if reason is None and case.data[offset : offset + length].strip(b" \t\r\n"):
+            yield number
+
+
 def _lines(case: Case) -> Iterator[tuple[int, int, str | None]]:
     """Yield offset, length with LF, and the rule that makes it unreadable, of each committed line."""
     reasons: dict[int, str] = {}

@@ -88,6 +88,8 @@ class Case:
     """Canonical: each line is the one spelling that a canonical writer gives its record."""
     scope: Literal["stream", "bundle"] = "stream"
     """Bundle: the folder is judged as the directory of a run, sidecars included."""
+    summary: Mapping[str, Any] | None = None
+    """The views of the run that the case spells out, as one tagged value; they follow from the rest: see views.py."""
     modes: Mapping[str, Any] = field(default_factory=dict)
     """The report of reading in each mode that the case spells out."""
     follow: tuple[Mapping[str, Any], ...] = ()

@@ -19,6 +19,11 @@ MAX_DEPTH: int = _tables["limits"]["max_depth"]
 TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _tables["profiles"].items()}
 """The key that names the kind of a record, by profile; None where there is none."""
 
+RECORD_ERRORS: frozenset[str] = frozenset(
+    rule["id"] for rule in _tables["rules"] if rule["layer"] == "record" and "error" in rule["severity"].values()
+)
+"""Rules that make a member faulty: it takes no part in the rules between lines, nor in the views of a run."""
+
 UNREADABLE: frozenset[str] = frozenset(
     rule["id"]
     for rule in _tables["rules"]

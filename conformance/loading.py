@@ -28,6 +28,7 @@ KEYS = (
     "records",
     "findings",
     "suppressed",
+    "summary",
     "modes",
     "parameters",
     "follow",
@@ -134,6 +135,7 @@ class _Description:
             options=self._options(),
             form=self._choice("form", self._content.get("form", "any"), ("any", "canonical")),
             scope=self._choice("scope", self._content.get("scope", "stream"), ("stream", "bundle")),
+            summary=self._summary(),
             modes=self._modes(),
             follow=tuple(self.take("follow", list, [])),
         )
@@ -200,6 +202,16 @@ class _Description:
                 raise self.error(f"modes/{mode}", "is no mode")
             self._checked(f"modes/{mode}", report, dict)
         return modes
+
+    def _summary(self) -> Mapping[str, Any] | None:
+        if "summary" not in self._content:
+            return None
+        summary: dict[str, Any] = self.take("summary", dict)
+        try:
+            untag(summary)
+        except TagError as error:
+            raise self.error(f"summary{error.place}", str(error)) from None
+        return summary
 
     def _names(self, proves: Mapping[str, Any], key: str) -> tuple[str, ...]:
         names = self._checked(f"proves/{key}", proves.get(key, []), list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.asking import checkers, followers, readers, sessions, writers
+from conformance.asking import checkers, followers, readers, sessions, summarizers, writers
 from conformance.session_cases import Session
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _OF_ROLE = {
     "reader": readers.questions,
+    "summarizer": summarizers.questions,
     "checker": checkers.questions,
     "writer": writers.questions,
     "canonical-writer": writers.canonical_questions,

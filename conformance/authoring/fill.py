@@ -23,7 +23,7 @@ from conformance.tagging import tag_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ONE_PER_LINE = ("records", "findings", "modes", "follow")
+_ONE_PER_LINE = ("records", "findings", "summary", "modes", "follow")
 
 
 def filled(folder: str, content: dict[str, Any]) -> dict[str, Any]:

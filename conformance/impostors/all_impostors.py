@@ -15,6 +15,7 @@ from conformance.impostors import (
     records,
     rules,
     streams,
+    summarizers,
     talkers,
     writers,
 )
@@ -28,6 +29,7 @@ ALL: dict[str, Impostor] = {
         *rules.impostors(),
         *lines.ALL,
         *readers.ALL,
+        *summarizers.ALL,
         *numbers.ALL,
         *records.ALL,
         *streams.ALL,

@@ -13,9 +13,13 @@ from conformance.miniature.checking import SIDECARS, Checking
 from conformance.miniature.following import Following
 from conformance.miniature.lines import Lines
 from conformance.miniature.reading import Reading
+from conformance.miniature.record_rules import RecordRules
+from conformance.miniature.summarizing import Summarizing
 from conformance.miniature.writing import RefusedError, Writing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.miniature.reading import Stream
 
 Message = dict[str, Any]
@@ -27,7 +31,7 @@ class Miniature:
     """Answers requests. An impostor is a subclass that changes one thing."""
 
     name = "miniature"
-    roles: ClassVar[list[str]] = ["reader", "writer", "canonical-writer", "checker", "follower"]
+    roles: ClassVar[list[str]] = ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"]
     capabilities: ClassVar[list[str]] = [
         "line_limit",
         "bundle",
@@ -39,6 +43,7 @@ class Miniature:
     lines_type: type[Lines] = Lines
     reading_type: type[Reading] = Reading
     checking_type: type[Checking] = Checking
+    summarizing_type: type[Summarizing] = Summarizing
     writing_type: type[Writing] = Writing
     bundles_type: type[Bundles] = Bundles
     following_type: type[Following] = Following
@@ -63,6 +68,7 @@ class Miniature:
         """Return the answer to one request."""
         roles = {
             "reader": self.read,
+            "summarizer": self.summarize,
             "checker": self.check,
             "writer": self.write,
             "canonical-writer": self.write,
@@ -75,6 +81,23 @@ class Miniature:
         reading = self.reading(request)
         stream, _ = self.opened(request, reading)
         return reading.read(stream, request.get("mode", "tail"), request.get("view", "all"))
+
+    def summarize(self, request: Message) -> Message:
+        """Answer as a summarizer."""
+        reading = self.reading(request)
+        stream, sidecars = self.opened(request, reading)
+        run_id = self.bundle_id(request["directory"], sidecars or {}) if "directory" in request else None
+        summary = self.summarizing_type(reading).summary(stream, run_id)
+        return {"profile": stream.profile, "state": reading.state(stream), "summary": summary}
+
+    def bundle_id(self, directory: str, sidecars: Mapping[str, bytes | None]) -> str:
+        """Return what a kaun/v1 bundle calls itself."""
+        line = self.lines_type().judge(1, 0, sidecars.get("run.json") or b"")
+        run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
+        faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
+        if run_id is None or any(fault.pointer == "/run_id" for fault in faults):
+            return os.path.basename(directory)
+        return run_id.text
 
     def check(self, request: Message) -> Message:
         """Answer as a checker."""
@@ -173,7 +196,7 @@ def oneshot(adapter: Miniature, role: str, options: list[str]) -> int:
         return int(answer["outcome"] == "refused")
     answer = adapter.answer({**request, "stream": data})
     say(answer)
-    return int(answer["outcome"] == "fails" if role == "reader" else not answer["valid"])
+    return int(answer.get("outcome") == "fails" or answer.get("valid") is False)
 
 
 def say(message: Message) -> None:
