@@ -182,10 +182,8 @@ def _kaun_run_id(case: Case) -> Any:
     if case.scope != "bundle":
         return _ABSENT
     faulty = {(finding.rule, finding.pointer) for finding in case.findings if finding.sidecar == "run.json"}
-    unreadable = any(
-        rule == "sidecar-unreadable" or pointer == "/run_id" for rule, pointer in faulty if rule != "run-id-mismatch"
-    )
-    if unreadable or "run.json" not in case.files:
+    spoiled = {("sidecar-unreadable", ""), *((rule, "/run_id") for rule in RECORD_ERRORS)}
+    if faulty & spoiled or "run.json" not in case.files:
         return os.path.basename(case.folder)
     return json.loads(case.files["run.json"])["run_id"]
 
