@@ -19,9 +19,7 @@ mod escape;
 mod follower;
 mod lines;
 mod live_file;
-mod nearest;
 mod numbers;
-mod phrases;
 mod profile;
 mod reader;
 mod record;
@@ -40,7 +38,7 @@ mod writer;
 pub use attempts::Attempts;
 pub use canonical::{encode, Refused};
 pub use check::{
-    cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found, StreamChecker,
+    check_file, check_source, find_streams, no_stream, CheckOptions, FileReport, Finding, Found, StreamChecker,
 };
 pub use composer::{check_run_id, Composer};
 pub use escape::printable;
