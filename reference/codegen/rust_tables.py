@@ -71,6 +71,11 @@ def _rules(registry: list[dict[str, Any]]) -> list[str]:
         f"pub(crate) static RULE_FACTS: [RuleFacts; {len(registry)}] = [",
         *(f"    {_facts(rule)}," for rule in registry),
         "];",
+        "",
+        "/// Whether each rule is one of each profile.",
+        f"pub(crate) static RULE_PROFILES: [[bool; {len(_PROFILES)}]; {len(registry)}] = [",
+        *(f"    [{', '.join(str(name in rule['profiles']).lower() for name in _PROFILES)}]," for rule in registry),
+        "];",
     ]
 
 

@@ -1,6 +1,6 @@
 //! Tells which records a later attempt at the same steps supersedes: see spec/reading.md.
 
-use crate::record::judge;
+use crate::record::{judge, Integers};
 use crate::vet::Vetter;
 use crate::{Profile, Record};
 
@@ -73,7 +73,7 @@ fn sound(record: &Record, field: &str) -> bool {
     vetter.vet(&record.raw, false);
     let kind = record.kind.as_deref().and_then(|kind| Profile::Toy.kind(kind));
     match (kind, vetter.record(&record.raw)) {
-        (Some(kind), Some(node)) => !judge(kind, node).faulty_fields().any(|faulty| faulty == field),
+        (Some(kind), Some(node)) => !judge(kind, node, Integers::ByValue).faulty_fields().any(|faulty| faulty == field),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::numbers::{binary32_text, binary64_text};
-use crate::record::judge;
+use crate::record::{judge, Integers};
 use crate::schema::{member, Field, Form, Schema, Severity};
 use crate::tables::{MAX_DEPTH, MAX_LINE_BYTES};
 use crate::vet::{Status, Vetter};
@@ -43,7 +43,7 @@ pub fn encode(profile: Profile, record: &Map) -> Result<Vec<u8>, Refused> {
         return Err(Refused(fault.map_or_else(String::new, |fault| fault.message.clone())));
     }
     if let (Some(kind), Some(node)) = (kind, vetter.record(&out)) {
-        let found = judge(kind, node);
+        let found = judge(kind, node, Integers::Written);
         let grave = found.faults.iter().find(|fault| fault.rule.severity(profile, false) == Severity::Error);
         if let Some(fault) = grave {
             return Err(Refused(format!("{}: {}", fault.rule.id(), fault.message)));

@@ -19,7 +19,9 @@ mod escape;
 mod follower;
 mod lines;
 mod live_file;
+mod nearest;
 mod numbers;
+mod phrases;
 mod profile;
 mod reader;
 mod record;
@@ -38,7 +40,7 @@ mod writer;
 pub use attempts::Attempts;
 pub use canonical::{encode, Refused};
 pub use check::{
-    check_file, check_source, find_streams, no_stream, CheckOptions, FileReport, Finding, Found, StreamChecker,
+    cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found, StreamChecker,
 };
 pub use composer::{check_run_id, Composer};
 pub use escape::printable;

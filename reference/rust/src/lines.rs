@@ -11,7 +11,12 @@ pub(crate) struct Line<'a> {
     pub length: u64,
     /// The bytes before the LF; None where there are more than the limit.
     pub data: Option<&'a [u8]>,
+    /// The first bytes of a line that is longer than the limit.
+    pub head: &'a [u8],
 }
+
+/// So much of a line that is longer than the limit is held.
+const HEAD_BYTES: usize = 160;
 
 /// Cuts what is fed into committed lines. A line beyond the limit is counted and never held.
 pub(crate) struct Splitter {
@@ -49,12 +54,11 @@ impl Splitter {
         let (number, offset) = (self.number, self.committed);
         let fits = length <= self.limit as u64;
         let given = if self.pending == 0 {
-            each(Line { number, offset, length, data: fits.then_some(piece) })
+            each(Line { number, offset, length, data: fits.then_some(piece), head: &piece[..end.min(HEAD_BYTES)] })
         } else {
-            if fits {
-                self.held.extend_from_slice(piece);
-            }
-            each(Line { number, offset, length, data: fits.then_some(self.held.as_slice()) })
+            self.hold(piece, length);
+            let held = self.held.as_slice();
+            each(Line { number, offset, length, data: fits.then_some(held), head: &held[..held.len().min(HEAD_BYTES)] })
         };
         self.skip(1, length + 1 - self.pending);
         (end + 1, Some(given))
@@ -79,10 +83,18 @@ impl Splitter {
     fn extend(&mut self, piece: &[u8]) {
         self.all_nul &= piece.iter().all(|&byte| byte == 0);
         self.pending += piece.len() as u64;
-        if self.pending <= self.limit as u64 {
-            self.held.extend_from_slice(piece);
+        self.hold(piece, self.pending);
+    }
+
+    /// Holds the next piece of a line of `length` bytes so far; of one that is too long, only its first bytes.
+    fn hold(&mut self, piece: &[u8], length: u64) {
+        if length > self.limit as u64 {
+            self.held.truncate(HEAD_BYTES);
+            self.held.shrink_to(HEAD_BYTES);
+            let room = HEAD_BYTES - self.held.len();
+            self.held.extend_from_slice(&piece[..piece.len().min(room)]);
         } else {
-            self.held = Vec::new();
+            self.held.extend_from_slice(piece);
         }
     }
 }

@@ -15,6 +15,18 @@ pub fn binary32_text(number: f32) -> String {
     }
 }
 
+/// Returns the digits of a number of JSON whose value is an integer, None of any other: text of digits only is exact,
+/// any other text stands for the nearest binary64 value.
+pub(crate) fn integer_of(literal: &str) -> Option<String> {
+    let digits = literal.strip_prefix('-').unwrap_or(literal);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(if digits == "0" { digits } else { literal }.to_string());
+    }
+    let value: f64 = literal.parse().ok()?;
+    // The sum has no sign of zero.
+    (value.fract() == 0.0).then(|| format!("{:.0}", value + 0.0))
+}
+
 /// Gives the digits of a decimal the layout of the specification: plain where the point falls within or near them.
 fn layout(shortest: &str) -> String {
     let (sign, text) = shortest.strip_prefix('-').map_or(("", shortest), |text| ("-", text));

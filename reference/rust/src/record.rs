@@ -1,31 +1,70 @@
-//! Judges one record by its schema and names every fault in it: see spec/checking.md.
+//! Checks one record against its schema and names every fault in it: see spec/checking.md.
 
 use crate::dates::is_date_time;
-use crate::escape::shortened;
+use crate::nearest::nearest;
+use crate::numbers::integer_of;
+use crate::phrases::{constant_text, noun, shown, typed};
 use crate::schema::{Constant, Field, Form, KindTable, Schema};
 use crate::tables::{Rule, BINARY32_LIMIT, MAX_SAFE_INTEGER};
 use crate::tape::{push_token, Kind, Node};
 use crate::vet::Fault;
+use crate::{escape::shortened, Profile};
+
+/// Which numbers are integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Integers {
+    /// Those of digits only: what writers write, and what metrics/v1 accepts.
+    Written,
+    /// Those whose value is an integer.
+    ByValue,
+}
+
+impl Integers {
+    /// Returns what readers of a profile accept.
+    pub fn of(profile: Profile) -> Integers {
+        if Rule::IntegerAsFloat.applies(profile) {
+            Integers::ByValue
+        } else {
+            Integers::Written
+        }
+    }
+}
 
 /// A key that the schema does not declare.
-pub(crate) struct UnknownKey {
+pub(crate) struct UnknownKey<'t> {
     /// The key with those of the objects around it, array indexes left out.
     pub path: String,
     pub pointer: String,
     pub at: usize,
-    /// The declared key that was probably meant.
-    pub meant: Option<&'static str>,
+    key: Node<'t>,
+    object: Node<'t>,
+    fields: &'static [Field],
+}
+
+impl UnknownKey<'_> {
+    /// Returns the declared key that was probably meant: one that the object does not have.
+    pub fn meant(&self) -> Option<&'static str> {
+        let names = self.fields.iter().map(|field| field.name);
+        nearest(&self.key.string(), names.filter(|name| self.object.get(name).is_none()))
+    }
+
+    /// Returns the key as it is in the line, where that is without escapes.
+    pub fn plain(&self) -> Option<&str> {
+        std::str::from_utf8(self.key.body()).ok().filter(|key| !key.contains('\\') && *key == self.path)
+    }
 }
 
 /// What is wrong with one record.
 #[derive(Default)]
-pub(crate) struct Judgement {
+pub(crate) struct Judgement<'t> {
     /// Missing keys of one object are in the order of the schema.
     pub faults: Vec<Fault>,
-    pub unknown: Vec<UnknownKey>,
+    pub unknown: Vec<UnknownKey<'t>>,
+    /// The first integer that is written with a fraction or an exponent.
+    pub integer_as_float: Option<Fault>,
 }
 
-impl Judgement {
+impl Judgement<'_> {
     /// Returns the fields that have an error of their own, and take no part in the rules between lines.
     pub fn faulty_fields(&self) -> impl Iterator<Item = &str> {
         let grave = self.faults.iter().filter(|fault| fault.rule != Rule::UnsafeInteger);
@@ -33,56 +72,104 @@ impl Judgement {
     }
 }
 
-/// Judges a record, or manifest, of a kind.
-pub(crate) fn judge(kind: &'static KindTable, record: Node) -> Judgement {
-    let mut judge = Judge { kind: kind.name, found: Judgement::default() };
-    judge.object(record, kind.fields, "", "");
+/// Checks a record, or a manifest, of a kind.
+pub(crate) fn judge<'t>(kind: &'static KindTable, record: Node<'t>, integers: Integers) -> Judgement<'t> {
+    let mut judge = Judge { kind: kind.name, integers, found: Judgement::default() };
+    judge.object(record, kind.fields, Trail::Root);
     judge.found
 }
 
-struct Judge {
-    kind: &'static str,
-    found: Judgement,
+/// The keys and indexes that lead to a value; they become text only where something is wrong.
+#[derive(Clone, Copy)]
+enum Trail<'a> {
+    Root,
+    Key(&'a Trail<'a>, Node<'a>),
+    Name(&'a Trail<'a>, &'static str),
+    Index(&'a Trail<'a>, usize),
 }
 
-impl Judge {
-    fn add(&mut self, rule: Rule, node: Node, pointer: &str, message: String) {
-        self.found.faults.push(Fault { rule, at: node.at(), pointer: pointer.to_string(), message });
+impl Trail<'_> {
+    fn pointer(&self) -> String {
+        let (mut pointer, token) = match self {
+            Trail::Root => return String::new(),
+            Trail::Key(outer, key) => (outer.pointer(), key.string()),
+            Trail::Name(outer, name) => (outer.pointer(), (*name).into()),
+            Trail::Index(outer, index) => (outer.pointer(), index.to_string().into()),
+        };
+        pointer.push('/');
+        push_token(&mut pointer, &token);
+        pointer
     }
 
-    fn object(&mut self, object: Node, fields: &'static [Field], path: &str, pointer: &str) {
-        let mut present = vec![false; fields.len()];
+    /// Returns the keys of objects, with dots between them.
+    fn path(&self) -> String {
+        let (outer, key) = match self {
+            Trail::Root => return String::new(),
+            Trail::Key(outer, key) => (outer, key.string()),
+            Trail::Name(outer, name) => (outer, (*name).into()),
+            Trail::Index(outer, _) => return outer.path(),
+        };
+        match outer.path() {
+            path if path.is_empty() && matches!(outer, Trail::Root) => key.into_owned(),
+            path => format!("{path}.{key}"),
+        }
+    }
+
+    fn shown(&self) -> String {
+        let pointer = self.pointer();
+        format!("`{}`", shortened(pointer.strip_prefix('/').unwrap_or(&pointer)))
+    }
+}
+
+struct Judge<'t> {
+    kind: &'static str,
+    integers: Integers,
+    found: Judgement<'t>,
+}
+
+impl<'t> Judge<'t> {
+    fn add(&mut self, rule: Rule, node: Node, trail: Trail, message: String) {
+        self.found.faults.push(Fault { rule, at: node.at(), pointer: trail.pointer(), message });
+    }
+
+    /// Reports that a value is not as its schema says.
+    fn report(&mut self, rule: Rule, value: Node, trail: Trail, fact: String) {
+        self.add(rule, value, trail, format!("{} {fact}", trail.shown()));
+    }
+
+    fn object(&mut self, object: Node<'t>, fields: &'static [Field], trail: Trail) {
+        let mut present = 0_u128;
+        let mut next = 0;
         for (key, value) in object.members() {
-            let name = key.string();
-            let inner = joined(pointer, &name);
-            if let Some(index) = fields.iter().position(|field| field.name == name) {
-                present[index] = true;
-                self.field(value, &fields[index], &format!("{path}{name}"), &inner);
-            } else {
-                let path = format!("{path}{name}");
-                self.found.unknown.push(UnknownKey { path, pointer: inner, at: value.at(), meant: None });
+            let inner = Trail::Key(&trail, key);
+            // Keys mostly come in the order of the schema.
+            let later = fields[next..].iter().position(|field| key.is_named(field.name)).map(|index| next + index);
+            match later.or_else(|| fields[..next].iter().position(|field| key.is_named(field.name))) {
+                Some(index) => {
+                    present |= 1 << index;
+                    next = index + 1;
+                    self.field(value, &fields[index], inner);
+                }
+                None => {
+                    let (path, pointer) = (inner.path(), inner.pointer());
+                    self.found.unknown.push(UnknownKey { path, pointer, at: value.at(), key, object, fields });
+                }
             }
         }
-        for (field, present) in fields.iter().zip(&present) {
-            if field.required && !present {
-                let place = if pointer.is_empty() { self.kind.to_string() } else { shown_pointer(pointer) };
+        for (index, field) in fields.iter().enumerate() {
+            if field.required && present & 1 << index == 0 {
+                let pointer = trail.pointer();
+                let place =
+                    if pointer.is_empty() { self.kind.to_string() } else { format!("`{}`", shortened(&pointer)) };
                 let message = format!("{place} has no `{}`", field.name);
-                self.add(Rule::MissingKey, object, &joined(pointer, field.name), message);
-            }
-        }
-        let absent = || fields.iter().zip(&present).filter(|(_, present)| !**present).map(|(field, _)| field.name);
-        let depth = pointer.matches('/').count();
-        for key in &mut self.found.unknown {
-            if key.meant.is_none() && key.pointer.starts_with(pointer) && key.pointer.matches('/').count() == depth + 1
-            {
-                key.meant = nearest(key.path.rsplit('.').next().unwrap_or_default(), absent());
+                self.add(Rule::MissingKey, object, Trail::Name(&trail, field.name), message);
             }
         }
     }
 
-    fn field(&mut self, value: Node, field: &'static Field, path: &str, pointer: &str) {
+    fn field(&mut self, value: Node<'t>, field: &'static Field, trail: Trail) {
         let before = self.found.faults.len();
-        self.value(value, &field.schema, path, pointer);
+        self.value(value, &field.schema, trail);
         if field.declares {
             for fault in &mut self.found.faults[before..] {
                 if fault.rule == Rule::UnexpectedValue {
@@ -92,98 +179,136 @@ impl Judge {
         }
     }
 
-    fn value(&mut self, value: Node, schema: &'static Schema, path: &str, pointer: &str) {
+    fn value(&mut self, value: Node<'t>, schema: &'static Schema, trail: Trail) {
         if value.kind() == Kind::Null && schema.nullable {
             return;
         }
-        if !has_type(value, &schema.form) {
-            let message = format!("{} is {}, not {}", shown_pointer(pointer), typed(value), noun(schema));
-            self.add(Rule::WrongType, value, pointer, message);
+        if !self.has_type(value, &schema.form, trail) {
+            self.report(Rule::WrongType, value, trail, format!("is {}, not {}", typed(value), noun(schema)));
             if let Form::OpenMap = schema.form {
-                self.integers(value, pointer);
+                self.unsafe_integers(value, trail);
             }
             return;
         }
         match &schema.form {
-            Form::Integer | Form::Number | Form::Binary32 => self.number(value, schema, pointer),
-            Form::String => self.text(value, schema, pointer),
-            Form::Object(fields) => self.object(value, fields, &format!("{path}."), pointer),
-            Form::Open | Form::OpenMap => self.integers(value, pointer),
-            Form::Map(of) => self.map(value, of, path, pointer),
+            Form::Integer | Form::Number | Form::Binary32 => self.number(value, schema, trail),
+            Form::String => self.text(value, schema, trail),
+            Form::Object(fields) => self.object(value, fields, trail),
+            Form::Open | Form::OpenMap => self.unsafe_integers(value, trail),
+            Form::Map(of) => self.map(value, of, trail),
             Form::Array(of, least, most) => {
                 let count = value.items().count();
                 if !(*least..=*most).contains(&count) {
-                    let message = format!("{} has {count} items, not {least}", shown_pointer(pointer));
-                    self.add(Rule::OutOfRange, value, pointer, message);
+                    let bound = if count < *least { least } else { most };
+                    self.report(Rule::OutOfRange, value, trail, format!("has {count} items, not {bound}"));
                 }
                 for (index, item) in value.items().enumerate() {
-                    self.value(item, of, path, &format!("{pointer}/{index}"));
+                    self.value(item, of, Trail::Index(&trail, index));
                 }
             }
             Form::Boolean => {}
         }
     }
 
-    fn map(&mut self, value: Node, of: &'static Schema, path: &str, pointer: &str) {
+    fn map(&mut self, value: Node<'t>, of: &'static Schema, trail: Trail) {
         for (key, item) in value.members() {
-            let inner = joined(pointer, &key.string());
             let before = self.found.faults.len();
-            self.value(item, of, path, &inner);
+            self.value(item, of, Trail::Key(&trail, key));
             // Values of a map are written as they come: an integer literal there must be exact.
             if before == self.found.faults.len() && !matches!(of.form, Form::Integer) && item.is_integer() {
-                self.integers(item, &inner);
+                self.unsafe_integers(item, Trail::Key(&trail, key));
             }
         }
     }
 
-    fn number(&mut self, value: Node, schema: &'static Schema, pointer: &str) {
-        let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
-        let (least, greatest) = schema.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        let beyond = matches!(schema.form, Form::Binary32) && number.abs() >= BINARY32_LIMIT;
-        let allowed =
-            |constant: &Constant| matches!(constant, Constant::Integer(n) if value.literal() == n.to_string());
-        if !schema.values.is_empty() && !schema.values.iter().any(allowed) {
-            let message = format!("{} is {}, which it may not be", shown_pointer(pointer), shown(value));
-            self.add(Rule::UnexpectedValue, value, pointer, message);
-        } else if number < least || number > greatest || beyond {
-            let message = format!("{} is {}, outside its range", shown_pointer(pointer), shown(value));
-            self.add(Rule::OutOfRange, value, pointer, message);
-        } else if let Form::Integer = schema.form {
-            self.integers(value, pointer);
+    fn has_type(&mut self, value: Node, form: &Form, trail: Trail) -> bool {
+        match form {
+            Form::Open => true,
+            Form::Integer => value.is_integer() || self.is_integer_as_float(value, trail),
+            Form::Number | Form::Binary32 => value.kind() == Kind::Number,
+            Form::String => value.kind() == Kind::String,
+            Form::Boolean => matches!(value.kind(), Kind::True | Kind::False),
+            Form::OpenMap | Form::Object(_) | Form::Map(_) => value.kind() == Kind::Object,
+            Form::Array(..) => value.kind() == Kind::Array,
         }
     }
 
-    fn text(&mut self, value: Node, schema: &'static Schema, pointer: &str) {
-        let text = value.string();
-        let allowed = |constant: &Constant| matches!(constant, Constant::Text(known) if *known == text);
-        if !schema.values.is_empty() && !schema.values.iter().any(allowed) {
-            let message = format!("{} is {}, which it may not be", shown_pointer(pointer), shown(value));
-            self.add(Rule::UnexpectedValue, value, pointer, message);
-        } else if schema.pattern.as_ref().is_some_and(|pattern| !pattern.matches(&text)) {
-            let message =
-                format!("{} is {}, which does not have the required form", shown_pointer(pointer), shown(value));
-            self.add(Rule::BadFormat, value, pointer, message);
-        } else if schema.date_time && !is_date_time(&text) {
-            let message = format!("{} is {}, not a date-time with a zone", shown_pointer(pointer), shown(value));
-            self.add(Rule::BadFormat, value, pointer, message);
+    /// Returns whether a value is an integer that is written with a fraction or an exponent, and notes the first.
+    fn is_integer_as_float(&mut self, value: Node, trail: Trail) -> bool {
+        if value.kind() != Kind::Number || self.integers == Integers::Written {
+            return false;
         }
+        if integer_of(value.literal()).is_none() {
+            return false;
+        }
+        if self.found.integer_as_float.is_none() {
+            let message = format!("{} is {}, an integer written as a float", trail.shown(), shown(value));
+            let pointer = trail.pointer();
+            self.found.integer_as_float = Some(Fault { rule: Rule::IntegerAsFloat, at: value.at(), pointer, message });
+        }
+        true
+    }
+
+    fn number(&mut self, value: Node, schema: &'static Schema, trail: Trail) {
+        let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
+        let (least, greatest) = schema.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let integer = || integer_of(value.literal()).unwrap_or_default();
+        let allowed = |constant: &Constant| matches!(constant, Constant::Integer(n) if integer() == n.to_string());
+        if !schema.values.is_empty() && !schema.values.iter().any(allowed) {
+            self.unexpected(value, schema, trail);
+        } else if number < least {
+            self.report(Rule::OutOfRange, value, trail, format!("is {}, less than {least}", shown(value)));
+        } else if number > greatest {
+            self.report(Rule::OutOfRange, value, trail, format!("is {}, greater than {greatest}", shown(value)));
+        } else if matches!(schema.form, Form::Binary32) && number.abs() >= BINARY32_LIMIT {
+            let fact = format!("is {}, outside the range of binary32", shown(value));
+            self.report(Rule::OutOfRange, value, trail, fact);
+        } else if let Form::Integer = schema.form {
+            self.unsafe_integers(value, trail);
+        }
+    }
+
+    fn text(&mut self, value: Node, schema: &'static Schema, trail: Trail) {
+        let allowed = |constant: &Constant| matches!(constant, Constant::Text(known) if value.is_named(known));
+        if !schema.values.is_empty() {
+            if !schema.values.iter().any(allowed) {
+                self.unexpected(value, schema, trail);
+            }
+            return;
+        }
+        if schema.pattern.as_ref().is_some_and(|pattern| !pattern.matches(&value.string())) {
+            let fact = format!("is {}, which does not have the required form", shown(value));
+            self.report(Rule::BadFormat, value, trail, fact);
+        } else if schema.date_time && !is_date_time(&value.string()) {
+            let fact = format!("is {}, not a date-time with a zone that exists", shown(value));
+            self.report(Rule::BadFormat, value, trail, fact);
+        }
+    }
+
+    fn unexpected(&mut self, value: Node, schema: &'static Schema, trail: Trail) {
+        let expected = match schema.values {
+            [only] => constant_text(only),
+            all => format!("one of {}", all.iter().map(constant_text).collect::<Vec<_>>().join(", ")),
+        };
+        self.report(Rule::UnexpectedValue, value, trail, format!("is {}, not {expected}", shown(value)));
     }
 
     /// Reports the integers in a value that binary64 may not hold exactly.
-    fn integers(&mut self, value: Node, pointer: &str) {
+    fn unsafe_integers(&mut self, value: Node, trail: Trail) {
         match value.kind() {
             Kind::Number if value.is_integer() && is_unsafe(value.literal()) => {
-                let message = format!("{} at {} is beyond ±{MAX_SAFE_INTEGER}", shown(value), shown_pointer(pointer));
-                self.add(Rule::UnsafeInteger, value, pointer, message);
+                let place = shortened(&trail.pointer());
+                let message = format!("{} at {place} is beyond ±{MAX_SAFE_INTEGER}", shortened(value.literal()));
+                self.add(Rule::UnsafeInteger, value, trail, message);
             }
             Kind::Array => {
                 for (index, item) in value.items().enumerate() {
-                    self.integers(item, &format!("{pointer}/{index}"));
+                    self.unsafe_integers(item, Trail::Index(&trail, index));
                 }
             }
             Kind::Object => {
                 for (key, item) in value.members() {
-                    self.integers(item, &joined(pointer, &key.string()));
+                    self.unsafe_integers(item, Trail::Key(&trail, key));
                 }
             }
             _ => {}
@@ -191,85 +316,7 @@ impl Judge {
     }
 }
 
-fn has_type(value: Node, form: &Form) -> bool {
-    match form {
-        Form::Open => true,
-        Form::Integer => value.is_integer(),
-        Form::Number | Form::Binary32 => value.kind() == Kind::Number,
-        Form::String => value.kind() == Kind::String,
-        Form::Boolean => matches!(value.kind(), Kind::True | Kind::False),
-        Form::OpenMap | Form::Object(_) | Form::Map(_) => value.kind() == Kind::Object,
-        Form::Array(..) => value.kind() == Kind::Array,
-    }
-}
-
 fn is_unsafe(literal: &str) -> bool {
     let digits = literal.trim_start_matches('-');
     digits.len() > 16 || digits.parse().is_ok_and(|number: u64| number > MAX_SAFE_INTEGER)
-}
-
-/// Returns the name that was probably meant.
-pub(crate) fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    if name.len() > 64 {
-        return None;
-    }
-    let distances = known.map(|other| (distance(name.as_bytes(), other.as_bytes()), other));
-    let (changes, other) = distances.min_by_key(|&(changes, _)| changes)?;
-    (changes * 10 <= 3 * name.len().max(other.len())).then_some(other)
-}
-
-/// Returns how many bytes have to be added, removed or changed to make one text of the other.
-fn distance(one: &[u8], other: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
-}
-
-/// Returns the JSON type of a value with the value, as a noun.
-pub(crate) fn typed(value: Node) -> String {
-    match value.kind() {
-        Kind::Null => "null".to_string(),
-        Kind::True => "the boolean true".to_string(),
-        Kind::False => "the boolean false".to_string(),
-        Kind::Object => "an object".to_string(),
-        Kind::Array => "an array".to_string(),
-        Kind::Number => format!("the number {}", shown(value)),
-        _ => format!("the string {}", shown(value)),
-    }
-}
-
-fn noun(schema: &Schema) -> String {
-    let noun = match schema.form {
-        Form::Open => "a value",
-        Form::Integer => "an integer",
-        Form::Number | Form::Binary32 => "a number",
-        Form::String => "a string",
-        Form::Boolean => "a boolean",
-        Form::OpenMap | Form::Object(_) | Form::Map(_) => "an object",
-        Form::Array(..) => "an array",
-    };
-    format!("{noun}{}", if schema.nullable { " or null" } else { "" })
-}
-
-fn shown(value: Node) -> String {
-    // Cut first: a long string must not be copied whole for a message.
-    let raw = value.raw();
-    shortened(&String::from_utf8_lossy(&raw[..raw.len().min(400)]))
-}
-
-fn shown_pointer(pointer: &str) -> String {
-    format!("`{}`", shortened(pointer.trim_start_matches('/')))
-}
-
-fn joined(pointer: &str, key: &str) -> String {
-    let mut joined = format!("{pointer}/");
-    push_token(&mut joined, key);
-    joined
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::escape::shortened;
 use crate::tables::{Rule, MAX_DEPTH};
 use crate::tape::{push_token, Entry, Kind, Node};
-use crate::unescape::{has_lone_surrogate, unescaped};
+use crate::unescape::{lone_surrogate, unescaped};
 use crate::vet::{Fault, Faults};
 
 /// Beyond this many members, keys are looked up in a table.
@@ -20,6 +21,8 @@ struct Open<'a> {
     count: usize,
     /// Entry of the current key.
     key: usize,
+    /// Whether one of the first keys has an escape.
+    has_escapes: bool,
     keys: Option<HashMap<Cow<'a, [u8]>, usize>>,
 }
 
@@ -112,7 +115,8 @@ impl<'a, 'f> Scanner<'a, 'f> {
         }
         if let Some(earlier) = self.earlier(index) {
             self.entries[earlier].kind = Kind::Replaced;
-            self.note(Rule::DuplicateKey, at, || "the key is in this object already".to_string());
+            let key = crate::unescape::visible(&unescaped(&self.text[start + 1..end - 1])).into_owned();
+            self.note(Rule::DuplicateKey, at, || format!("key \"{}\" is in this object already", shortened(&key)));
         }
         Ok(at)
     }
@@ -120,10 +124,10 @@ impl<'a, 'f> Scanner<'a, 'f> {
     /// Returns the entry of an earlier member with the key of entry `index`.
     fn earlier(&mut self, index: usize) -> Option<usize> {
         let text = self.text;
-        let body = |entry: Entry| unescaped(&text[entry.at as usize + 1..entry.end as usize - 1]);
+        let raw = |entry: Entry| &text[entry.at as usize + 1..entry.end as usize - 1];
+        let body = |entry: Entry| unescaped(raw(entry));
         let entries = &self.entries;
         let container = self.open.last_mut()?;
-        let key = body(entries[index]);
         let first = container.entry + 1;
         let before = || {
             let mut at = first;
@@ -135,13 +139,19 @@ impl<'a, 'f> Scanner<'a, 'f> {
                 })
             })
         };
+        let own = raw(entries[index]);
         if container.count < FEW_KEYS {
-            return before().find(|&at| entries[at].kind == Kind::Key && body(entries[at]) == key);
+            container.has_escapes |= own.contains(&b'\\');
+            let is_same = |at: &usize| {
+                let other = raw(entries[*at]);
+                other == own || container.has_escapes && unescaped(other) == unescaped(own)
+            };
+            return before().find(|at| entries[*at].kind == Kind::Key && is_same(at));
         }
         let keys = container.keys.get_or_insert_with(|| {
             before().filter(|&at| entries[at].kind == Kind::Key).map(|at| (body(entries[at]), at)).collect()
         });
-        keys.insert(key, index)
+        keys.insert(unescaped(own), index)
     }
 
     fn push(&mut self, kind: Kind, at: usize, end: usize) -> usize {
@@ -167,7 +177,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
                 }
                 let is_object = bracket == b'{';
                 let entry = self.push(if is_object { Kind::Object } else { Kind::Array }, start, start + 1);
-                self.open.push(Open { entry, is_object, count: 0, key: 0, keys: None });
+                self.open.push(Open { entry, is_object, count: 0, key: 0, has_escapes: false, keys: None });
                 Ok(start + 1)
             }
             b't' => self.word(start, b"true", Kind::True),
@@ -212,7 +222,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
         if has_exponent || at - start >= 309 {
             let literal = Node::at_entry(self.text, self.entries, index).literal();
             if literal.parse().is_ok_and(f64::is_infinite) {
-                let shown = crate::escape::shortened(literal);
+                let shown = shortened(literal);
                 self.note(Rule::NonFiniteNumber, start, || format!("number {shown} is beyond the range of binary64"));
             }
         }
@@ -256,8 +266,9 @@ impl<'a, 'f> Scanner<'a, 'f> {
     }
 
     fn note_surrogate(&mut self, start: usize, end: usize) {
-        if has_lone_surrogate(&self.text[start + 1..end - 1]) {
-            self.note(Rule::LoneSurrogate, start, || "an escape is half a surrogate pair".to_string());
+        if let Some(escape) = lone_surrogate(&self.text[start + 1..end - 1]) {
+            let escape = String::from_utf8_lossy(escape);
+            self.note(Rule::LoneSurrogate, start, || format!("escape {escape} is half a surrogate pair"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The types that the generated tables are made of.
 
-use crate::tables::{Rule, RULES, RULE_FACTS};
+use crate::tables::{Rule, RULES, RULE_FACTS, RULE_PROFILES};
 
 /// How grave a finding is: an error makes a stream invalid, a warning and an info do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,11 @@ impl Rule {
     pub fn severity(self, profile: crate::Profile, at_end: bool) -> Severity {
         let (_, _, by_profile, last) = RULE_FACTS[self as usize];
         last.filter(|_| at_end).unwrap_or(by_profile[profile as usize])
+    }
+
+    /// Returns whether the rule is one of a profile.
+    pub(crate) fn applies(self, profile: crate::Profile) -> bool {
+        RULE_PROFILES[self as usize][profile as usize]
     }
 
     /// Returns the rule with this id.

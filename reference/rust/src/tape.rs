@@ -73,8 +73,7 @@ impl<'t> Node<'t> {
 
     /// Returns the characters of a string or key of a readable line.
     pub fn string(self) -> Cow<'t, str> {
-        let raw = self.raw();
-        match unescaped(&raw[1..raw.len() - 1]) {
+        match unescaped(self.body()) {
             Cow::Borrowed(text) => String::from_utf8_lossy(text),
             Cow::Owned(text) => Cow::Owned(String::from_utf8_lossy(&text).into_owned()),
         }
@@ -117,7 +116,20 @@ impl<'t> Node<'t> {
 
     /// Returns the value of a member.
     pub fn get(self, key: &str) -> Option<Node<'t>> {
-        self.members().find(|(name, _)| name.string() == key).map(|(_, value)| value)
+        self.members().find(|(name, _)| name.is_named(key)).map(|(_, value)| value)
+    }
+
+    /// Returns whether the characters of a string or key are `name`.
+    pub fn is_named(self, name: &str) -> bool {
+        let body = self.body();
+        // An escape is longer than the character that it is written for.
+        body == name.as_bytes() || body.len() > name.len() && body.contains(&b'\\') && self.string() == name
+    }
+
+    /// Returns what is between the quotes of a string or key.
+    pub fn body(self) -> &'t [u8] {
+        let raw = self.raw();
+        &raw[1..raw.len() - 1]
     }
 
     fn end_of(self, kind: Kind) -> usize {

@@ -24,22 +24,31 @@ pub(crate) fn unescaped(body: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Returns whether a string has half a surrogate pair.
-pub(crate) fn has_lone_surrogate(body: &[u8]) -> bool {
+/// Returns the first escape of a string that is half a surrogate pair.
+pub(crate) fn lone_surrogate(body: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &body[at..]) {
         at += found;
         let (code, length) = escape(&body[at..]);
         if (0xD800..0xE000).contains(&code) {
-            return true;
+            return Some(&body[at..at + length]);
         }
         at += length;
     }
-    false
+    None
 }
 
 /// Returns the text of unescaped bytes, half a surrogate pair as U+FFFD.
 pub(crate) fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    with_surrogates(bytes, |_| "\u{FFFD}".to_string())
+}
+
+/// Returns the text of unescaped bytes, half a surrogate pair as its escape.
+pub(crate) fn visible(bytes: &[u8]) -> Cow<'_, str> {
+    with_surrogates(bytes, |code| format!("\\u{code:04x}"))
+}
+
+fn with_surrogates(bytes: &[u8], text_of: impl Fn(u32) -> String) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
@@ -48,7 +57,8 @@ pub(crate) fn shown(bytes: &[u8]) -> Cow<'_, str> {
     while at < bytes.len() {
         // No other sequence begins so: the bytes around it are UTF-8.
         if bytes[at] == 0xED && bytes.get(at + 1).is_some_and(|&next| next >= 0xA0) {
-            out.extend_from_slice("\u{FFFD}".as_bytes());
+            let code = 0xD000 | u32::from(bytes[at + 1] & 0x3F) << 6 | u32::from(bytes[at + 2] & 0x3F);
+            out.extend_from_slice(text_of(code).as_bytes());
             at += 3;
         } else {
             out.push(bytes[at]);

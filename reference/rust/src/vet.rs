@@ -7,6 +7,10 @@ use crate::tape::{Entry, Kind, Node};
 
 /// A line can repeat one long key in the pointers of all its faults; beyond this many characters they are counted only.
 const POINTER_BUDGET: usize = 1 << 20;
+/// Longer lines are looked at once only.
+const LONG_LINE_BYTES: usize = 1 << 20;
+/// How a record begins that was appended to half of another.
+const RECORD_STARTS: [&str; 3] = ["{\"kind\":", "{\"type\":", "{\"step\":"];
 
 /// One fault of the bytes or JSON layer in one line.
 pub(crate) struct Fault {
@@ -95,7 +99,7 @@ impl Vetter {
             self.status = Status::Blank;
         } else if let Err(fault) = bytes(text, first).and_then(|()| self.scan(text)) {
             self.faults = Faults::default();
-            self.faults.listed.push(fault);
+            self.faults.listed.push(explained(fault, text));
         } else if self.faults.listed.iter().all(|fault| fault.rule == Rule::DuplicateKey) {
             self.status = Status::Readable;
         }
@@ -114,6 +118,10 @@ impl Vetter {
     /// Returns the object of the readable line that was judged last.
     pub fn record<'t>(&'t self, text: &'t [u8]) -> Option<Node<'t>> {
         (self.status == Status::Readable).then(|| Node::root(text, &self.entries))
+    }
+
+    fn is_readable(&mut self, text: &[u8]) -> bool {
+        self.scan(text).is_ok() && self.faults.listed.iter().all(|fault| fault.rule == Rule::DuplicateKey)
     }
 
     fn scan(&mut self, text: &[u8]) -> Result<(), Fault> {
@@ -145,8 +153,26 @@ fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
     }
     simdutf8::compat::from_utf8(text).map(|_| ()).map_err(|error| {
         let at = error.valid_up_to();
-        Fault::whole(Rule::InvalidUtf8, at, format!("byte {:02x} is not UTF-8", text[at]))
+        let reason = match (error.error_len(), text[at]) {
+            (None, _) => "unexpected end of data",
+            (_, 0x80..0xC2 | 0xF5..) => "invalid start byte",
+            _ => "invalid continuation byte",
+        };
+        Fault::whole(Rule::InvalidUtf8, at, format!("byte {:02x} is not UTF-8: {reason}", text[at]))
     })
+}
+
+/// Returns a fault, its message naming the record that begins inside another, where one does.
+fn explained(mut fault: Fault, text: &[u8]) -> Fault {
+    if fault.rule != Rule::InvalidJson || text.len() > LONG_LINE_BYTES {
+        return fault;
+    }
+    let starts = RECORD_STARTS.into_iter().filter_map(|start| memchr::memmem::rfind(text, start.as_bytes()));
+    let is_record = |at: &usize| *at > 0 && Vetter::default().is_readable(&text[*at..]);
+    if let Some(at) = starts.into_iter().find(is_record) {
+        fault.message = format!("a second record starts inside the first, at byte {at} of the line");
+    }
+    fault
 }
 
 fn noun(kind: Kind) -> &'static str {

@@ -9,7 +9,8 @@ module Toyspec
   # Bytes that gave no record; the reason is the rule that the line breaks, or "stopped" for what was left unread.
   Gap = Struct.new(:line, :offset, :length, :reason)
 
-  # The account of one reading. Always: committed + fragment + gap_bytes is the size of the stream.
+  # The account of one reading. Always: committed + fragment + gap_bytes is the size of the stream. The profile is nil
+  # where the stream follows none.
   Report = Struct.new(:profile, :state, :records, :committed, :fragment, :gaps, :gap_bytes)
 
   # Raised where a mode refuses a stream.
@@ -27,10 +28,12 @@ module Toyspec
     MODES = %w[strict tail prefix salvage].freeze
     LISTED_GAPS = 100
 
-    def initialize(io, mode:, profile:, name:, max_line_bytes:)
+    # manifest says whether the manifest of a kaun/v1 run is beside the stream.
+    def initialize(io, mode:, profile:, name:, max_line_bytes:, manifest: false)
       raise ArgumentError, "mode is #{mode.inspect}, it must be one of #{MODES.join(", ")}" unless MODES.include?(mode)
 
-      @io, @mode, @profile, @name, @limit = io, mode, profile, name, max_line_bytes
+      @io, @mode, @profile, @name, @limit, @manifest = io, mode, profile, name, max_line_bytes, manifest
+      @has_profile = !profile.nil?
       @offset = @records = @committed = @fragment = @gap_bytes = 0
       @gaps = []
       @last = nil
@@ -82,12 +85,18 @@ module Toyspec
       return gap(Gap.new(number, offset, @length, reason)) if reason
 
       value = Toyspec.parse(line)
-      @profile ||= Profiles.detect(value, Profiles.fallback(@name))
+      decide(value)
       @last = Profiles.kind(@profile, value)
+      Integers.settle(value, @profile)
       @records += 1
       @committed += @length
       yield Record.new(line, number, offset, @last, value)
       nil
+    end
+
+    def decide(record)
+      @profile = Profiles.of_record(record, manifest: @manifest) unless @has_profile
+      @has_profile = true
     end
 
     def gap(gap)
@@ -115,8 +124,8 @@ module Toyspec
     end
 
     def report
-      @profile ||= Profiles.fallback(@name)
-      last = PROFILES[@profile]["last"]
+      @profile = Profiles.of_name(@name, manifest: @manifest, gap: @gap_bytes.positive?) unless @has_profile
+      last = @profile && PROFILES[@profile]["last"]
       torn = @fragment.positive? || @records.zero? || (last && @last != last)
       state = @gap_bytes.positive? ? "damaged" : torn ? "torn" : "complete"
       Report.new(@profile, state, @records, @committed, @fragment, @gaps, @gap_bytes)
@@ -127,12 +136,23 @@ module Toyspec
 
   # Reads the stream at a path, a bundle's directory or an IO, calls the block for every record and returns the report.
   # Modes: strict (anything but complete raises), tail (damage raises), prefix (stops at damage), salvage (skips it).
-  def read(source, mode: "tail", profile: nil, name: nil, max_line_bytes: LIMITS["max_line_bytes"], &block)
+  # manifest says whether the manifest of a kaun/v1 run is beside an IO's stream.
+  def read(source, mode: "tail", profile: nil, name: nil, manifest: false, max_line_bytes: LIMITS["max_line_bytes"], &block)
     block ||= proc {}
-    return Reader.new(source.binmode, mode:, profile:, name:, max_line_bytes:).each(&block) if source.respond_to?(:gets)
+    options = { mode:, profile:, max_line_bytes: }
+    return Reader.new(source.binmode, name:, manifest:, **options).each(&block) if source.respond_to?(:gets)
 
     path = File.directory?(source) ? stream_in(source) : source
-    File.open(path, "rb") { |file| read(file, mode:, profile:, name: name || path, max_line_bytes:, &block) }
+    manifest = Profiles.manifest?(File.dirname(path))
+    File.open(path, "rb") { |file| Reader.new(file, name: name || path, manifest:, **options).each(&block) }
+  end
+
+  # Returns the object in a file of JSON; nil where it cannot be read or holds something else.
+  def read_object(path)
+    text = File.binread(path, LIMITS["max_line_bytes"] + 1)
+    parse(text) if text && text.bytesize <= LIMITS["max_line_bytes"] && !Vetter.blank?(text) && Vetter.vet(text, first: true).nil?
+  rescue SystemCallError
+    nil
   end
 
   # Returns the object that a vetted line holds; of a repeated key the last value.

@@ -3,14 +3,21 @@
 module Toyspec
   # Reads one run back. A run without run_end is fine; a damaged stream is not.
   class RunLog
-    attr_reader :config, :steps, :run_end
+    # The directory of the run, its run_start, the step events of its latest attempt in every phase, and its last run_end.
+    attr_reader :dir, :config, :steps, :run_end
+
+    # The loss of each step in the run's own phase that has one; nil is a loss that was not finite.
+    attr_reader :loss_curve
+
+    # Pairs of step and loss, one for each item of the loss curve.
+    attr_reader :loss_points
+
+    # The loss that run_end states, else the last of the loss curve; nil where there is none or it was not finite.
+    attr_reader :final_loss
 
     # Returns the run in a directory; raises StreamError at a damaged line, Error where there is no stream or no run_start.
     def self.open(directory)
-      path = File.join(directory, PROFILES["toy/v1"]["file"])
-      raise Error, "#{path} is missing" unless File.exist?(path)
-
-      new(path)
+      new(directory)
     end
 
     # Returns the runs in the subdirectories of a root, the smallest final loss first and runs without one last.
@@ -21,16 +28,14 @@ module Toyspec
     end
     private_class_method :new
 
-    def initialize(path)
-      @steps = []
-      Toyspec.read(path) do |record|
-        case record.kind
-        when "run_start" then @config ||= record.value
-        when "run_resume" then @steps.reject! { |step| step["step"].to_i > record.value["from_step"].to_i }
-        when "step" then @steps << record.value
-        when "run_end" then @run_end ||= record.value
-        end
-      end
+    def initialize(directory)
+      @dir = directory
+      path = File.join(directory, PROFILES["toy/v1"]["file"])
+      raise Error, "#{path} is missing" unless File.exist?(path)
+
+      records = []
+      Toyspec.read(path, profile: "toy/v1") { |record| records << record }
+      take(records)
       raise Error, "#{path} has no run_start" unless @config
     end
 
@@ -38,16 +43,16 @@ module Toyspec
       config["run_id"]
     end
 
-    # Returns pairs of step and loss; nil is a loss that was not finite.
-    def loss_curve
-      steps.filter_map { |step| [step["step"], step["loss"]] if step.key?("loss") }
-    end
+    private
 
-    # Returns the loss that run_end states, else that of the last step, else nil.
-    def final_loss
-      return run_end["final_loss"] if run_end&.key?("final_loss")
-
-      steps.last && steps.last["loss"]
+    def take(records)
+      latest, views = Attempts.latest(records), Summary.toy(records)
+      @config = records.find { |record| record.kind == "run_start" }&.value
+      @steps = latest.select { |record| record.kind == "step" }.map(&:value)
+      @run_end = latest.reverse.find { |record| record.kind == "run_end" }&.value
+      @loss_points = Summary.loss_points(Summary.own_steps(latest, views["phase"]))
+      @loss_curve = views["loss_curve"]
+      @final_loss = views["final_loss"] == Summary::ABSENT ? nil : views["final_loss"]
     end
   end
 end

@@ -1,29 +1,38 @@
 # frozen_string_literal: true
 
 module Toyspec
-  # Holds a toy/v1 stream to what its records owe to each other: run_start first and once, nothing behind run_end, t and
-  # the steps of a phase never back.
+  # Keeps the order of a toy/v1 stream: run_start first and once, run_resume first after a resumption, nothing after
+  # run_end, and t and the steps of a phase never backwards.
   class Sequence
     attr_reader :last, :ended
 
     def initialize
-      @started = @ended = false
+      @started = @ended = @resumes = false
       @last = 0.0
       @phase = "train"
       @bases = {}
+      @final = {}
+    end
+
+    # Demands run_resume next, where the stream has a record.
+    def resume
+      @resumes = @started
+    end
+
+    # Returns whether a record of any kind may be next.
+    def open?
+      @started && !@ended && !@resumes
+    end
+
+    # Returns final_step and final_loss of run_end: those of the last train step that has them.
+    def final
+      @final.dup
     end
 
     # Returns the record to be written, its t not smaller than the one before; keys are strings. Raises RefusedError.
     def admit(record)
-      kind = record["kind"]
-      raise RefusedError, "the run has ended" if @ended
-      raise RefusedError, "the first record is a run_start" if !@started && kind != "run_start"
-      raise RefusedError, "the run has started" if @started && kind == "run_start"
-
-      base, step = @bases[phase_of(record)], record["step"]
-      if kind == "step" && base && step.is_a?(Integer) && step <= base
-        raise RefusedError, "step #{step} after step #{base}; write run_resume first"
-      end
+      check_kind(record["kind"])
+      check_step(record)
       t = record["t"]
       t.is_a?(Numeric) && t < @last ? record.merge("t" => @last) : record
     end
@@ -36,12 +45,39 @@ module Toyspec
       when "run_start" then @phase = record["phase"] if !@started && record["phase"].is_a?(String)
       when "run_end" then @ended = true
       when "run_resume" then @bases = record["from_step"].is_a?(Integer) ? { "train" => record["from_step"] } : {}
-      when "step" then @bases[phase_of(record)] = record["step"] if record["step"].is_a?(Integer)
+      when "step" then note_step(record)
       end
       @started = true
+      @resumes = false
     end
 
     private
+
+    def check_kind(kind)
+      raise RefusedError, "the run has ended" if @ended
+      raise RefusedError, "the first record must be a run_start" if !@started && kind != "run_start"
+      raise RefusedError, "the run has started" if @started && kind == "run_start"
+      raise RefusedError, "the first record after a resumption must be a run_resume" if @resumes && kind != "run_resume"
+    end
+
+    def check_step(record)
+      base, step = @bases[phase_of(record)], record["step"]
+      return unless record["kind"] == "step" && base && step.is_a?(Integer) && step <= base
+
+      raise RefusedError, "step #{step} after step #{base}; write run_resume first"
+    end
+
+    def note_step(record)
+      return unless record["step"].is_a?(Integer)
+
+      phase = phase_of(record)
+      @bases[phase] = record["step"]
+      return unless phase == "train"
+
+      @final = { "final_step" => record["step"] }
+      loss = record["loss"]
+      @final["final_loss"] = loss if record.key?("loss") && (loss.nil? || loss.is_a?(Numeric))
+    end
 
     def phase_of(record)
       record["phase"].is_a?(String) ? record["phase"] : @phase

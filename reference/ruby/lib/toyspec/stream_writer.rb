@@ -3,24 +3,26 @@
 require "fileutils"
 
 module Toyspec
-  # Raised for a stream that cannot be written to: it is there, complete, damaged, or held by another writer.
-  class StreamRefusedError < Error; end
-
   # Appends records to one stream: one write for each record with its LF.
   class StreamWriter
     # What to do with a toy/v1 stream that is there. The old stream of replace moves to events.jsonl.prev.
     EXIST = %w[replace fail resume].freeze
+    # How often a writer checks whether its path still names its file.
+    LOOK_SECONDS = 1.0
 
     attr_reader :path
 
-    # Opens a toy/v1 stream in a directory, which is made.
-    def self.open(directory, exist: "replace", clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) })
+    # The number of records that could not be written.
+    attr_reader :dropped
+
+    # Opens a toy/v1 stream in a directory, which is made. With a block, yields the writer and ends the run: as
+    # completed, as interrupted by an Interrupt, or as errored by another exception.
+    def self.open(directory, exist: "replace", clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }, &block)
       raise ArgumentError, "exist is #{exist.inspect}, it must be one of #{EXIST.join(", ")}" unless EXIST.include?(exist)
 
       FileUtils.mkdir_p(directory)
-      path = File.join(directory, PROFILES["toy/v1"]["file"])
-      move_aside(path) if exist == "replace"
-      new(path, "toy/v1", exist, clock)
+      writer = new(File.join(directory, PROFILES["toy/v1"]["file"]), "toy/v1", exist, clock)
+      block ? writer.run(&block) : writer
     end
 
     # Opens a metrics/v1 or kaun/v1 stream and goes on at its end.
@@ -28,94 +30,190 @@ module Toyspec
       FileUtils.mkdir_p(File.dirname(path))
       new(path, profile, "resume", -> { 0.0 })
     end
-
-    def self.move_aside(path)
-      return unless File.size?(path)
-
-      File.open(path, "r+b") do |file|
-        file.flock(File::LOCK_EX | File::LOCK_NB) or raise StreamRefusedError, "#{path}: another writer holds the stream"
-        File.rename(path, "#{path}.prev")
-      end
-    end
-    private_class_method :new, :move_aside
+    private_class_method :new
 
     def initialize(path, profile, exist, clock)
       @path, @profile, @clock = path, profile, clock
-      @file = File.open(path, File::RDWR | File::APPEND | File::CREAT | File::BINARY, 0o666)
-      @file.sync = true
       @process, @mutex, @sequence = Process.pid, Mutex.new, Sequence.new
+      @dropped = @unsaid = 0
+      @look_at = now + LOOK_SECONDS
+      @file = exist == "replace" ? StreamFile.replace(path) : StreamFile.open(path)
       @start = clock.call
       take_over(exist)
-    rescue Error
-      @file&.close
+    rescue Error, SystemCallError
+      @file&.discard
       raise
     end
 
     # Appends a record. A toy/v1 record without t gets the seconds since the start. Raises RefusedError for a record that
-    # no reader would accept; then the stream is as it was.
-    def write(record)
-      @mutex.synchronize do
-        raise StreamRefusedError, "#{@path}: the writer is closed" unless @file && !@sequence.ended && @process == Process.pid
-
-        record = record.transform_keys(&:to_s)
-        toy = @profile == "toy/v1"
-        record = @sequence.admit({ "t" => @clock.call - @start }.merge(record)) if toy
-        append(Canonical.encode(@profile, record))
-        next unless toy
-
-        @sequence.note(record)
-        sync if @sequence.ended || record["kind"] == "run_start"
+    # no reader would accept; then the stream is as it was. Raises SystemCallError for one that could not be written;
+    # unless the stream is closed for good, later records are tried again. as_given names the open maps whose keys keep
+    # their order; in canonical form they are sorted.
+    def write(record, as_given = [])
+      # A timeout must not leave the state of the file unknown.
+      Thread.handle_interrupt(Object => :never) do
+        @mutex.synchronize { write_locked(Canonical.string_keys(record), as_given) }
       end
     end
 
-    # Lets go of the stream; a run without run_end stays torn.
+    # Writes run_end with the last train step and its loss, unless the run has ended, and closes the stream.
+    def finish(reason: "completed", error: nil)
+      record = { kind: "run_end", reason:, **@sequence.final }
+      record[:error] = error if error
+      write(record) if @sequence.open?
+    ensure
+      close
+    end
+
+    # Lets go of the stream; a run without run_end stays torn. A stream that was created and has no record is removed.
     def close
-      @file&.close
+      @profile == "toy/v1" ? @file&.discard : @file&.close
       @file = nil
+    end
+
+    # Returns whether no record can be written any more.
+    def closed?
+      @file.nil? || @file.closed? || @sequence.ended
+    end
+
+    # Returns whether this process was forked from the one that opened the stream.
+    def foreign?
+      @process != Process.pid
+    end
+
+    # Returns whether the stream is a run of toy/v1, which is started and ended.
+    def toy?
+      @profile == "toy/v1"
+    end
+
+    # Yields the writer and ends the run.
+    def run
+      result = yield self
+      finish
+      result
+    rescue Interrupt
+      finish(reason: "interrupted")
+      raise
+    rescue Exception => error
+      finish(reason: "errored", error: "#{error.class}: #{error.message}") unless closed?
+      raise
+    ensure
+      close
     end
 
     private
 
-    # Writes a whole line, or takes back what was written of it; where that fails too, nothing more is written.
-    def append(line)
-      written = 0
-      written += @file.syswrite(line.byteslice(written..)) while written < line.bytesize
-      @committed += written
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+
+    def write_locked(record, as_given)
+      refuse(foreign? ? "a forked process does not write" : "the writer is closed#{why_closed}") if foreign? || closed?
+      record = { "t" => @clock.call - @start }.merge(record) if toy?
+      # A new run's id must be a safe name of a directory; readers accept more.
+      RunIds.check(record["run_id"]) if record["kind"] == "run_start" && record["run_id"].is_a?(String)
+      # A record that is refused is refused before anything is written.
+      line_of(record, as_given)
+      append(record, as_given)
+      @file.sync if toy? && (@sequence.ended || record["kind"] == "run_start")
+      # The run is over; another program may have the file.
+      @file.close if @sequence.ended
+    end
+
+    # Writes a record, after a note on those that were dropped before it.
+    def append(record, as_given)
+      look(due: record["kind"] == "run_end")
+      say_dropped(record["t"])
+      @file.append(line_of(record, as_given)) { @sequence.note(record) if toy? }
     rescue SystemCallError
-      begin
-        @file.truncate(@committed)
-      rescue SystemCallError
-        close
-      end
+      @dropped += 1
+      @unsaid += 1
       raise
     end
 
-    def sync
-      @file.fsync
-      File.open(File.dirname(@path), &:fsync) unless Gem.win_platform?
+    def why_closed
+      @file&.closed_because && ": #{@file.closed_because}"
     end
 
-    # Locks the stream and brings it to a line end, or says why it cannot be written to.
+    def line_of(record, as_given)
+      Canonical.encode(@profile, toy? ? @sequence.admit(record) : record, as_given:)
+    end
+
+    # After a failure, writes a note with the number of records that were dropped.
+    def say_dropped(t)
+      return unless toy? && @unsaid.positive? && @sequence.open?
+
+      note = @sequence.admit({ "kind" => "note", "t" => t, "text" => "toyspec: #{@unsaid} records could not be written and were dropped" })
+      @file.append(Canonical.encode(@profile, note)) { @sequence.note(note) }
+      @unsaid = 0
+    end
+
+    # Checks now and then whether the path still names the file, and starts the stream anew there where it does not.
+    def look(due: false)
+      return if now < @look_at && !due
+
+      @look_at = now + LOOK_SECONDS
+      move unless @file.at_path?
+    end
+
+    def move
+      warn("toyspec: #{@path}: the file was deleted, renamed or replaced while it was open; logging goes on in a new file") unless @has_moved
+      @has_moved = true
+      FileUtils.mkdir_p(File.dirname(@path))
+      toy? ? start_anew : continue_anew
+    rescue StreamRefusedError => error
+      @file.close_for_good(error.message)
+      raise
+    rescue SystemCallError
+      # The next record tries again; this one would be nowhere.
+      @look_at = now
+      raise
+    end
+
+    # Creates the stream again with all that it held.
+    def start_anew
+      new_file = StreamFile.replace(@path)
+      new_file.copy(@file)
+      take_file(new_file)
+    rescue SystemCallError
+      new_file&.abandon
+      raise
+    end
+
+    # Goes on at the end of the file that is at the path now, which may be new.
+    def continue_anew
+      old, @file = @file, StreamFile.open(@path)
+      take_over("resume")
+      old.close
+    rescue Error, SystemCallError
+      @file.close unless @file.equal?(old)
+      @file = old
+      raise
+    end
+
+    def take_file(file)
+      @file.close
+      @file = file
+    end
+
+    # Brings the stream to a line end, or says why it cannot be written to.
     def take_over(exist)
-      @file.flock(File::LOCK_EX | File::LOCK_NB) or refuse("another writer holds the stream")
-      @committed = @file.size
-      return if @committed.zero?
+      return if @file.size.zero?
 
       refuse("the stream exists") if exist != "resume"
-      report = Toyspec.read(@file, mode: "salvage", profile: @profile) { |record| @sequence.note(record.value) }
-      refuse("the stream is #{report.state}") if report.state == "damaged" || (report.state == "complete" && @profile == "toy/v1")
+      report = @file.read do |file|
+        Toyspec.read(file, mode: "salvage", name: @path, manifest: Profiles.manifest?(File.dirname(@path))) { |record| @sequence.note(record.value) }
+      end
+      check_state(report)
+      @sequence.resume
       @start -= @sequence.last
-      @committed -= report.fragment
-      set_aside(report.fragment) if report.fragment.positive?
+      @file.set_aside(@file.size - report.fragment) if report.fragment.positive?
     end
 
-    # Keeps the fragment in a file beside the stream and cuts the stream after its last LF.
-    def set_aside(length)
-      File.open("#{@path}.torn-#{@committed}", "wb") do |aside|
-        aside.write(@file.pread(length, @committed))
-        aside.fsync
-      end
-      @file.truncate(@committed)
+    def check_state(report)
+      refuse("the stream has no known format") if report.profile.nil?
+      refuse("the stream is #{report.profile}") if report.profile != @profile && report.records.positive?
+      refuse("the stream is #{report.state}") if report.state == "damaged" || (report.state == "complete" && toy?)
     end
 
     def refuse(reason)

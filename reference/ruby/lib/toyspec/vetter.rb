@@ -3,7 +3,7 @@
 require "strscan"
 
 module Toyspec
-  # Judges one line as bytes and as JSON, strictly: Ruby's JSON library accepts comments and more.
+  # Checks one line as bytes and as JSON, strictly: Ruby's JSON library accepts comments and more.
   module Vetter
     BLANK = /\A[ \t\r]*\z/n
     SPACE = /[ \t\r\n]*/n

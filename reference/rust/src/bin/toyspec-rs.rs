@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{json, Value as Json};
 use toyspec::{
-    check_file, check_source, find_streams, no_stream, printable, CheckOptions, FileReport, Finding, Found, Profile,
+    cause_of, check_file, check_source, find_streams, no_stream, printable, CheckOptions, FileReport, Finding, Found, Profile,
     Rule, Severity,
 };
 
@@ -137,7 +137,7 @@ fn judge(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
             verdict(path, report)
         }
         Found::NoStream(path) => Verdict::File(path, no_stream(options.clone())),
-        Found::Trouble(path, error) => Verdict::Trouble(path, error.to_string()),
+        Found::Trouble(path, error) => Verdict::Trouble(path, cause_of(&error)),
     });
     judged.collect()
 }
@@ -145,7 +145,7 @@ fn judge(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
 fn verdict(path: PathBuf, report: io::Result<FileReport>) -> Verdict {
     match report {
         Ok(report) => Verdict::File(path, report),
-        Err(error) => Verdict::Trouble(path, error.to_string()),
+        Err(error) => Verdict::Trouble(path, cause_of(&error)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::check::collect::{Collector, Extra, Place};
 use crate::escape::shortened;
-use crate::record::judge;
+use crate::record::{judge, Integers};
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
 use crate::vet::{Fault, Status, Vetter};
@@ -63,9 +63,10 @@ impl Bundle {
 
     fn judge_manifest(&self, data: &[u8], value: Node, found: &mut Collector) {
         let Some(kind) = Profile::Kaun.table().kinds.iter().find(|kind| !kind.is_record) else { return };
-        let judgement = judge(kind, value);
+        let judgement = judge(kind, value, Integers::of(Profile::Kaun));
         let is_wrong = judgement.faults.iter().any(|fault| fault.pointer == "/run_id");
         let mut faults = judgement.faults;
+        faults.extend(judgement.integer_as_float);
         faults.extend(judgement.unknown.into_iter().map(|key| {
             let message = format!("the manifest has no key `{}`", shortened(&key.path));
             Fault { rule: Rule::UnknownKey, at: key.at, pointer: key.pointer, message }
@@ -99,8 +100,8 @@ fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
         return Err("it is no regular file".to_string());
     }
     let mut data = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(limit as u64 + 1).read_to_end(&mut data).map_err(|error| error.to_string())?;
+    let file = File::open(path).map_err(|error| crate::cause_of(&error))?;
+    file.take(limit as u64 + 1).read_to_end(&mut data).map_err(|error| crate::cause_of(&error))?;
     if data.len() > limit {
         return Err(format!("it is longer than {limit} bytes"));
     }
@@ -112,8 +113,11 @@ fn unreadable(name: &str, at: usize, reason: &str) -> Fault {
 }
 
 fn report(found: &mut Collector, name: &'static str, data: &[u8], fault: Fault) {
-    let line = memchr::memchr_iter(b'\n', &data[..fault.at.min(data.len())]).count() as u64 + 1;
-    let place = Place { line, offset: fault.at as u64 };
+    let before = &data[..fault.at.min(data.len())];
+    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let end = memchr::memchr(b'\n', &data[before.len()..]).map_or(data.len(), |at| before.len() + at);
+    let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
+    let place = Place { line, offset: start as u64, byte: fault.at - start, data: &data[start..end] };
     let extra = Extra { sidecar: Some(name), at_end: false };
     found.add_full(fault.rule, place, &fault.pointer, || fault.message, extra);
 }

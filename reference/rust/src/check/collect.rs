@@ -4,18 +4,39 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
 
-use crate::check::{CheckOptions, Finding};
+use crate::check::{CheckOptions, Excerpt, Finding};
 use crate::schema::Severity;
 use crate::tables::{Rule, MAX_FINDINGS_PER_RULE, RULES};
 use crate::Profile;
 
+const EXCERPT_BYTES: usize = 160;
+const EXCERPT_BEFORE: usize = 60;
+
 /// Where a finding lies.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Place<'d> {
     /// Line number, from 1.
     pub line: u64,
-    /// Byte offset from the start of the stream, from 0.
+    /// Byte offset of the line from the start of the stream, from 0.
     pub offset: u64,
+    /// Byte offset of the place from the start of the line, from 0.
+    pub byte: usize,
+    /// The line, where an excerpt of it helps; empty otherwise.
+    pub data: &'d [u8],
+}
+
+impl Place<'_> {
+    /// Returns the place of a line as a whole.
+    pub fn line(line: u64, offset: u64) -> Place<'static> {
+        Place { line, offset, byte: 0, data: &[] }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        let before = self.byte.saturating_sub(EXCERPT_BEFORE);
+        let start = before.min(self.data.len().saturating_sub(EXCERPT_BYTES));
+        let end = self.data.len().min(start + EXCERPT_BYTES);
+        (!self.data.is_empty()).then(|| Excerpt { data: self.data[start..end].to_vec(), start, mark: self.byte })
+    }
 }
 
 /// What tells a name from others in little memory.
@@ -98,28 +119,39 @@ impl Collector {
         if !self.options.reports(rule) {
             return false;
         }
-        if self.counts[rule as usize] >= MAX_FINDINGS_PER_RULE {
+        if self.is_full(rule) {
             self.count(rule, 1);
             return false;
         }
         let severity = rule.severity(self.profile.unwrap_or(Profile::Toy), extra.at_end);
         self.counts[rule as usize] += 1;
         self.has_error |= severity == Severity::Error;
-        let Place { line, offset } = place;
+        let (line, offset, excerpt) = (place.line, place.offset + place.byte as u64, place.excerpt());
         let (pointer, message, sidecar) = (pointer.to_string(), message(), extra.sidecar);
-        let finding = Finding { rule, severity, line, offset, pointer, message, sidecar };
+        let finding = Finding { rule, severity, line, offset, pointer, message, sidecar, excerpt };
         self.listed.push(Listed { finding, tally: None });
         true
     }
 
-    /// Counts a fault that is reported once for each `key`, at its first place, with its count.
-    pub fn tally(&mut self, rule: Rule, key: &str, place: Place, pointer: &str, message: (String, String)) {
+    /// Counts a fault that is reported once for each `key`, at its first place, with its count. `message` gives what
+    /// is before the count and what is after it.
+    pub fn tally(
+        &mut self,
+        rule: Rule,
+        key: &str,
+        place: Place,
+        pointer: &str,
+        message: impl FnOnce() -> (String, String),
+    ) {
         let identity = self.identities.of(key);
         if let Some(&known) = self.known.get(&(rule, identity.clone())) {
             self.tallies[known].count += 1;
             return;
         }
-        let (head, tail) = message;
+        if self.is_full(rule) {
+            return self.count(rule, 1);
+        }
+        let (head, tail) = message();
         if self.add_full(rule, place, pointer, || head, Extra::default()) {
             // Only listed keys are remembered, so that a log full of invented keys costs no memory.
             let tally = self.tallies.len();
@@ -129,6 +161,18 @@ impl Collector {
                 listed.tally = Some(tally);
             }
         }
+    }
+
+    /// Counts faults whose key was tallied before.
+    pub fn tally_again(&mut self, rule: Rule, key: &str, times: u64) {
+        match self.known.get(&(rule, self.identities.of(key))) {
+            Some(&known) => self.tallies[known].count += times,
+            None => self.count(rule, times),
+        }
+    }
+
+    fn is_full(&self, rule: Rule) -> bool {
+        self.counts[rule as usize] >= MAX_FINDINGS_PER_RULE
     }
 
     /// Counts faults that are not listed.

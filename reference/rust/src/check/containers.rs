@@ -13,15 +13,31 @@ pub(crate) fn boolean(text: &[u8], at: usize) -> Option<usize> {
     (length == 4 || rest.starts_with(b"false")).then_some(at + length)
 }
 
-/// Goes over a value of any type, all of whose integers are exact.
+/// Goes over a value of any type, all of whose integers are exact in binary64.
+pub(crate) fn exact(text: &[u8], at: usize, depth: usize) -> Option<usize> {
+    match byte(text, at) {
+        b'{' if depth < MAX_INNER_DEPTH => object(text, at, |at| exact(text, at, depth + 1)),
+        b'[' if depth < MAX_INNER_DEPTH => array(text, at, |at| exact(text, at, depth + 1)),
+        b'-' | b'0'..=b'9' => number(text, at).filter(|literal| literal.is_safe()).map(|literal| literal.end),
+        _ => scalar(text, at),
+    }
+}
+
+/// Goes over a value of any type.
 pub(crate) fn anything(text: &[u8], at: usize, depth: usize) -> Option<usize> {
+    match byte(text, at) {
+        b'{' if depth < MAX_INNER_DEPTH => object(text, at, |at| anything(text, at, depth + 1)),
+        b'[' if depth < MAX_INNER_DEPTH => array(text, at, |at| anything(text, at, depth + 1)),
+        _ => scalar(text, at),
+    }
+}
+
+fn scalar(text: &[u8], at: usize) -> Option<usize> {
     match byte(text, at) {
         b'"' => string(text, at + 1, true),
         b't' | b'f' => boolean(text, at),
         b'n' => (text.get(at..at + 4)? == b"null").then_some(at + 4),
-        b'{' if depth < MAX_INNER_DEPTH => object(text, at, |at| anything(text, at, depth + 1)),
-        b'[' if depth < MAX_INNER_DEPTH => array(text, at, |at| anything(text, at, depth + 1)),
-        b'-' | b'0'..=b'9' => number(text, at).filter(|literal| literal.is_safe()).map(|literal| literal.end),
+        b'-' | b'0'..=b'9' => number(text, at).map(|literal| literal.end),
         _ => None,
     }
 }

@@ -1,12 +1,15 @@
 //! Proves lines free of faults in one pass, without building values. Whatever is not proven takes the exact path.
 
-use crate::check::containers::{anything, array, boolean, object};
+use crate::check::containers::{anything, array, boolean, exact, object};
 use crate::check::hot::{Hot, Said, MAX_PHASES};
 use crate::check::roles::{Role, Roles};
 use crate::check::rules::StreamRules;
-use crate::check::words::{byte, count, number, space, string, word, Token};
+use crate::check::words::{byte, integer, number, space, string, word, Token};
 use crate::schema::{Constant, Field, Form, KindTable, Schema, StreamRule};
 use crate::Profile;
+
+/// More unknown keys of a kind, and more unknown kinds, take the exact path.
+const MAX_LEARNED: usize = 1024;
 
 /// What the fast path demands of a value.
 enum Check {
@@ -37,28 +40,64 @@ struct FastField {
     role: Role,
 }
 
+/// A key that no schema declares, which the exact path has reported.
+struct Learned {
+    key: String,
+    /// The line that had it last, as this kind counts its lines.
+    line: u64,
+    /// Number of lines with it.
+    times: u64,
+}
+
 struct FastKind {
     /// The beginning of a canonical line, up to the value of its tag.
     prefix: Token,
     /// The name with its quotes.
     name: Token,
+    kind: &'static str,
     /// False for a kind that rules between lines wait for.
     is_open: bool,
     is_step: bool,
+    /// Those that the schema declares, then those that were learned.
     fields: Vec<FastField>,
+    declared: usize,
+    learned: Vec<Learned>,
     required: u64,
-    /// The field that came behind each the last time; the one before the first is the last entry.
-    next: Vec<u8>,
+    /// Place of the tag among the fields.
+    tag: Option<usize>,
+    /// The key that came after each the last time; that of the first member comes first.
+    next: Vec<u16>,
+    /// Number of lines that were looked at.
+    lines: u64,
+    /// The learned keys of the current line.
+    met: Vec<u16>,
+}
+
+/// A kind that no schema declares, which the exact path has reported.
+struct UnknownKind {
+    kind: String,
+    /// The name with its quotes.
+    name: Token,
+    times: u64,
+}
+
+/// What the exact path has reported once, so that it does no harm later.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reported {
+    pub integer_as_float: bool,
+    pub carriage_return: bool,
 }
 
 /// Goes over lines of one profile.
 pub(crate) struct Fast {
     tag: Option<Token>,
     kinds: Vec<FastKind>,
+    unknown: Vec<UnknownKind>,
     /// The kind of the line before.
     current: usize,
     phases: Vec<&'static str>,
     is_rising: bool,
+    pub reported: Reported,
 }
 
 /// What the fast path has taken in.
@@ -68,6 +107,14 @@ pub(crate) struct Taken {
     pub bytes: usize,
     /// Start of the last line.
     pub last: usize,
+}
+
+/// Where the members begin that are to be looked at.
+enum Begun {
+    /// After the tag, which is the first.
+    AfterTag(usize),
+    /// At the first.
+    AtFirst(usize),
 }
 
 impl Fast {
@@ -82,7 +129,34 @@ impl Fast {
             .collect();
         let is_rising = table.rules.iter().any(|rule| matches!(rule, StreamRule::Monotone { repeats: false, .. }));
         let tag = table.tag.map(|tag| Token::new(&format!("\"{tag}\"")));
-        Fast { tag, kinds, current: 0, phases: roles.phases, is_rising }
+        let reported = Reported::default();
+        Fast { tag, kinds, unknown: Vec::new(), current: 0, phases: roles.phases, is_rising, reported }
+    }
+
+    /// Learns a key that the schema of a kind does not declare; it has no escapes.
+    pub fn learn_key(&mut self, kind: &str, key: &str) {
+        let known = self.kinds.iter_mut().find(|known| known.kind == kind);
+        if let Some(known) = known.filter(|known| known.learned.len() < MAX_LEARNED) {
+            known.learn(key);
+        }
+    }
+
+    /// Learns a kind that no schema declares; its name has no escapes.
+    pub fn learn_kind(&mut self, kind: &str) {
+        if self.unknown.len() < MAX_LEARNED && self.unknown.iter().all(|known| known.kind != kind) {
+            let name = Token::new(&format!("\"{kind}\""));
+            self.unknown.push(UnknownKind { kind: kind.to_string(), name, times: 0 });
+        }
+    }
+
+    /// Returns what was met again: a kind, a key of it or None for the kind itself, and how often.
+    pub fn met_again(&self) -> impl Iterator<Item = (&str, Option<&str>, u64)> {
+        let kinds = self.unknown.iter().map(|unknown| (unknown.kind.as_str(), None, unknown.times));
+        let keys = self.kinds.iter().flat_map(|kind| {
+            let name = kind.kind;
+            kind.learned.iter().map(move |learned| (name, Some(learned.key.as_str()), learned.times))
+        });
+        kinds.chain(keys).filter(|(.., times)| *times > 0)
     }
 
     /// Takes in the lines at the start of a text that are proven; `text` is whole lines of UTF-8.
@@ -101,37 +175,92 @@ impl Fast {
     /// Returns where the next line begins when the one at `start` is proven and breaks no rule.
     #[inline(always)]
     fn line(&mut self, text: &[u8], start: usize, hot: &mut Hot, limit: usize) -> Option<usize> {
-        let prefix = &self.kinds[self.current].prefix;
-        let at = if prefix.is_at(text, start) { start + prefix.length } else { self.find_kind(text, start)? };
         let kind = &mut self.kinds[self.current];
-        if !kind.is_open {
-            return None;
-        }
-        let (end, said) = kind.members(text, at, self.tag.is_some())?;
-        if end - start > limit || byte(text, end) != b'\n' {
-            return None;
-        }
+        let found = if kind.prefix.is_at(text, start) {
+            kind.members(text, Begun::AfterTag(start + kind.prefix.length), self.reported)
+        } else {
+            self.other_line(text, start)
+        };
+        let Some((end, said)) = found else { return self.unknown_line(text, start, limit) };
+        let end = self.line_end(text, start, end, limit)?;
+        let kind = &mut self.kinds[self.current];
         let is_quiet = if self.is_rising { hot.take_rising(&said) } else { hot.take(&said, kind.is_step) };
-        is_quiet.then_some(end + 1)
+        if !is_quiet {
+            return None;
+        }
+        kind.count_learned();
+        Some(end)
     }
 
-    /// Finds the kind of a line whose first member is its tag; returns where what follows begins.
-    fn find_kind(&mut self, text: &[u8], start: usize) -> Option<usize> {
+    /// Returns where the next line begins when the one at `start` ends with its last bracket at `end`.
+    #[inline(always)]
+    fn line_end(&self, text: &[u8], start: usize, mut end: usize, limit: usize) -> Option<usize> {
+        if self.reported.carriage_return && byte(text, end) == b'\r' {
+            end += 1;
+        }
+        (end - start <= limit && byte(text, end) == b'\n').then_some(end + 1)
+    }
+
+    /// Goes over a line that does not begin as one of the current kind.
+    #[inline(never)]
+    fn other_line(&mut self, text: &[u8], start: usize) -> Option<(usize, Said)> {
         if byte(text, start) != b'{' {
             return None;
         }
-        let at = space(text, start + 1);
-        let Some(tag) = &self.tag else { return Some(at) };
-        if !tag.is_at(text, at) {
+        let first = space(text, start + 1);
+        let Some(tag) = &self.tag else {
+            return self.kinds[self.current].other_members(text, Begun::AtFirst(first), self.reported);
+        };
+        if let Some(value) = value_of(tag, text, first) {
+            self.current = self.kinds.iter().position(|kind| kind.name.is_at(text, value))?;
+            let kind = &mut self.kinds[self.current];
+            return kind.other_members(text, Begun::AfterTag(value + kind.name.length), self.reported);
+        }
+        // Mostly, a line is of the kind of the line before.
+        let found = self.kinds[self.current].other_members(text, Begun::AtFirst(first), self.reported);
+        if found.is_some() {
+            return found;
+        }
+        let value = find_value(tag, text, first)?;
+        let other = self.kinds.iter().position(|kind| kind.name.is_at(text, value))?;
+        if other == self.current {
             return None;
         }
-        let colon = space(text, at + tag.length);
-        if byte(text, colon) != b':' {
+        self.current = other;
+        self.kinds[other].other_members(text, Begun::AtFirst(first), self.reported)
+    }
+
+    #[inline(never)]
+    /// Goes over a line of a kind that was reported as not known; nothing else is asked of it than to be JSON.
+    fn unknown_line(&mut self, text: &[u8], start: usize, limit: usize) -> Option<usize> {
+        if self.unknown.is_empty() || byte(text, start) != b'{' {
             return None;
         }
-        let value = space(text, colon + 1);
-        self.current = self.kinds.iter().position(|kind| kind.name.is_at(text, value))?;
-        Some(value + self.kinds[self.current].name.length)
+        let value = find_value(self.tag.as_ref()?, text, space(text, start + 1))?;
+        let index = self.unknown.iter().position(|unknown| unknown.name.is_at(text, value))?;
+        let end = object(text, start, |at| anything(text, at, 0))?;
+        let end = self.line_end(text, start, end, limit)?;
+        self.unknown[index].times += 1;
+        Some(end)
+    }
+}
+
+/// Returns where the value of a member begins whose key is at a place.
+fn value_of(key: &Token, text: &[u8], at: usize) -> Option<usize> {
+    let colon = space(text, at + key.length);
+    (key.is_at(text, at) && byte(text, colon) == b':').then(|| space(text, colon + 1))
+}
+
+/// Returns where the value of the first member with a key begins, from the members that begin at a place.
+fn find_value(key: &Token, text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        if let Some(value) = value_of(key, text, at) {
+            return Some(value);
+        }
+        let colon = space(text, (byte(text, at) == b'"').then(|| string(text, at + 1, true))??);
+        let value = (byte(text, colon) == b':').then(|| space(text, colon + 1))?;
+        let comma = space(text, anything(text, value, 0)?);
+        at = (byte(text, comma) == b',').then(|| space(text, comma + 1))?;
     }
 }
 
@@ -139,46 +268,105 @@ impl FastKind {
     fn new(kind: &'static KindTable, roles: &Roles, tag: Option<&'static str>) -> FastKind {
         let name = Token::new(&format!("\"{}\"", kind.name));
         let prefix = Token::new(&tag.map_or("{".to_string(), |tag| format!("{{\"{tag}\":\"{}\"", kind.name)));
-        let declared = kind.fields.iter().filter(|field| Some(field.name) != tag);
-        let fields: Vec<FastField> = declared.map(|field| FastField::new(field, roles)).collect();
-        let required = kind.fields.iter().filter(|field| Some(field.name) != tag).enumerate();
-        let required = required.filter(|(_, field)| field.required).fold(0, |mask, (index, _)| mask | 1 << index);
-        let is_open = !roles.awaited.contains(&kind.name) && fields.len() < 64;
-        let next = (1..=fields.len() as u8).chain([0]).collect();
-        FastKind { prefix, name, is_open, is_step: roles.step_kind == Some(kind.name), fields, required, next }
+        let fields: Vec<FastField> = kind.fields.iter().map(|field| FastField::new(field, roles)).collect();
+        let required = kind.fields.iter().enumerate().filter(|(_, field)| field.required);
+        FastKind {
+            prefix,
+            name,
+            kind: kind.name,
+            is_open: !roles.awaited.contains(&kind.name) && fields.len() < 64,
+            is_step: roles.step_kind == Some(kind.name),
+            next: (0..=fields.len() as u16).collect(),
+            declared: fields.len(),
+            fields,
+            learned: Vec::new(),
+            required: required.fold(0, |mask, (index, _)| mask | 1 << index),
+            tag: tag.and_then(|tag| kind.fields.iter().position(|field| field.name == tag)),
+            lines: 0,
+            met: Vec::new(),
+        }
+    }
+
+    fn learn(&mut self, key: &str) {
+        if self.learned.iter().all(|learned| learned.key != key) {
+            self.learned.push(Learned { key: key.to_string(), line: 0, times: 0 });
+            let value = Nullable { check: Check::Exact, nullable: false };
+            self.fields.push(FastField { key: Token::new(&format!("\"{key}\":")), value, role: Role::Nothing });
+            self.next.push(0);
+        }
+    }
+
+    fn count_learned(&mut self) {
+        for &index in &self.met {
+            self.learned[index as usize].times += 1;
+        }
+    }
+
+    /// As `members`, for lines that do not begin as the one before.
+    #[inline(never)]
+    fn other_members(&mut self, text: &[u8], begun: Begun, reported: Reported) -> Option<(usize, Said)> {
+        self.members(text, begun, reported)
     }
 
     /// Goes over members up to the closing bracket; returns where the text behind it begins, and what they say.
     #[inline(always)]
-    fn members(&mut self, text: &[u8], mut at: usize, mut behind_one: bool) -> Option<(usize, Said)> {
-        let mut said = Said { clock: f64::INFINITY, count: 0, phase: None, loss: None, has_null: false };
+    fn members(&mut self, text: &[u8], begun: Begun, reported: Reported) -> Option<(usize, Said)> {
+        if !self.is_open {
+            return None;
+        }
+        let mut said = Said { floats: reported.integer_as_float, ..Said::NOTHING };
         let mut seen = 0_u64;
-        let mut before = self.fields.len();
+        // Place in `next`.
+        let mut before = 0;
+        let (mut at, mut after_one) = match (begun, self.tag) {
+            (Begun::AfterTag(at), Some(tag)) => {
+                seen = 1 << tag;
+                before = tag + 1;
+                (at, true)
+            }
+            (Begun::AfterTag(at) | Begun::AtFirst(at), _) => (at, false),
+        };
+        self.lines += 1;
+        self.met.clear();
         loop {
             at = space(text, at);
             match byte(text, at) {
                 b'}' => break,
-                b',' if behind_one => at = space(text, at + 1),
-                _ if behind_one => return None,
+                b',' if after_one => at = space(text, at + 1),
+                _ if after_one => return None,
                 _ => {}
             }
-            behind_one = true;
+            after_one = true;
             let head = word(text, at)?;
             let mut index = self.next[before] as usize;
             if !self.fields.get(index).is_some_and(|field| field.key.is_behind(head, text, at)) {
                 index = self.fields.iter().position(|field| field.key.is_behind(head, text, at))?;
-                self.next[before] = index as u8;
+                self.next[before] = index as u16;
             }
+            before = index + 1;
             let field = &self.fields[index];
-            if seen & 1 << index != 0 {
-                return None;
-            }
-            seen |= 1 << index;
-            before = index;
             at = space(text, at + field.key.length);
-            at = field.value(text, at, &mut said)?;
+            if index < self.declared {
+                if seen & 1 << index != 0 {
+                    return None;
+                }
+                seen |= 1 << index;
+                at = field.value(text, at, &mut said)?;
+            } else {
+                at = self.learned_value(index - self.declared, text, at)?;
+            }
         }
         (seen & self.required == self.required).then_some((at + 1, said))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learned_value(&mut self, index: usize, text: &[u8], at: usize) -> Option<usize> {
+        if std::mem::replace(&mut self.learned[index].line, self.lines) == self.lines {
+            return None;
+        }
+        self.met.push(index as u16);
+        anything(text, at, 0)
     }
 }
 
@@ -199,7 +387,7 @@ impl FastField {
                 (least <= said.clock && said.clock <= greatest).then_some(literal.end)
             }
             (Role::Count, Check::Count(greatest)) => {
-                let (value, end) = count(text, at)?;
+                let (value, end) = integer(text, at, said.floats)?;
                 said.count = value;
                 (value as f64 <= *greatest).then_some(end)
             }
@@ -239,7 +427,7 @@ impl Nullable {
                 (*least <= value && value <= *greatest).then_some(literal.end)
             }
             Check::Count(greatest) => {
-                let (value, end) = count(text, at)?;
+                let (value, end) = integer(text, at, said.floats)?;
                 (value as f64 <= *greatest).then_some(end)
             }
             Check::Binary32 => {
@@ -301,7 +489,7 @@ impl Check {
                 }
                 _ => of.skip(text, at, said),
             }),
-            Check::OpenMap => object(text, at, |at| anything(text, at, 0)),
+            Check::OpenMap => object(text, at, |at| exact(text, at, 0)),
             _ => None,
         }
     }

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+use crate::numbers::integer_of;
+use crate::phrases::plain_number;
+use crate::schema::{member, Form, KindTable, Schema};
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
 
@@ -31,8 +34,8 @@ pub(crate) struct Seen<'a> {
     pub node: Node<'a>,
     /// The kind; None where the tag is missing or no string.
     pub kind: Option<&'a str>,
-    /// Whether this revision knows the kind.
-    pub known: bool,
+    /// What this revision knows of the kind.
+    pub table: Option<&'static KindTable>,
     /// Fields that have an error of their own and take no part.
     pub faulty: &'a [String],
     /// Line number, from 1.
@@ -42,10 +45,20 @@ pub(crate) struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// Returns the value of a field that takes part.
     pub fn field(&self, name: &str) -> Option<Node<'a>> {
-        if !self.known || self.faulty.iter().any(|faulty| faulty == name) {
+        if self.table.is_none() || self.faulty.iter().any(|faulty| faulty == name) {
             return None;
         }
         self.node.get(name)
+    }
+
+    /// Returns a number or null that takes part.
+    pub fn scalar(&self, name: &str) -> Option<Scalar> {
+        let value = self.field(name)?;
+        let is_integer = |schema: &Schema| matches!(schema.form, Form::Integer);
+        if value.kind() == Kind::Number && self.table.and_then(|kind| member(kind.fields, name)).is_some_and(is_integer) {
+            return integer_of(value.literal()).map(Scalar::Integer);
+        }
+        Some(Scalar::of(value))
     }
 
     /// Returns a string that takes part.
@@ -74,8 +87,27 @@ pub(crate) enum Count {
 
 impl Count {
     pub fn of(value: Node) -> Count {
-        let text = value.literal().trim_start_matches('-');
-        text.parse().map_or_else(|_| Count::Large(text.to_string()), Count::Small)
+        let text = integer_of(value.literal()).unwrap_or_default();
+        text.parse().map_or_else(|_| Count::Large(text), Count::Small)
+    }
+
+    /// Returns how many numbers are between this and a smaller one.
+    pub fn between(&self, other: &Count) -> String {
+        if let (Count::Small(one), Count::Small(two)) = (self, other) {
+            return (one - two - 1).to_string();
+        }
+        let (one, two) = (self.text(), other.successor());
+        let two = format!("{two:0>width$}", width = one.len());
+        let mut borrowed = 0;
+        let mut digits: Vec<u8> = Vec::with_capacity(one.len());
+        for (high, low) in one.bytes().rev().zip(two.bytes().rev()) {
+            let taken = low - b'0' + borrowed;
+            borrowed = u8::from(high - b'0' < taken);
+            digits.push(high + 10 * borrowed - taken);
+        }
+        let text: String = digits.iter().rev().map(|digit| char::from(*digit)).collect();
+        let text = text.trim_start_matches('0');
+        if text.is_empty() { "0".to_string() } else { text.to_string() }
     }
 
     /// Returns whether this is one more than another.
@@ -155,7 +187,7 @@ impl Scalar {
         match self {
             Scalar::Null => "null".to_string(),
             Scalar::Integer(text) => crate::escape::shortened(text),
-            Scalar::Float(number) => number.to_string(),
+            Scalar::Float(number) => plain_number(*number),
         }
     }
 

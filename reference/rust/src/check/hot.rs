@@ -18,6 +18,13 @@ pub(crate) struct Said {
     /// Where the loss lies in the text.
     pub loss: Option<(usize, usize)>,
     pub has_null: bool,
+    /// Integers may be written with a fraction and an exponent.
+    pub floats: bool,
+}
+
+impl Said {
+    pub const NOTHING: Said =
+        Said { clock: f64::INFINITY, count: 0, phase: None, loss: None, has_null: false, floats: false };
 }
 
 /// The memory of the rules of one profile. It exists only while no rule waits for a certain record.

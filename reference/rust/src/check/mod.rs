@@ -74,6 +74,19 @@ pub struct Finding {
     pub message: String,
     /// Name of the file beside the stream that the place is in.
     pub sidecar: Option<&'static str>,
+    /// The place in the line, where it helps.
+    pub excerpt: Option<Excerpt>,
+}
+
+/// A part of a log line around the place of a finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excerpt {
+    /// At most 160 bytes of the line, exactly as they are in the file.
+    pub data: Vec<u8>,
+    /// Offset of the data from the start of the line, in bytes from 0.
+    pub start: usize,
+    /// Offset of the finding's place from the start of the line, in bytes from 0.
+    pub mark: usize,
 }
 
 /// The verdict on one stream.
@@ -118,7 +131,7 @@ pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> 
 pub fn no_stream(options: CheckOptions) -> FileReport {
     let mut found = Collector::new(options);
     let message = || "no events.jsonl or metrics.jsonl here or below".to_string();
-    found.add(Rule::StreamMissing, Place { line: 1, offset: 0 }, "", message);
+    found.add(Rule::StreamMissing, Place::line(1, 0), "", message);
     let valid = !found.has_error;
     let findings = found.take();
     FileReport { profile: None, state: None, valid, events: 0, bytes: 0, findings, suppressed: BTreeMap::new() }
@@ -134,4 +147,10 @@ fn judge(mut source: impl Read, mut checker: StreamChecker, bundle: &Bundle) -> 
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Returns why a system call failed, without the number of the error.
+pub fn cause_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(cause, _)| cause.to_string())
 }

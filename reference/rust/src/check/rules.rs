@@ -3,6 +3,7 @@
 use crate::check::collect::{Identities, Identity};
 use crate::check::hits::{Count, Hit, Scalar, Seen};
 use crate::escape::shortened;
+use crate::phrases::plain_number;
 use crate::schema::{PhaseTable, StreamRule};
 use crate::tables::{Rule, MAX_OPEN_REGIONS};
 use crate::tape::{push_token, Kind};
@@ -171,9 +172,9 @@ fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hit
             let Some(value) = seen.field(field) else { return };
             let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
             let before = last.replace(number);
-            if before.is_some_and(|before| number < before || !repeats && number == before) {
-                let before = before.unwrap_or_default();
-                hits.push(Hit::at(*rule, field, value, format!("`{field}` is {number} after {before}")));
+            if let Some(before) = before.filter(|before| number < *before || !repeats && number == *before) {
+                let message = format!("`{field}` is {} after {}", plain_number(number), plain_number(before));
+                hits.push(Hit::at(*rule, field, value, message));
             }
         }
         (StreamRule::NullNumber { rule, fields }, Memory::Done(done)) => null_number(*rule, fields, done, seen, hits),
@@ -235,7 +236,9 @@ fn sequence(
     if step <= base {
         hits.push(Hit::at(*rule, field, value, message));
     } else if !facts.subsampled {
-        hits.push(Hit::at(*skipped, field, value, message));
+        let between = step.between(&base);
+        let missing = if between == "1" { "1 step is".into() } else { format!("{} steps are", shortened(&between)) };
+        hits.push(Hit::at(*skipped, field, value, format!("{message}: {missing} missing")));
     }
 }
 
@@ -250,13 +253,12 @@ fn same_as_last(
 ) {
     let StreamRule::SameAsLast { rule, kind, field, of_kind, of_field, of_phase } = rule else { return };
     if seen.is(of_kind) && phase() == *of_phase {
-        *last = seen.field(of_field).map(Scalar::of);
+        *last = seen.scalar(of_field);
     }
     if !seen.is(kind) || std::mem::replace(done, true) || facts.gap_seen {
         return;
     }
-    if let (Some(value), Some(last)) = (seen.field(field), last) {
-        let own = Scalar::of(value);
+    if let (Some(value), Some(own), Some(last)) = (seen.field(field), seen.scalar(field), last) {
         if own != *last {
             let message = format!("`{field}` is {}, the last {of_phase} {of_kind} has {}", own.shown(), last.shown());
             hits.push(Hit::at(*rule, field, value, message));
@@ -294,7 +296,8 @@ fn nested(
         let found = regions.iter().rposition(|(known, ..)| *known == identity);
         let is_innermost = found.is_some() && found == regions.len().checked_sub(1);
         if !is_innermost {
-            let how = if found.is_some() { "while another is open inside it" } else { "but is not open" };
+            let inner = regions.last().filter(|_| found.is_some());
+            let how = inner.map_or("but is not open".into(), |(_, inner, _)| format!("while {inner} is open inside it"));
             hits.push(Hit::at(*rule, field, value, format!("region {shown} is left {how}")));
         }
         if let Some(found) = found {
@@ -319,7 +322,8 @@ fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Vec<Hit>) 
             hits.push(Hit::line(*rule, format!("a {kind} event, but {other} has no `{needs}`")));
         }
         None if seen.node.get(needs).is_none() => {
-            let message = format!("{kind} has no `{needs}`");
+            let condition = when.map_or("no condition".into(), |(field, value)| format!("{field} {value}"));
+            let message = format!("{kind} has {condition} and no `{needs}`");
             // A missing member is placed at the object that lacks it.
             hits.push(Hit { rule: *rule, pointer: format!("/{needs}"), at: Some(seen.node.at()), message });
         }

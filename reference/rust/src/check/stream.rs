@@ -9,11 +9,13 @@ use crate::check::{CheckOptions, FileReport};
 use crate::escape::shortened;
 use crate::lines::{Line, Splitter};
 use crate::profile::{detect, Hints};
-use crate::record::{judge, nearest, typed};
+use crate::nearest::nearest;
+use crate::phrases::typed;
+use crate::record::{judge, Integers};
 use crate::schema::KindTable;
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
-use crate::vet::{Status, Vetter};
+use crate::vet::{Fault, Status, Vetter};
 use crate::{Profile, State};
 
 /// Judges a stream as it is fed.
@@ -37,12 +39,14 @@ pub(crate) struct Inner {
     records: u64,
     gaps: u64,
     has_return: bool,
+    has_float: bool,
     /// The last record.
-    last: Place,
+    last: Place<'static>,
     last_kind: LastKind,
     /// Name of the directory that the first run_id is held against; None once it was.
     directory: Option<String>,
-    mismatch: Option<(Place, String)>,
+    /// Line, offset, byte, text and message of a run_id that is not the directory's name.
+    mismatch: Option<(u64, u64, usize, Vec<u8>, String)>,
 }
 
 /// Whether the last record ends a run.
@@ -69,7 +73,8 @@ impl StreamChecker {
             records: 0,
             gaps: 0,
             has_return: false,
-            last: Place { line: 1, offset: 0 },
+            has_float: false,
+            last: Place::line(1, 0),
             last_kind: LastKind::Other,
             directory,
             mismatch: None,
@@ -110,7 +115,7 @@ impl StreamChecker {
         let taken = fast.run(data, rules, inner.limit);
         if taken.lines > 0 {
             let line = self.splitter.number + taken.lines - 1;
-            inner.last = Place { line, offset: self.splitter.committed + taken.last as u64 };
+            inner.last = Place::line(line, self.splitter.committed + taken.last as u64);
             inner.last_kind = LastKind::Other;
             inner.records += taken.lines;
             inner.taken_fast += taken.lines;
@@ -132,13 +137,20 @@ impl StreamChecker {
             judge_fragment(&splitter, found);
         } else if inner.records == 0 && inner.gaps == 0 {
             let message = || format!("no record in {} bytes", splitter.size());
-            found.add(Rule::StreamEmpty, Place { line: 1, offset: 0 }, "", message);
+            found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
         } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
             for Hit { rule, message, .. } in rules.finish() {
                 found.add(rule, inner.last, "", || message);
             }
         }
-        if let Some((place, message)) = inner.mismatch.take() {
+        for (kind, key, times) in inner.fast.iter().flat_map(Fast::met_again) {
+            match key {
+                Some(key) => found.tally_again(Rule::UnknownKey, &key_identity(kind, key), times),
+                None => found.tally_again(Rule::UnknownKind, kind, times),
+            }
+        }
+        if let Some((line, offset, byte, data, message)) = inner.mismatch.take() {
+            let place = Place { line, offset, byte, data: &data };
             found.add(Rule::RunIdMismatch, place, "/run_id", || message);
         }
         let profile = found.profile.unwrap_or_else(|| detect(None, inner.hints));
@@ -200,7 +212,9 @@ impl Inner {
         }
         self.found.profile = Some(profile);
         self.rules = Some(rules);
-        self.fast = Some(Fast::new(profile));
+        let mut fast = Fast::new(profile);
+        fast.reported.carriage_return = self.has_return;
+        self.fast = Some(fast);
     }
 
     fn report_vetting(&mut self, line: Line, vetter: &mut Vetter) {
@@ -219,7 +233,11 @@ impl Inner {
         } else if !self.has_return {
             if let Some(at) = memchr::memchr(b'\r', line.data.unwrap_or_default()) {
                 self.has_return = true;
-                self.found.add(Rule::CarriageReturn, place(line, at), "", || "the line holds a carriage return".into());
+                if let Some(fast) = &mut self.fast {
+                    fast.reported.carriage_return = true;
+                }
+                let place = Place { data: &[], ..place(line, at) };
+                self.found.add(Rule::CarriageReturn, place, "", || "the line holds a carriage return".into());
             }
         }
     }
@@ -241,12 +259,13 @@ impl Inner {
         }
         self.found.arrange(start);
         self.records += 1;
-        self.last = Place { line: line.number, offset: line.offset };
+        self.last = Place::line(line.number, line.offset);
         let is_closing = name.is_some() && name.as_deref() == profile.table().last;
         self.last_kind = if is_closing { LastKind::Closing } else { LastKind::Other };
-        let seen = Seen { node, kind: name.as_deref(), known: kind.is_some(), faulty: &faulty, line: line.number };
+        let seen = Seen { node, kind: name.as_deref(), table: kind, faulty: &faulty, line: line.number };
         for Hit { rule, pointer, at, message } in self.rules.as_mut().map_or(Vec::new(), |rules| rules.observe(&seen)) {
-            self.found.add(rule, place(line, at.unwrap_or(0)), &pointer, || message);
+            let whole = Place::line(line.number, line.offset);
+            self.found.add(rule, at.map_or(whole, |at| place(line, at)), &pointer, || message);
         }
         if self.directory.is_some() && seen.is("run_start") {
             self.hold_against_directory(&seen, line);
@@ -255,28 +274,52 @@ impl Inner {
 
     /// Reports the faults of a record; returns the fields that take no part in later rules.
     fn judge_fields(&mut self, kind: &'static KindTable, line: Line, node: Node) -> Vec<String> {
-        let found = judge(kind, node);
+        let profile = self.found.profile.unwrap_or(Profile::Toy);
+        let found = judge(kind, node, Integers::of(profile));
         let faulty = found.faulty_fields().map(String::from).collect();
         for fault in found.faults {
             self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || fault.message);
         }
+        if let Some(fault) = found.integer_as_float {
+            self.report_integer_as_float(fault, line);
+        }
         for key in found.unknown {
-            let head = format!("{} has no key `{}`", kind.name, shortened(&key.path));
-            let tail = key.meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-            let name = format!("{} {}", kind.name, key.path);
-            self.found.tally(Rule::UnknownKey, &name, place(line, key.at), &key.pointer, (head, tail));
+            if let (Some(plain), Some(fast)) = (key.plain(), &mut self.fast) {
+                fast.learn_key(kind.name, plain);
+            }
+            let message = || {
+                let tail = key.meant().map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+                (format!("{} has no key `{}`", kind.name, shortened(&key.path)), tail)
+            };
+            let identity = key_identity(kind.name, &key.path);
+            self.found.tally(Rule::UnknownKey, &identity, place(line, key.at), &key.pointer, message);
         }
         faulty
+    }
+
+    /// Reports the first integer of the stream that is written with a fraction or an exponent.
+    fn report_integer_as_float(&mut self, fault: Fault, line: Line) {
+        if !std::mem::replace(&mut self.has_float, true) {
+            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || fault.message);
+        }
+        if let Some(fast) = &mut self.fast {
+            fast.reported.integer_as_float = true;
+        }
     }
 
     fn report_tag(&mut self, profile: Profile, tag: &str, name: Option<&str>, line: Line, node: Node) {
         let pointer = format!("/{tag}");
         match (name, node.get(tag)) {
             (Some(name), Some(value)) => {
+                if let Some(fast) = self.fast.as_mut().filter(|_| value.body() == name.as_bytes()) {
+                    fast.learn_kind(name);
+                }
                 let known = profile.table().kinds.iter().filter(|kind| kind.is_record).map(|kind| kind.name);
-                let meant = nearest(name, known).map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-                let head = format!("kind {} is not known", shortened(name));
-                self.found.tally(Rule::UnknownKind, name, place(line, value.at()), &pointer, (head, meant));
+                let message = || {
+                    let tail = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+                    (format!("kind {} is not known", shortened(name)), tail)
+                };
+                self.found.tally(Rule::UnknownKind, name, place(line, value.at()), &pointer, message);
             }
             (_, Some(value)) => {
                 let message = || format!("`{tag}` is {}, not a string", typed(value));
@@ -295,23 +338,29 @@ impl Inner {
         if run_id != directory {
             // Findings about the bundle come after those about the stream.
             let message = format!("`run_id` is {}, the directory is {}", shortened(&run_id), shortened(&directory));
-            self.mismatch = Some((place(line, value.at()), message));
+            let data = line.data.unwrap_or_default().to_vec();
+            self.mismatch = Some((line.number, line.offset, value.at(), data, message));
         }
     }
 }
 
-fn place(line: Line, at: usize) -> Place {
-    Place { line: line.number, offset: line.offset + at as u64 }
+fn place(line: Line<'_>, byte: usize) -> Place<'_> {
+    Place { line: line.number, offset: line.offset, byte, data: line.data.unwrap_or(line.head) }
+}
+
+/// Returns what tells an unknown key of a kind from others.
+fn key_identity(kind: &str, path: &str) -> String {
+    format!("{kind} {path}")
 }
 
 fn judge_fragment(splitter: &Splitter, found: &mut Collector) {
-    let place = Place { line: splitter.number, offset: splitter.committed };
-    let count = splitter.pending;
+    let place = Place::line(splitter.number, splitter.committed);
+    let count = format!("{} byte{}", splitter.pending, if splitter.pending == 1 { "" } else { "s" });
     if splitter.all_nul {
-        let message = || format!("{count} bytes of NUL after the last committed record");
+        let message = || format!("{count} of NUL after the last committed record");
         found.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, sidecar: None });
     } else {
-        let message = || format!("{count} bytes after the last committed record");
+        let message = || format!("{count} after the last committed record");
         found.add(Rule::UnterminatedLine, place, "", message);
     }
 }

@@ -72,23 +72,24 @@ impl Literal {
 }
 
 /// Bytes that are looked for, in the form of words.
+#[derive(PartialEq)]
 pub(crate) struct Token {
     words: [u64; 2],
     masks: [u64; 2],
     /// What is behind the first two words.
-    rest: Vec<u8>,
+    rest: Box<[u8]>,
     pub length: usize,
 }
 
 impl Token {
-    pub fn new(bytes: &str) -> Token {
-        let bytes = bytes.as_bytes();
-        let mut token = Token { words: [0; 2], masks: [0; 2], rest: Vec::new(), length: bytes.len() };
+    pub fn new(text: &str) -> Token {
+        let bytes = text.as_bytes();
+        let rest = bytes[bytes.len().min(16)..].into();
+        let mut token = Token { words: [0; 2], masks: [0; 2], rest, length: bytes.len() };
         for (at, byte) in bytes.iter().take(16).enumerate() {
             token.words[at / 8] |= u64::from(*byte) << (8 * (at % 8));
             token.masks[at / 8] |= 0xFF << (8 * (at % 8));
         }
-        token.rest = bytes[bytes.len().min(16)..].to_vec();
         token
     }
 
@@ -97,7 +98,7 @@ impl Token {
     pub fn is_behind(&self, head: u64, text: &[u8], at: usize) -> bool {
         head & self.masks[0] == self.words[0]
             && (self.masks[1] == 0 || word(text, at + 8).is_some_and(|tail| tail & self.masks[1] == self.words[1]))
-            && (self.rest.is_empty() || text.get(at + 16..at + self.length) == Some(&self.rest))
+            && (self.rest.is_empty() || text.get(at + 16..at + self.length) == Some(&*self.rest))
     }
 
     /// Returns whether the token stands at a place; false also near the end of the text.
@@ -204,6 +205,21 @@ pub(crate) fn count(text: &[u8], start: usize) -> Option<(u64, usize)> {
     Some((value, end))
 }
 
+/// Goes over an integer that is not negative; with `floats` it may have a fraction and an exponent. Returns its value
+/// and where it ends.
+#[inline(always)]
+pub(crate) fn integer(text: &[u8], start: usize, floats: bool) -> Option<(u64, usize)> {
+    count(text, start).or_else(|| if floats { integer_as_float(text, start) } else { None })
+}
+
+#[inline(never)]
+fn integer_as_float(text: &[u8], start: usize) -> Option<(u64, usize)> {
+    let literal = number(text, start).filter(|literal| !literal.is_integer())?;
+    let value = literal.value(text)?;
+    let integer = value as u64;
+    (integer as f64 == value && integer < EXACT).then_some((integer, literal.end))
+}
+
 /// Returns where a string ends whose opening quote is before `at`; `escapes` tells whether it may have some.
 #[inline(always)]
 pub(crate) fn string(text: &[u8], mut at: usize, escapes: bool) -> Option<usize> {
@@ -234,11 +250,24 @@ fn escape(text: &[u8], at: usize) -> Option<usize> {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(at + 2),
         b'u' => {
             let hex = text.get(at + 2..at + 6)?;
-            let is_surrogate = matches!(hex[0], b'd' | b'D') && hex[1] >= b'8';
-            (hex.iter().all(u8::is_ascii_hexdigit) && !is_surrogate).then_some(at + 6)
+            if !hex.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            let is_half = |hex: &[u8]| matches!(hex[0], b'd' | b'D') && hex[1] >= b'8';
+            if !is_half(hex) {
+                return Some(at + 6);
+            }
+            let low = text.get(at + 6..at + 12)?;
+            let is_pair = !is_low(hex) && low.starts_with(b"\\u") && is_half(&low[2..]) && is_low(&low[2..]);
+            (is_pair && low[2..].iter().all(u8::is_ascii_hexdigit)).then_some(at + 12)
         }
         _ => None,
     }
+}
+
+/// Returns whether the digits of a half of a surrogate pair are those of the second half.
+fn is_low(hex: &[u8]) -> bool {
+    matches!(hex[1] | 0x20, b'c'..=b'f')
 }
 
 #[inline(always)]

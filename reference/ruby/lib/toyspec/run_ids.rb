@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+module Toyspec
+  # The ids of new runs, which are names of directories.
+  module RunIds
+    SAFE = /\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\z/
+
+    module_function
+
+    # Returns a run id that is the name of a directory on every system; raises RefusedError for another one.
+    def check(run_id)
+      return run_id if run_id.valid_encoding? && SAFE.match?(run_id)
+
+      raise RefusedError, "run id #{run_id.inspect} is not allowed: use 1–128 letters, digits, '.', '_', '-', starting with a letter or digit"
+    end
+  end
+end
