@@ -26,6 +26,7 @@ _STYLE = """\
 #{name} .faint {{ fill: var(--md-default-fg-color--light, #555); }}
 #{name} .box {{ fill: none; stroke: var(--md-default-fg-color--light, #555); stroke-width: 1.2; }}
 #{name} .edge {{ fill: none; stroke: var(--md-default-fg-color--light, #555); stroke-width: 1.2; }}
+#{name} .curve {{ fill: none; stroke: var(--md-typeset-a-color, #4051b5); stroke-width: 1.6; stroke-linejoin: round; }}
 #{name} .head {{ fill: var(--md-default-fg-color--light, #555); stroke: none; }}
 #{name} .good {{ fill: #2e9e4f; fill-opacity: .3; stroke: #2e9e4f; }}
 #{name} .open {{ fill: #d08700; fill-opacity: .3; stroke: #d08700; stroke-dasharray: 4 2; }}
@@ -75,6 +76,10 @@ class Drawing:
     def arrow(self, path: str) -> None:
         """Draw *path* with a head at its end."""
         self._parts.append(f'<path d="{path}" class="edge" marker-end="url(#{self.name}-head)"/>')
+
+    def line(self, points: str) -> None:
+        """Draw a curve through *points*, pairs of coordinates as SVG writes them."""
+        self._parts.append(f'<polyline points="{points}" class="curve"/>')
 
     def svg(self) -> str:
         """Return the picture."""

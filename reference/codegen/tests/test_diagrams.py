@@ -11,7 +11,7 @@ import pytest
 
 import toyspec
 from codegen import sources
-from codegen.diagrams import automaton, diagrams, readings
+from codegen.diagrams import automaton, diagrams, readings, saved_curve, step_costs
 from codegen.diagrams.automaton import GAP, OTHER, moves
 from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Box, Drawing, cut
 
@@ -175,3 +175,27 @@ def test_markup_in_a_log_is_text() -> None:
 def test_long_texts_are_cut() -> None:
     """A text that does not fit ends in an ellipsis."""
     assert ["abc", "ab…"] == [cut("abc", 3), cut("abcd", 3)]
+
+
+def test_start_page_shows_what_the_checker_says_of_the_broken_log() -> None:
+    """The lines, the finding and the numbers of the three panels are those of the log that the picture is made from."""
+    page = (sources.ROOT / "docs/index.md").read_text(encoding="utf-8")
+    log = saved_curve.broken_log()
+    found = saved_curve.saved(log)
+    assert log.split(b"\n")[found.gap_line - 2 : found.gap_line + 1] == _block(page, "jsonl").encode().split(b"\n")
+    (finding,) = toyspec.check_bytes(log).findings
+    words = f"events.jsonl:{finding.line}: {finding.rule} {finding.message} help: {finding.help}"
+    assert words.split() == _block(page, "text").split()
+    assert (saved_curve.STEPS - 2, found.gap_line) == (len(found.points), finding.line)
+
+
+def _block(page: str, language: str) -> str:
+    """Return the text of the first block of *language* on *page*."""
+    return page.partition(f"```{language}\n")[2].partition("\n```")[0]
+
+
+def test_costs_of_a_step_are_the_published_ones() -> None:
+    """Every writer that the picture shows has its figure in the data of the benchmark, the cheapest first."""
+    found = step_costs.costs()
+    assert sorted(found, key=lambda cost: cost.microseconds) == found
+    assert {"toyspec", "json.dumps, flushed"} < {cost.writer for cost in found}
