@@ -1,6 +1,6 @@
-"""Sessions of writers: what a program writes into a directory, and what has to be there afterwards.
+"""Sessions of writers: what programs write into a directory, and what has to be there afterwards.
 
-They lie in ``sessions/<profile>/<name>/``: ``session.json``, and in ``before/`` the files that are there at first.
+They are in ``sessions/<profile>/<name>/``: ``session.json``, and in ``before/`` the files that are there at first.
 """
 
 from __future__ import annotations
@@ -17,30 +17,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
-_REQUIRED = frozenset({"why", "profile", "run_id", "exist", "end", "records", "outcome", "proves"})
-_KEYS = _REQUIRED | {"error", "expected", "beside", "unchanged"}
+_RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
+_RUN_KEYS = _RUN_REQUIRED | {"error"}
+_REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
+_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes"}
+_FRAGMENT = b'{"kind":"note","t":9.0,"text":"'
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session(Case):
-    """One session. Its files are those that are there at first, its records those that are written."""
+    """One session. Its files are those that are there at first, its records those that the first run writes."""
 
     content: Mapping[str, Any]
     """The whole of session.json."""
 
     @property
+    def runs(self) -> list[Mapping[str, Any]]:
+        """The runs, one after the other in the same directory: exist, end, records, outcome, perhaps error."""
+        return [self.content, *self.content.get("then", [])]
+
+    @property
+    def stream_name(self) -> str:
+        """Name of the stream in the directory."""
+        return "metrics.jsonl" if self.profile == "metrics/v1" else "events.jsonl"
+
+    @property
     def expected(self) -> list[Any]:
-        """The records of the stream afterwards; of run_start, run_resume and run_end only what has to be in them."""
+        """The records of the stream afterwards; of run_start and run_resume only what has to be in them."""
         return list(self.content.get("expected", []))
 
     @property
-    def beside(self) -> list[str]:
-        """What is kept beside the stream: ``previous``, the old one, or ``fragment``, what was behind its last LF."""
-        return list(self.content.get("beside", []))
+    def beside(self) -> Mapping[str, Any]:
+        """Every file afterwards whose name begins with that of the stream and a dot, and what has to be in it."""
+        beside: dict[str, Any] = self.content.get("beside", {})
+        return beside
 
     @property
     def is_unchanged(self) -> bool:
-        """True when no file may differ afterwards."""
+        """True when the last run may change no file."""
         return bool(self.content.get("unchanged", False))
 
 
@@ -57,17 +71,15 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
     path = os.path.join(folder, "session.json")
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
-    for key in _REQUIRED - content.keys():
-        raise CaseError(path, key, "is missing")
-    for key in content.keys() - _KEYS:
-        raise CaseError(path, key, "is no key of a session")
-    for index, record in enumerate([*content["records"], *content.get("expected", [])]):
-        try:
-            untag(record)
-        except TagError as error:
-            raise CaseError(path, f"record {index}{error.place}", str(error)) from None
+    _demand_keys(path, "", content, _REQUIRED, _KEYS)
+    for index, run in enumerate(content.get("then", [])):
+        _demand_keys(path, f"then/{index}/", run, _RUN_REQUIRED, _RUN_KEYS)
     name = "metrics.jsonl" if content["profile"] == "metrics/v1" else "events.jsonl"
     files = _files(os.path.join(folder, "before"))
+    if "fragment_bytes" in content:
+        files[name] = files.get(name, b"") + _FRAGMENT.ljust(content["fragment_bytes"], b"x")
+    _demand_records(path, content)
+    _demand_side_files(path, content, files)
     return Session(
         name=f"sessions/{os.path.relpath(folder, root).replace(os.sep, '/')}",
         folder=folder,
@@ -82,6 +94,35 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
         rejects=tuple(content["proves"].get("rejects", ())),
         content=content,
     )
+
+
+def _demand_keys(path: str, place: str, content: Any, required: frozenset[str], known: frozenset[str]) -> None:
+    for key in sorted(required - content.keys()):
+        raise CaseError(path, f"{place}{key}", "is missing")
+    for key in sorted(content.keys() - known):
+        raise CaseError(path, f"{place}{key}", "is not a key of a session")
+
+
+def _demand_records(path: str, content: Mapping[str, Any]) -> None:
+    sides = [item["records"] for item in content.get("beside", {}).values() if "records" in item]
+    lists = [
+        content["records"],
+        content.get("expected", []),
+        *sides,
+        *(run["records"] for run in content.get("then", [])),
+    ]
+    for index, record in enumerate(record for records in lists for record in records):
+        try:
+            untag(record)
+        except TagError as error:
+            raise CaseError(path, f"record {index}{error.place}", str(error)) from None
+
+
+def _demand_side_files(path: str, content: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+    for name, item in content.get("beside", {}).items():
+        known = item in ("previous", "fragment") or ("before" in item and item["before"] in files) or "records" in item
+        if not known:
+            raise CaseError(path, f"beside/{name}", "is not previous, fragment, records or a file of before/")
 
 
 def _files(folder: str) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.impostors.impostor import Impostor
 from conformance.miniature.adapter import Miniature
 from conformance.miniature.bundles import Bundles
-from conformance.miniature.writing import Writing
+from conformance.miniature.writing import RefusedError, Writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,44 +92,81 @@ class WritesBehindAnOldRun(Miniature):
     """Writes a new run behind an old one."""
 
     class bundles_type(Bundles):
-        def existing(self, path: str, request: Mapping[str, Any], writer: Writing) -> bytes:
-            if request["exist"] != "replace" or not os.path.exists(path):
-                return super().existing(path, request, writer)
-            with open(path, "rb") as file:
-                return file.read()
+        def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
+            return super().kept(stream, "append" if exist == "replace" else exist, writer)
+
+        def is_worth_keeping(self, stream: Stream) -> bool:
+            return False
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
 
 
 class ReplacesWhatItShallKeep(Miniature):
     """Replaces an old run when it is told not to."""
 
     class bundles_type(Bundles):
-        def existing(self, path: str, request: Mapping[str, Any], writer: Writing) -> bytes:
-            if request["exist"] == "fail":
-                request = {**request, "exist": "replace"}
-            return super().existing(path, request, writer)
+        def write(self, request: Mapping[str, Any]) -> int:
+            return super().write({**request, "exist": "replace"} if request["exist"] == "fail" else request)
+
+
+class AppendsARun(Miniature):
+    """Appends a run to another one when it is told so."""
+
+    class bundles_type(Bundles):
+        def demand_open(self, stream: Stream, exist: str) -> None:
+            if exist != "append" or stream.profile != "toy/v1":
+                super().demand_open(stream, exist)
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
 
 
 class DeletesOldRuns(Miniature):
     """Deletes the stream that it replaces."""
 
     class bundles_type(Bundles):
-        def existing(self, path: str, request: Mapping[str, Any], writer: Writing) -> bytes:
-            kept = super().existing(path, request, writer)
+        def move_away(self, path: str) -> None:
+            os.remove(path)
+
+
+class OverwritesThePreviousRun(Miniature):
+    """Lets the stream that it replaces overwrite the one that was replaced before."""
+
+    class bundles_type(Bundles):
+        def move_away(self, path: str) -> None:
+            os.replace(path, f"{path}.prev")
+
+
+class NumbersOnFromTheLast(Miniature):
+    """Gives an earlier log the number after the largest one, not the smallest that is free."""
+
+    class bundles_type(Bundles):
+        def move_away(self, path: str) -> None:
+            folder, name = os.path.split(f"{path}.prev-")
+            numbers = [int(found.removeprefix(name)) for found in os.listdir(folder) if found.startswith(name)]
             if os.path.exists(f"{path}.prev"):
-                os.remove(f"{path}.prev")
-            return kept
+                os.rename(f"{path}.prev", f"{path}.prev-{max(numbers, default=0) + 1}")
+            os.rename(path, f"{path}.prev")
+
+
+class KeepsEmptyStreams(Miniature):
+    """Keeps a stream that holds nothing, and moves an earlier one for it."""
+
+    class bundles_type(Bundles):
+        def is_worth_keeping(self, stream: Stream) -> bool:
+            return True
 
 
 class GluesToFragments(Miniature):
     """Writes the next record behind a fragment."""
 
     class bundles_type(Bundles):
-        def existing(self, path: str, request: Mapping[str, Any], writer: Writing) -> bytes:
-            kept = super().existing(path, request, writer)
-            if request["exist"] == "replace":
-                return kept
-            with open(path, "rb") as file:
-                return file.read()
+        def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
+            kept = super().kept(stream, exist, writer)
+            return stream.data if stream is not None and exist != "replace" else kept
 
 
 class DeletesFragments(Miniature):
@@ -138,6 +175,81 @@ class DeletesFragments(Miniature):
     class bundles_type(Bundles):
         def set_aside(self, stream: Stream, path: str) -> None:
             pass
+
+
+class KeepsTheBeginning(Miniature):
+    """Keeps the first 64 KiB of a fragment alone."""
+
+    class bundles_type(Bundles):
+        def set_aside(self, stream: Stream, path: str) -> None:
+            offset = len(stream.data) - len(stream.fragment)
+            super().set_aside(stream, path)
+            if stream.fragment:
+                os.truncate(f"{path}.torn-{offset}", min(len(stream.fragment), 65536))
+
+
+class OverwritesFragments(Miniature):
+    """Lets a fragment overwrite the one that was kept from the same place."""
+
+    class bundles_type(Bundles):
+        def set_aside(self, stream: Stream, path: str) -> None:
+            if stream.fragment:
+                with open(f"{path}.torn-{len(stream.data) - len(stream.fragment)}", "wb") as file:
+                    file.write(stream.fragment)
+
+
+class OpensBeforeItLooks(Miniature):
+    """Makes the stream before it looks at the first record."""
+
+    class bundles_type(Bundles):
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            os.makedirs(request["directory"], exist_ok=True)
+            path = os.path.join(request["directory"], "events.jsonl")
+            try:
+                return super().lines(request, writer)
+            except RefusedError:
+                with open(path, "ab"):
+                    raise
+
+
+class MovesBeforeItLooks(Miniature):
+    """Moves the stream that it replaces before it looks at the first record."""
+
+    class bundles_type(Bundles):
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            try:
+                return super().lines(request, writer)
+            except RefusedError:
+                path = os.path.join(request["directory"], "events.jsonl")
+                if os.path.exists(path) and request["exist"] == "replace":
+                    self.move_away(path)
+                raise
+
+
+class ResumesForeignRecords(Miniature):
+    """Resumes, and appends to, records that are of no profile."""
+
+    class bundles_type(Bundles):
+        def demand_profile(self, stream: Stream) -> None:
+            pass
+
+
+class DemandsAResumption(Miniature):
+    """Refuses to start a run where it is told to resume and finds no record."""
+
+    class bundles_type(Bundles):
+        def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
+            super().demand_resume(request, b"{}")
+
+
+class RemembersAnEarlierLoss(Miniature):
+    """Writes the last loss there was as final_loss, also where the last step has none."""
+
+    class bundles_type(Bundles):
+        def final(self, records: Sequence[Any]) -> dict[str, Any]:
+            losses = [record["loss"] for record in records if "loss" in record]
+            found = super().final(records)
+            return found | {"final_loss": losses[-1]} if found and losses else found
 
 
 class GoesOnAnywhere(Miniature):
@@ -179,20 +291,21 @@ class TakesAnyRunId(Miniature):
     """Takes any text for the name of a directory."""
 
     class bundles_type(Bundles):
-        def write(self, request: Mapping[str, Any]) -> None:
-            super().write({**request, "run_id": "demo"})
+        def write(self, request: Mapping[str, Any]) -> int:
+            return super().write({**request, "run_id": "demo"})
 
 
 class NamesTheStreamAfterItself(Miniature):
     """Gives the stream a name of its own."""
 
     class bundles_type(Bundles):
-        def write(self, request: Mapping[str, Any]) -> None:
-            super().write(request)
+        def write(self, request: Mapping[str, Any]) -> int:
+            descriptor = super().write(request)
             for name in ("events.jsonl", "metrics.jsonl"):
                 path = os.path.join(request["directory"], name)
                 if os.path.exists(path):
                     os.rename(path, os.path.join(request["directory"], "log.jsonl"))
+            return descriptor
 
 
 def _impostor(make: type[Miniature], proves: str, reason: str) -> Impostor:
@@ -210,9 +323,20 @@ ALL: tuple[Impostor, ...] = (
     _impostor(EndsAKilledRun, "following/no-invention", "records, expected"),
     _impostor(WritesBehindAnOldRun, "writing/existing-run", "wrote run-start-repeated|wrote event-after"),
     _impostor(ReplacesWhatItShallKeep, "writing/existing-run", "outcome is written"),
-    _impostor(DeletesOldRuns, "writing/replaced-kept", "holds the previous"),
+    _impostor(AppendsARun, "writing/existing-run", "outcome is written"),
+    _impostor(DeletesOldRuns, "writing/replaced-kept", r"there is no events.jsonl.prev"),
+    _impostor(OverwritesThePreviousRun, "writing/nothing-overwritten", r"there is no events.jsonl.prev-1"),
+    _impostor(NumbersOnFromTheLast, "writing/replaced-kept", r"there is no events.jsonl.prev-1"),
+    _impostor(KeepsEmptyStreams, "writing/empty-not-kept", r"events.jsonl.prev-1 is there"),
+    _impostor(OpensBeforeItLooks, "writing/refused-start", "are not what they were: events.jsonl"),
+    _impostor(MovesBeforeItLooks, "writing/refused-start", "are not what they were: events.jsonl.prev"),
+    _impostor(ResumesForeignRecords, "writing/no-profile-refused", "outcome is written"),
+    _impostor(DemandsAResumption, "writing/resume-nothing", "outcome is refused"),
+    _impostor(RemembersAnEarlierLoss, "stream/final-loss", "final_loss is there"),
+    _impostor(KeepsTheBeginning, "writing/fragment-aside", "does not hold the fragment: 65536 bytes"),
+    _impostor(OverwritesFragments, "bundle/side-file-names", "does not hold what was in"),
     _impostor(GluesToFragments, "writing/no-glue", "unreadable lines"),
-    _impostor(DeletesFragments, "writing/fragment-aside", "holds the fragment"),
+    _impostor(DeletesFragments, "writing/fragment-aside", "there is no .*torn"),
     _impostor(GoesOnAnywhere, "writing/resume-refused", "outcome is written"),
     _impostor(AppendsToAnything, "writing/append-refused", "outcome is written"),
     _impostor(ResumesSilently, "stream/resume-written", "outcome is written"),

@@ -50,6 +50,8 @@ class Miniature:
 
     def __init__(self) -> None:
         self.followers: dict[int, Following] = {}
+        self.held: dict[str, int] = {}
+        """The descriptors of the streams that are held, by their directories."""
 
     def hello(self) -> Message:
         """Return what this adapter says of itself."""
@@ -114,11 +116,18 @@ class Miniature:
 
     def write(self, request: Message) -> Message:
         """Answer as a writer of either kind."""
+        if "release" in request:
+            os.close(self.held.pop(request["release"]))
+            return {"outcome": "written"}
         try:
             if "directory" in request:
                 bundles = self.bundles_type(self.reading({}))
                 bundles.writing = self.writing_type
-                bundles.write(request)
+                descriptor = bundles.write(request)
+                if request["end"] == "held":
+                    self.held[request["directory"]] = descriptor
+                else:
+                    bundles.closed(descriptor)
                 return {"outcome": "written"}
             return {"outcome": "written", "stream": self.writing_type(request["profile"]).stream(request["records"])}
         except RefusedError as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from conformance import locking
 from conformance.miniature.json_text import is_integer
 from conformance.miniature.writing import RefusedError, Writing, unwrapped
 
@@ -25,46 +28,86 @@ class Bundles:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
 
-    def write(self, request: Mapping[str, Any]) -> None:
-        """Write the records of *request* into its directory and leave the run; raise RefusedError."""
+    def write(self, request: Mapping[str, Any]) -> int:
+        """Write the records of *request* into its directory; return the descriptor of the stream.
+
+        Raise RefusedError, and leave every file as it was then.
+        """
         profile = request["profile"]
         if not is_safe_run_id(request["run_id"]):
-            raise RefusedError("the run_id is no name for a directory")
+            raise RefusedError("the run_id cannot be the name of a directory")
         path = os.path.join(request["directory"], "metrics.jsonl" if profile == "metrics/v1" else "events.jsonl")
-        writer = self.writing(profile)
-        kept = self.existing(path, request, writer)
-        self.demand_resume(request, kept)
-        os.makedirs(request["directory"], exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(kept)
-            file.writelines(writer.record(record) for record in self.all_records(request, writer))
+        descriptor = self.existing(path)
+        try:
+            stream = self.stream(path, profile) if descriptor is not None else None
+            if stream is not None and stream.data:
+                self.demand_open(stream, request["exist"])
+            writer = self.writing(profile)
+            kept = self.kept(stream, request["exist"], writer)
+            self.demand_resume(request, kept)
+            lines = self.lines(request, writer)
+            if stream is not None and request["exist"] == "replace" and self.is_worth_keeping(stream):
+                self.move_away(path)
+                descriptor = self.closed(descriptor)
+            elif stream is not None:
+                self.set_aside(stream, path)
+            return self.written(path, descriptor, kept, lines)
+        except BaseException:
+            self.closed(descriptor)
+            raise
 
-    def existing(self, path: str, request: Mapping[str, Any], writer: Writing) -> bytes:
-        """Return what stays of the stream at *path*; put aside what does not."""
-        if not os.path.exists(path):
-            return b""
+    def existing(self, path: str) -> int | None:
+        """Return a descriptor of the stream at *path*, locked; None where there is none."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        return self.locked(descriptor)
+
+    def locked(self, descriptor: int) -> int:
+        """Return *descriptor* with its lock; raise RefusedError where another writer holds the file."""
+        try:
+            locking.take(descriptor)
+        except locking.HeldError:
+            os.close(descriptor)
+            raise RefusedError("another writer holds the stream") from None
+        return descriptor
+
+    def closed(self, descriptor: int | None) -> None:
+        """Close *descriptor*, with which its lock ends."""
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def stream(self, path: str, profile: str) -> Stream:
+        """Return the stream at *path* as one of *profile*; raise RefusedError where it has none."""
         with open(path, "rb") as file:
-            stream = self.reading.open(file.read(), name=os.path.basename(path), profile=request["profile"])
-        exist = request["exist"]
-        if exist == "replace":
-            os.replace(path, f"{path}.prev")
-            return b""
-        if exist == "fail":
-            raise RefusedError("the stream exists")
-        self.demand_open(stream, exist)
-        self.set_aside(stream, path)
-        committed = stream.data[: len(stream.data) - len(stream.fragment)]
-        for record in self.reading.read(stream, "salvage")["records"]:
-            writer.record(record)
-        return committed
+            return self.reading.open(file.read(), name=os.path.basename(path), profile=profile)
 
     def demand_open(self, stream: Stream, exist: str) -> None:
         """Raise RefusedError where nothing may be added to a stream."""
+        if exist == "replace":
+            return
+        if exist == "fail" or (exist == "append" and stream.profile == "toy/v1"):
+            raise RefusedError("the stream holds another run")
         state = self.reading.state(stream)
         if state == "damaged" or (exist == "resume" and state == "complete"):
             raise RefusedError(f"the stream is {state}")
-        if exist == "append" and stream.profile == "toy/v1":
-            raise RefusedError("the stream holds another run")
+        self.demand_profile(stream)
+
+    def demand_profile(self, stream: Stream) -> None:
+        """Raise RefusedError where the records of a stream are of no profile."""
+        name = "metrics.jsonl" if stream.profile == "metrics/v1" else "events.jsonl"
+        if self.reading.open(stream.data, name=name, manifest=stream.profile == "kaun/v1").profile is None:
+            raise RefusedError("the stream has no profile")
+
+    def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
+        """Return the committed bytes that stay, which *writer* has read then."""
+        if stream is None or exist == "replace":
+            return b""
+        for record in self.reading.read(stream, "salvage")["records"]:
+            with contextlib.suppress(RefusedError):  # a faulty record of an earlier writer stops nobody
+                writer.record(record)
+        return stream.data[: len(stream.data) - len(stream.fragment)]
 
     def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
         """Raise RefusedError where a run goes on without saying so."""
@@ -72,11 +115,43 @@ class Bundles:
         if request["exist"] == "resume" and kept and (not records or unwrapped(records[0]).get("kind") != "run_resume"):
             raise RefusedError("a resumed run begins with run_resume")
 
+    def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+        """Return the lines to write; raise RefusedError."""
+        return b"".join(writer.record(record) for record in self.all_records(request, writer))
+
+    def is_worth_keeping(self, stream: Stream) -> bool:
+        """Return whether a stream that is replaced holds anything."""
+        return bool(stream.data)
+
+    def move_away(self, path: str) -> None:
+        """Let the stream at *path* become the previous one, and that one a numbered one."""
+        previous = f"{path}.prev"
+        if os.path.lexists(previous):
+            numbers = (f"{previous}-{number}" for number in itertools.count(1))
+            os.rename(previous, next(name for name in numbers if not os.path.lexists(name)))
+        os.rename(path, previous)
+
     def set_aside(self, stream: Stream, path: str) -> None:
-        """Keep the fragment of a stream in a file beside it."""
-        if stream.fragment:
-            with open(f"{path}.torn-{len(stream.data) - len(stream.fragment)}", "xb") as file:
-                file.write(stream.fragment)
+        """Keep the fragment of a stream in a file of its own."""
+        if not stream.fragment:
+            return
+        first = f"{path}.torn-{len(stream.data) - len(stream.fragment)}"
+        names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
+        name = next(name for name in names if not os.path.lexists(name))
+        with open(name, "xb") as file:
+            file.write(stream.fragment)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def written(self, path: str, descriptor: int | None, kept: bytes, lines: bytes) -> int:
+        """Write *lines* after the bytes that are kept; return the descriptor of the stream."""
+        if descriptor is None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
+            descriptor = self.locked(os.open(path, flags, 0o666))
+        os.ftruncate(descriptor, len(kept))
+        assert os.write(descriptor, lines) == len(lines)
+        return descriptor
 
     def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
         """Return the records of *request* and the one that ends the run, where it has none."""

@@ -50,12 +50,309 @@ struct kind {
 
 struct profile {
     const char *name, *tag, *file, *last;
-    bool whole_numbers; /* 1.0 and 1e3 are integers where the schema asks for one */
     const struct kind *kinds;
     size_t count;
 };
 
-#include "toyspec_tables.h"
+/* generated:tables */
+/* Made from schemas/ by `make generate`; do not edit up to the end mark. */
+static const char *const values_0[] = {"run_start", NULL};
+static const char *const values_1[] = {"toy/v1", NULL};
+static const struct characters characters_2 = {1, 255, {{47, 47}, {0, 31}, {127, 159}, {1, 0}}};
+static const char *const values_3[] = {"train", "eval", "decode", "serve", NULL};
+static const struct field fields_toy_v1_run_start_host[] = {
+    {.name = "name", .form = STRING},
+    {.name = "os", .form = STRING},
+    {.name = "arch", .form = STRING}};
+static const struct field fields_toy_v1_run_start_backend[] = {
+    {.name = "kind", .form = STRING, .required = true},
+    {.name = "device", .form = STRING},
+    {.name = "compute", .form = STRING}};
+static const struct field fields_toy_v1_run_start_git[] = {
+    {.name = "sha", .form = STRING, .required = true},
+    {.name = "branch", .form = STRING},
+    {.name = "dirty", .form = BOOLEAN}};
+static const char *const values_4[] = {"f32", "f16", "bf16", NULL};
+static const struct field fields_toy_v1_run_start_model[] = {
+    {.name = "arch", .form = STRING},
+    {.name = "name", .form = STRING},
+    {.name = "vocab", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "d_model", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_layers", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_heads", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_kv", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "d_head", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "d_ff", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "rope_base", .form = NUMBER, .nullable = true},
+    {.name = "weight_type", .form = STRING, .values = values_4},
+    {.name = "is_moe", .form = BOOLEAN},
+    {.name = "n_experts", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_experts_used", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "swa_window", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "image_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "patch_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_run_start[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_0},
+    {.name = "schema", .form = STRING, .values = values_1},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "started_at", .form = STRING, .date_time = true},
+    {.name = "run_id", .form = STRING, .required = true, .characters = &characters_2},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "host", .form = OBJECT, .inner = fields_toy_v1_run_start_host, .count = 3},
+    {.name = "backend", .form = OBJECT, .inner = fields_toy_v1_run_start_backend, .count = 3},
+    {.name = "git", .form = OBJECT, .inner = fields_toy_v1_run_start_git, .count = 3},
+    {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 18},
+    {.name = "config", .form = OPEN_MAP},
+    {.name = "compare_to", .form = STRING, .characters = &characters_2}};
+static const char *const values_5[] = {"step", NULL};
+static const struct field fields_toy_v1_step_extra[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_step[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_5},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "loss", .form = NUMBER, .nullable = true},
+    {.name = "ppl", .form = NUMBER, .nullable = true},
+    {.name = "lr", .form = NUMBER, .nullable = true},
+    {.name = "grad_norm", .form = NUMBER, .nullable = true},
+    {.name = "tokens", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "compute_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "wall_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "token_id", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "logprob", .form = NUMBER, .nullable = true},
+    {.name = "extra", .form = MAP, .inner = fields_toy_v1_step_extra, .count = 1}};
+static const char *const values_6[] = {"tap", NULL};
+static const struct field fields_toy_v1_tap_shape[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_tap_per_head_l2[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_tap_histogram[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_tap_gram_inner[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_tap_gram[] = {
+    {.name = "", .form = ARRAY, .inner = fields_toy_v1_tap_gram_inner, .count = 1}};
+static const struct field fields_toy_v1_tap[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_6},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "region", .form = STRING, .required = true},
+    {.name = "layer", .form = INTEGER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "head", .form = INTEGER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "shape", .form = ARRAY, .inner = fields_toy_v1_tap_shape, .count = 1},
+    {.name = "dtype", .form = STRING},
+    {.name = "l2", .form = NUMBER, .nullable = true},
+    {.name = "min", .form = NUMBER, .nullable = true},
+    {.name = "max", .form = NUMBER, .nullable = true},
+    {.name = "mean", .form = NUMBER, .nullable = true},
+    {.name = "abs_mean", .form = NUMBER, .nullable = true},
+    {.name = "sparsity", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = 1},
+    {.name = "nan_count", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "per_head_l2", .form = ARRAY, .inner = fields_toy_v1_tap_per_head_l2, .count = 1},
+    {.name = "histogram", .form = ARRAY, .inner = fields_toy_v1_tap_histogram, .count = 1, .items = 32},
+    {.name = "gram", .form = ARRAY, .inner = fields_toy_v1_tap_gram, .count = 1}};
+static const char *const values_7[] = {"grad", NULL};
+static const struct field fields_toy_v1_grad_shape[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_grad_per_head_l2[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_grad_histogram[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_grad_gram_inner[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_grad_gram[] = {
+    {.name = "", .form = ARRAY, .inner = fields_toy_v1_grad_gram_inner, .count = 1}};
+static const struct field fields_toy_v1_grad[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_7},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "param", .form = STRING, .required = true},
+    {.name = "head", .form = INTEGER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "shape", .form = ARRAY, .inner = fields_toy_v1_grad_shape, .count = 1},
+    {.name = "l2", .form = NUMBER, .nullable = true},
+    {.name = "min", .form = NUMBER, .nullable = true},
+    {.name = "max", .form = NUMBER, .nullable = true},
+    {.name = "mean", .form = NUMBER, .nullable = true},
+    {.name = "abs_mean", .form = NUMBER, .nullable = true},
+    {.name = "sparsity", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = 1},
+    {.name = "nan_count", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "per_head_l2", .form = ARRAY, .inner = fields_toy_v1_grad_per_head_l2, .count = 1},
+    {.name = "histogram", .form = ARRAY, .inner = fields_toy_v1_grad_histogram, .count = 1, .items = 32},
+    {.name = "gram", .form = ARRAY, .inner = fields_toy_v1_grad_gram, .count = 1}};
+static const char *const values_8[] = {"op_timing", NULL};
+static const struct field fields_toy_v1_op_timing_buckets[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_op_timing[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_8},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "buckets", .form = MAP, .required = true, .inner = fields_toy_v1_op_timing_buckets, .count = 1},
+    {.name = "compute_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_9[] = {"drift", NULL};
+static const struct field fields_toy_v1_drift[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_9},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "param", .form = STRING, .required = true},
+    {.name = "cos_to_init", .form = NUMBER, .required = true, .nullable = true, .limited = true, .least = -1.001, .greatest = 1.001},
+    {.name = "l2_to_init", .form = NUMBER, .required = true, .nullable = true},
+    {.name = "head", .form = INTEGER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "token_id", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "freq", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_10[] = {"sample", NULL};
+static const struct field fields_toy_v1_sample[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_10},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "prompt", .form = STRING, .required = true},
+    {.name = "text", .form = STRING, .required = true}};
+static const char *const values_11[] = {"eval", NULL};
+static const struct field fields_toy_v1_eval[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_11},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "name", .form = STRING, .required = true},
+    {.name = "loss", .form = NUMBER, .nullable = true},
+    {.name = "ppl", .form = NUMBER, .nullable = true},
+    {.name = "samples", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "extra", .form = OPEN_MAP}};
+static const char *const values_12[] = {"compare", NULL};
+static const char *const values_13[] = {"ahead", "behind", "par", "abort", NULL};
+static const struct field fields_toy_v1_compare[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_12},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "baseline_run_id", .form = STRING, .required = true, .characters = &characters_2},
+    {.name = "verdict", .form = STRING, .required = true, .values = values_13},
+    {.name = "loss_delta", .form = NUMBER, .nullable = true},
+    {.name = "ppl_ratio", .form = NUMBER, .nullable = true}};
+static const char *const values_14[] = {"region_enter", NULL};
+static const struct field fields_toy_v1_region_enter[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_14},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "region", .form = STRING, .required = true}};
+static const char *const values_15[] = {"region_exit", NULL};
+static const struct field fields_toy_v1_region_exit[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_15},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "region", .form = STRING, .required = true}};
+static const char *const values_16[] = {"note", NULL};
+static const struct field fields_toy_v1_note[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_16},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "text", .form = STRING, .required = true}};
+static const char *const values_17[] = {"run_end", NULL};
+static const char *const values_18[] = {"completed", "interrupted", "aborted", "errored", NULL};
+static const struct field fields_toy_v1_run_end_quality_gate[] = {
+    {.name = "passed", .form = BOOLEAN},
+    {.name = "name", .form = STRING},
+    {.name = "metric", .form = STRING},
+    {.name = "value", .form = NUMBER, .nullable = true},
+    {.name = "threshold", .form = NUMBER},
+    {.name = "status", .form = STRING}};
+static const struct field fields_toy_v1_run_end[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_17},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "ended_at", .form = STRING, .date_time = true},
+    {.name = "reason", .form = STRING, .required = true, .values = values_18},
+    {.name = "final_step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "final_loss", .form = NUMBER, .nullable = true},
+    {.name = "exit_code", .form = INTEGER, .limited = true, .least = 0, .greatest = 255},
+    {.name = "error", .form = STRING},
+    {.name = "quality_gate", .form = OBJECT, .inner = fields_toy_v1_run_end_quality_gate, .count = 6}};
+static const char *const values_19[] = {"run_resume", NULL};
+static const struct field fields_toy_v1_run_resume[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_19},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "from_step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "resumed_at", .form = STRING, .date_time = true},
+    {.name = "reason", .form = STRING}};
+static const char *const values_20[] = {"system", NULL};
+static const struct field fields_toy_v1_system_extra[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_system[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_20},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "memory_used_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "memory_limit_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "data_wait_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "extra", .form = MAP, .inner = fields_toy_v1_system_extra, .count = 1}};
+static const struct kind kinds_toy_v1[] = {
+    {"run_start", true, fields_toy_v1_run_start, 13},
+    {"step", true, fields_toy_v1_step, 14},
+    {"tap", true, fields_toy_v1_tap, 19},
+    {"grad", true, fields_toy_v1_grad, 17},
+    {"op_timing", true, fields_toy_v1_op_timing, 6},
+    {"drift", true, fields_toy_v1_drift, 10},
+    {"sample", true, fields_toy_v1_sample, 6},
+    {"eval", true, fields_toy_v1_eval, 9},
+    {"compare", true, fields_toy_v1_compare, 8},
+    {"region_enter", true, fields_toy_v1_region_enter, 5},
+    {"region_exit", true, fields_toy_v1_region_exit, 5},
+    {"note", true, fields_toy_v1_note, 5},
+    {"run_end", true, fields_toy_v1_run_end, 11},
+    {"run_resume", true, fields_toy_v1_run_resume, 7},
+    {"system", true, fields_toy_v1_system, 8}};
+#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", kinds_toy_v1, 15}
+static const struct field fields_metrics_v1_entry_extra[] = {
+    {.name = "", .form = BINARY32, .nullable = true}};
+static const struct field fields_metrics_v1_entry[] = {
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = 4294967295},
+    {.name = "wall_time_ms", .form = NUMBER, .required = true},
+    {.name = "loss", .form = BINARY32, .required = true, .nullable = true},
+    {.name = "grad_norm", .form = BINARY32, .required = true, .nullable = true},
+    {.name = "throughput_samples_per_sec", .form = BINARY32, .required = true, .nullable = true},
+    {.name = "extra", .form = MAP, .always = true, .inner = fields_metrics_v1_entry_extra, .count = 1}};
+static const struct kind kinds_metrics_v1[] = {
+    {"entry", true, fields_metrics_v1_entry, 6}};
+#define PROFILE_metrics_v1 {"metrics/v1", "", "metrics.jsonl", "", kinds_metrics_v1, 1}
+static const struct field fields_kaun_v1_run_tags[] = {
+    {.name = "", .form = STRING}};
+static const struct field fields_kaun_v1_run[] = {
+    {.name = "schema_version", .form = INTEGER},
+    {.name = "run_id", .form = STRING, .required = true, .characters = &characters_2},
+    {.name = "created_at", .form = NUMBER},
+    {.name = "tags", .form = ARRAY, .inner = fields_kaun_v1_run_tags, .count = 1},
+    {.name = "experiment", .form = STRING},
+    {.name = "config", .form = OPEN_MAP},
+    {.name = "total_epochs", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_21[] = {"scalar", NULL};
+static const struct field fields_kaun_v1_scalar[] = {
+    {.name = "type", .form = STRING, .required = true, .values = values_21},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "wall_time", .form = NUMBER},
+    {.name = "tag", .form = STRING, .required = true},
+    {.name = "value", .form = NUMBER, .required = true, .nullable = true},
+    {.name = "minimize", .form = BOOLEAN},
+    {.name = "epoch", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct kind kinds_kaun_v1[] = {
+    {"run", false, fields_kaun_v1_run, 7},
+    {"scalar", true, fields_kaun_v1_scalar, 7}};
+#define PROFILE_kaun_v1 {"kaun/v1", "type", "events.jsonl", "", kinds_kaun_v1, 2}
+static const struct profile profiles[] = {PROFILE_toy_v1, PROFILE_metrics_v1, PROFILE_kaun_v1};
+/* /generated */
 
 static const struct field anything = {.name = "", .form = ANYTHING, .nullable = true};
 
