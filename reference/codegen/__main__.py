@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen import sources
 from codegen.bundling import bundle_name, bundle_text
-from codegen.c_tables import c_source
+from codegen.c_tables import c_tables
 from codegen.docs_stubs import navigation
 from codegen.go_tables import go_tables
 from codegen.lock import lock_text
@@ -47,11 +47,12 @@ def outputs() -> dict[str, str]:
         made[f"{_PACKAGE}/strict_{module}.py"] = strict_module(profile)
     made["schemas/bundled/tables.json"] = tables_text()
     made["reference/go/tables_gen.go"] = go_tables()
+    made["reference/c/toyspec_tables.h"] = c_tables()
     made["reference/rust/src/tables.rs"] = rust_tables()
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
-    return made | c_source() | spec_pages() | navigation(sources.ROOT) | reference_pages()
+    return made | spec_pages() | navigation(sources.ROOT) | reference_pages()
 
 
 def pages() -> dict[str, str]:

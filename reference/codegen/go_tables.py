@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from codegen.neutral import tables
+from codegen.neutral import tables, takes_whole_numbers
 
 _FORMS = {"integer": "formInteger", "string": "formString", "boolean": "formBoolean", "array": "formArray"}
 
@@ -32,14 +32,14 @@ def go_tables() -> str:
         "var profileTables = map[Profile]profileTable{",
     ]
     for profile, content in table["profiles"].items():
-        parts += _profile(profile, content)
+        parts += _profile(profile, content, "true" if takes_whole_numbers(table, profile) else "false")
     return "\n".join([*parts, "}", ""])
 
 
-def _profile(profile: str, content: dict[str, Any]) -> list[str]:
+def _profile(profile: str, content: dict[str, Any], whole_numbers: str) -> list[str]:
     last = content.get("complete", {}).get("last", "")
     head = f"\t{_text(profile)}: {{tag: {_text(content['tag'] or '')}, file: {_text(content['file'])}"
-    lines = [f"{head}, last: {_text(last)}, kinds: map[string][]field{{"]
+    lines = [f"{head}, last: {_text(last)}, wholeNumbers: {whole_numbers}, kinds: map[string][]field{{"]
     for kind, schema in content["kinds"].items():
         lines.append(f"\t\t{_text(kind)}: {{")
         lines += [f"\t\t\t{_field(item)}," for item in schema["fields"]]

@@ -43,6 +43,11 @@ def tables_text() -> str:
     return json.dumps(tables(), indent=1, ensure_ascii=False) + "\n"
 
 
+def takes_whole_numbers(table: Table, profile: str) -> bool:
+    """Return whether ``1.0`` and ``1e3`` are integers in *profile*, rather than numbers of the wrong type."""
+    return any(rule["id"] == "integer-as-float" and profile in rule["profiles"] for rule in table["rules"])
+
+
 def _rule(rule: Table) -> Table:
     """Return *rule* with one severity for each of its profiles.
 

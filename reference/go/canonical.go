@@ -17,7 +17,8 @@ import (
 var ErrRefused = errors.New("record refused")
 
 // Encode returns the canonical line of a record, LF included. Values are those of encoding/json, and any Go integer,
-// *big.Int, float32 and float64; NaN and infinities become null. An error wraps ErrRefused.
+// *big.Int, float32 and float64; NaN and infinities become null. Strings and keys must be UTF-8, numbers that are given as
+// text must be those of JSON, and integers must lie within binary64. An error wraps ErrRefused.
 func Encode(profile Profile, record map[string]any) ([]byte, error) {
 	e := encoder{}
 	declared := profile.fieldsOf(record)
@@ -189,6 +190,10 @@ func (e *encoder) array(value []any, declared *field, depth int) {
 
 func (e *encoder) number(value any, declared *field) {
 	open := declared.form == formOpen && !declared.isMap
+	if number, ok := floatValue(value); ok && math.IsInf(number, 0) && !isFloat(value) {
+		e.fail("%s is a number that overflows binary64", declared.name)
+		return
+	}
 	if integer, ok := integerText(value); ok && (declared.form == formInteger || open) {
 		e.judgeNumber(integer, declared)
 		e.out = append(e.out, integer...)
@@ -200,7 +205,7 @@ func (e *encoder) number(value any, declared *field) {
 	}
 	number, ok := floatValue(value)
 	if !ok {
-		e.fail("%s holds a %T", declared.name, value)
+		e.fail("%s holds %.40q, a %T that is not a number of JSON", declared.name, fmt.Sprint(value), value)
 		return
 	}
 	if declared.form == formBinary32 {
@@ -223,9 +228,8 @@ func (e *encoder) judgeNumber(text string, declared *field) {
 	if declared.limits == nil {
 		return
 	}
-	// An integer beyond binary64 gives an infinity, on the right side of any limit.
 	number, err := strconv.ParseFloat(text, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || number < declared.limits.least || number > declared.limits.greatest {
+	if err != nil || number < declared.limits.least || number > declared.limits.greatest {
 		e.fail("%s is %s, outside its range", declared.name, text)
 	}
 }
@@ -249,15 +253,27 @@ func integerText(value any) (string, bool) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
 		return fmt.Sprint(v), true
 	case *big.Int:
-		return v.String(), true
-	case json.Number:
-		integer, ok := new(big.Int).SetString(string(v), 10)
-		if !ok || strings.HasPrefix(string(v), "+") {
+		if v == nil {
 			return "", false
 		}
-		return integer.String(), true
+		return v.String(), true
+	case json.Number:
+		if strings.ContainsAny(string(v), ".eE") || !isNumber(string(v)) {
+			return "", false
+		}
+		if v == "-0" {
+			return "0", true
+		}
+		return string(v), true
 	}
 	return "", false
+}
+
+// isNumber tells whether text is a number by the grammar of JSON.
+func isNumber(text string) bool {
+	s := scanner{data: []byte(text)}
+	s.number()
+	return s.stop == "" && s.at == len(text)
 }
 
 // floatValue returns a number as binary64; false for what is no number. An overflow gives an infinity.
@@ -267,12 +283,9 @@ func floatValue(value any) (float64, bool) {
 		return v, true
 	case float32:
 		return float64(v), true
-	case *big.Int:
-		number, _ := new(big.Float).SetInt(v).Float64()
-		return number, true
 	}
 	text, ok := integerText(value)
-	if number, isNumber := value.(json.Number); isNumber {
+	if number, isText := value.(json.Number); isText && isNumber(string(number)) {
 		text, ok = string(number), true
 	}
 	if !ok {
@@ -282,9 +295,21 @@ func floatValue(value any) (float64, bool) {
 	return number, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// text writes a string; bytes that are not UTF-8 become U+FFFD.
+// isFloat tells whether a value is of a type that has NaN and infinities.
+func isFloat(value any) bool {
+	switch value.(type) {
+	case float32, float64:
+		return true
+	}
+	return false
+}
+
+// text writes a string. One that is not UTF-8 is refused: replaced, two keys could become one.
 func (e *encoder) text(value string) {
 	const hex = "0123456789abcdef"
+	if !utf8.ValidString(value) {
+		e.fail("%.40q is not UTF-8", value)
+	}
 	e.out = append(e.out, '"')
 	for _, r := range value {
 		switch {

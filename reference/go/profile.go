@@ -1,9 +1,11 @@
 package toyspec
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // Profile names the format of a stream.
@@ -14,6 +16,7 @@ const (
 	Toy     Profile = "toy/v1"
 	Metrics Profile = "metrics/v1"
 	Kaun    Profile = "kaun/v1"
+	None    Profile = "" // of a stream in a format that this package does not know
 )
 
 type form int
@@ -53,6 +56,8 @@ type profileTable struct {
 	file  string
 	last  string // kind that ends a complete stream; empty where any record may
 	kinds map[string][]field
+	// wholeNumbers says that 1.0 and 1e3 are integers where the schema asks for one.
+	wholeNumbers bool
 }
 
 // fieldsOf returns the declared members of a record, nil for an unknown kind.
@@ -70,36 +75,65 @@ func (p Profile) fieldsOf(value map[string]any) []field {
 	return nil
 }
 
-// detectProfile tells the profile by the first readable record, then by fallback.
-func detectProfile(first map[string]any, fallback Profile) Profile {
-	has := func(key string) bool { _, ok := first[key]; return ok }
-	switch {
-	case has("kind"):
-		return Toy
-	case has("type"):
-		return Kaun
-	case has("step") && has("wall_time_ms"):
-		return Metrics
-	}
-	return fallback
+// surroundings is what lies around a stream and tells its profile where its records do not.
+type surroundings struct {
+	name   string // name of the file, "" where it was not given
+	beside string // directory of the file, "" for a stream without one
 }
 
-// profileAt tells the profile of the stream at path where its records do not: by its name, then by the manifest beside it.
-func profileAt(path string) Profile {
-	if filepath.Base(path) == profileTables[Metrics].file {
+// profileOf tells the profile by the first readable record, then by the manifest; None where neither does.
+func (s surroundings) profileOf(first map[string]any) Profile {
+	kind, isText := first["kind"].(string)
+	_, timed := first["t"].(json.Number)
+	_, hasStep := first["step"]
+	_, hasTime := first["wall_time_ms"]
+	switch {
+	case kind == "run_start" || isText && timed:
+		return Toy
+	case first["type"] == "scalar":
+		return Kaun
+	case hasStep && hasTime:
 		return Metrics
-	}
-	manifest := filepath.Join(filepath.Dir(path), "run.json")
-	info, err := os.Stat(manifest)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxLineBytes {
-		return Toy
-	}
-	data, err := os.ReadFile(manifest)
-	if err != nil || vetLine(data, true) != "" {
-		return Toy
-	}
-	if _, ok := decodeObject(data)["schema_version"]; ok {
+	case s.hasManifest():
 		return Kaun
 	}
+	return None
+}
+
+// profileWithoutRecord tells the profile of a stream in which no readable record was found.
+func (s surroundings) profileWithoutRecord(hasGap bool) Profile {
+	name := strings.TrimSuffix(filepath.Base(s.name), ".gz")
+	switch {
+	case name == profileTables[Metrics].file:
+		return Metrics
+	case s.hasManifest():
+		return Kaun
+	case hasGap && s.name != "" && name != profileTables[Toy].file:
+		return None
+	}
 	return Toy
+}
+
+func (s surroundings) hasManifest() bool {
+	manifest := readManifest(s.beside)
+	_, hasID := manifest["run_id"]
+	_, hasKind := manifest["kind"]
+	return hasID && !hasKind
+}
+
+// readManifest returns the object in run.json of a directory, nil where there is none that can be read.
+func readManifest(directory string) map[string]any {
+	if directory == "" {
+		return nil
+	}
+	path := filepath.Join(directory, "run.json")
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxLineBytes {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) > MaxLineBytes || vetLine(data, true) != "" {
+		return nil
+	}
+	return decodeObject(data)
 }

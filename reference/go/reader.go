@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
+	"math/big"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // Mode says what reading does with a stream that is not complete.
@@ -37,11 +41,13 @@ const maxListedGaps = 100
 
 // Record is one committed JSON object.
 type Record struct {
-	Raw    []byte // the line without its LF, as it is in the stream
-	Line   int    // line number, from 1
-	Offset int64  // byte offset of the line, from 0
-	Kind   string // what the record declares to be; "" where it declares nothing
-	Value  map[string]any
+	Raw    []byte         // the line without its LF, as it is in the stream
+	Line   int            // line number, from 1
+	Offset int64          // byte offset of the line, from 0
+	Kind   string         // what the record declares to be; "" where it declares nothing
+	Value  map[string]any // numbers are json.Number; where the schema asks for an integer, digits only
+
+	Profile Profile // of the stream
 }
 
 // Gap is a run of bytes that gave no record.
@@ -54,7 +60,7 @@ type Gap struct {
 
 // Report accounts for every byte of a stream: Committed + Fragment + GapBytes = Size.
 type Report struct {
-	Profile   Profile
+	Profile   Profile // None where the format is not known: the records are given all the same
 	State     State
 	Records   int
 	Committed int64 // bytes of readable and blank lines, with their LFs
@@ -80,7 +86,7 @@ func (e *StreamError) Error() string {
 // Options change how a stream is read; the zero value reads in mode Tail.
 type Options struct {
 	Mode         Mode
-	Profile      Profile // detected where it is empty
+	Profile      Profile // detected where it is None
 	Name         string  // name of the stream's file, where the source is no path
 	MaxLineBytes int     // MaxLineBytes where it is 0
 }
@@ -88,12 +94,9 @@ type Options struct {
 // ReadFile calls each for every record of the stream at path, which may be a bundle's directory, and returns the report.
 // It returns a *StreamError where the mode refuses the stream, and the error of each, which ends reading.
 func ReadFile(path string, options Options, each func(Record) error) (Report, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		found, err := streamIn(path)
-		if err != nil {
-			return Report{}, err
-		}
-		path = found
+	path, err := streamAt(path)
+	if err != nil {
+		return Report{}, err
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -103,55 +106,57 @@ func ReadFile(path string, options Options, each func(Record) error) (Report, er
 	if options.Name == "" {
 		options.Name = path
 	}
-	return read(file, options, profileAt(path), each)
+	return read(file, options, filepath.Dir(path), each)
 }
 
 // Read is like ReadFile for a stream that comes from a reader.
 func Read(source io.Reader, options Options, each func(Record) error) (Report, error) {
-	fallback := Toy
-	if filepath.Base(options.Name) == profileTables[Metrics].file {
-		fallback = Metrics
-	}
-	return read(source, options, fallback, each)
+	return read(source, options, "", each)
 }
 
-func streamIn(directory string) (string, error) {
+// streamAt returns the path of the stream in a bundle's directory, and any other path as it is.
+func streamAt(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return path, nil
+	}
 	for _, name := range []string{profileTables[Toy].file, profileTables[Metrics].file} {
-		path := filepath.Join(directory, name)
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
+		stream := filepath.Join(path, name)
+		if _, err := os.Stat(stream); err == nil {
+			return stream, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("%s: no events.jsonl or metrics.jsonl in it", directory)
+	return "", fmt.Errorf("%s: no events.jsonl or metrics.jsonl in it", path)
 }
 
 type reading struct {
-	options  Options
-	report   Report
-	last     string
-	any      bool
-	each     func(Record) error
-	stopped  *Gap
-	fallback Profile
+	options Options
+	report  Report
+	last    string
+	each    func(Record) error
+	stopped *Gap
+	around  surroundings
 }
 
-func read(source io.Reader, options Options, fallback Profile, each func(Record) error) (Report, error) {
+func read(source io.Reader, options Options, beside string, each func(Record) error) (Report, error) {
 	if options.Mode == "" {
 		options.Mode = Tail
 	}
 	if options.MaxLineBytes == 0 {
 		options.MaxLineBytes = MaxLineBytes
 	}
-	r := &reading{options: options, each: each, fallback: fallback}
+	r := &reading{options: options, each: each, around: surroundings{options.Name, beside}}
 	r.report.Profile = options.Profile
-	err := r.all(source)
-	if r.report.Profile == "" {
-		r.report.Profile = fallback
-	}
-	if err != nil {
+	if err := r.all(source); err != nil {
 		return r.report, err
+	}
+	if r.report.Profile == None && r.report.Records == 0 {
+		r.report.Profile = r.around.profileWithoutRecord(r.report.GapBytes > 0)
 	}
 	return r.report, r.finish()
 }
@@ -159,7 +164,7 @@ func read(source io.Reader, options Options, fallback Profile, each func(Record)
 // all goes over the lines of the source; a line beyond the limit is counted and not held.
 func (r *reading) all(source io.Reader) error {
 	lines := newLineSplitter(source, r.options.MaxLineBytes)
-	for number := 1; ; number++ {
+	for number := 1; r.stopped == nil; number++ {
 		line, err := lines.next()
 		if err == io.EOF {
 			r.report.Fragment = line.length
@@ -172,19 +177,16 @@ func (r *reading) all(source io.Reader) error {
 		if err := r.line(line, number); err != nil {
 			return err
 		}
-		if r.stopped != nil {
-			end := line.offset + line.length + 1
-			rest, err := io.Copy(io.Discard, lines.reader)
-			if err != nil {
-				return err
-			}
-			r.report.Size = end + rest
-			if rest > 0 {
-				r.gap(Gap{number + 1, end, rest, "stopped"})
-			}
-			return nil
-		}
 	}
+	rest, err := io.Copy(io.Discard, lines.reader)
+	if err != nil {
+		return err
+	}
+	r.report.Size = lines.offset + rest
+	if rest > 0 {
+		r.gap(Gap{r.stopped.Line + 1, lines.offset, rest, "stopped"})
+	}
+	return nil
 }
 
 func (r *reading) line(line splitLine, number int) error {
@@ -206,8 +208,11 @@ func (r *reading) line(line splitLine, number int) error {
 		return nil
 	}
 	value := decodeObject(line.data)
-	if r.report.Profile == "" {
-		r.report.Profile = detectProfile(value, r.fallback)
+	if r.report.Profile == None && r.report.Records == 0 {
+		r.report.Profile = r.around.profileOf(value)
+	}
+	if profileTables[r.report.Profile].wholeNumbers {
+		wholeIntegers(value, r.report.Profile.fieldsOf(value))
 	}
 	kind := ""
 	if tag := profileTables[r.report.Profile].tag; tag != "" {
@@ -215,8 +220,8 @@ func (r *reading) line(line splitLine, number int) error {
 	}
 	r.report.Committed += whole
 	r.report.Records++
-	r.any, r.last = true, kind
-	return r.each(Record{line.data, number, line.offset, kind, value})
+	r.last = kind
+	return r.each(Record{line.data, number, line.offset, kind, value, r.report.Profile})
 }
 
 func (r *reading) gap(gap Gap) {
@@ -231,7 +236,7 @@ func (r *reading) finish() error {
 	switch {
 	case r.report.GapBytes > 0:
 		r.report.State = Damaged
-	case r.report.Fragment > 0 || !r.any || last != "" && r.last != last:
+	case r.report.Fragment > 0 || r.report.Records == 0 || last != "" && r.last != last:
 		r.report.State = Torn
 	default:
 		r.report.State = Complete
@@ -277,4 +282,50 @@ func withoutSigns(value any) any {
 		}
 	}
 	return value
+}
+
+// wholeIntegers gives the numbers that are typed as integer, and whose value is whole, the text of an integer.
+func wholeIntegers(object map[string]any, fields []field) {
+	for i := range fields {
+		if value, ok := object[fields[i].name]; ok {
+			object[fields[i].name] = wholeInteger(value, &fields[i])
+		}
+	}
+}
+
+func wholeInteger(value any, declared *field) any {
+	switch v := value.(type) {
+	case json.Number:
+		if declared.form == formInteger {
+			return wholeNumber(v)
+		}
+	case map[string]any:
+		if declared.form == formObject {
+			wholeIntegers(v, declared.fields)
+		} else if declared.form == formMap {
+			for key, item := range v {
+				v[key] = wholeInteger(item, declared.of)
+			}
+		}
+	case []any:
+		if declared.form == formArray {
+			for i, item := range v {
+				v[i] = wholeInteger(item, declared.of)
+			}
+		}
+	}
+	return value
+}
+
+// wholeNumber returns the digits of a number whose nearest binary64 value is whole, and any other number as it is.
+func wholeNumber(number json.Number) json.Number {
+	if !strings.ContainsAny(string(number), ".eE") {
+		return number
+	}
+	value, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || value != math.Trunc(value) {
+		return number
+	}
+	digits, _ := new(big.Float).SetFloat64(value).Int(nil)
+	return json.Number(digits.String())
 }

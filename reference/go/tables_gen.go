@@ -14,7 +14,7 @@ const (
 )
 
 var profileTables = map[Profile]profileTable{
-	"toy/v1": {tag: "kind", file: "events.jsonl", last: "run_end", kinds: map[string][]field{
+	"toy/v1": {tag: "kind", file: "events.jsonl", last: "run_end", wholeNumbers: true, kinds: map[string][]field{
 		"run_start": {
 			{name: "kind", form: formString, values: []string{"run_start"}, required: true},
 			{name: "schema", form: formString, values: []string{"toy/v1"}},
@@ -189,7 +189,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "extra", form: formMap, of: &field{form: formNumber, nullable: true}},
 		},
 	}},
-	"metrics/v1": {tag: "", file: "metrics.jsonl", last: "", kinds: map[string][]field{
+	"metrics/v1": {tag: "", file: "metrics.jsonl", last: "", wholeNumbers: false, kinds: map[string][]field{
 		"entry": {
 			{name: "step", form: formInteger, limits: &limits{0, 4294967295}, required: true},
 			{name: "wall_time_ms", form: formNumber, required: true},
@@ -199,7 +199,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "extra", form: formMap, of: &field{form: formBinary32, nullable: true}, always: true},
 		},
 	}},
-	"kaun/v1": {tag: "type", file: "events.jsonl", last: "", kinds: map[string][]field{
+	"kaun/v1": {tag: "type", file: "events.jsonl", last: "", wholeNumbers: true, kinds: map[string][]field{
 		"run": {
 			{name: "schema_version", form: formInteger},
 			{name: "run_id", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z"), required: true},

@@ -1,6 +1,7 @@
 package toyspec
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -154,10 +155,68 @@ func TestEncodeRefusesWhatNoReaderAccepts(t *testing.T) {
 		{"kind": "step", "t": -1, "step": 1}, {"kind": "step", "t": 1, "step": 1, "phase": "warm-up"}, {"t": 1},
 		{"kind": "run_start", "schema": "toy/v1", "t": 0, "run_id": "a/b"}, {"kind": "x", "deep": deep},
 		{"kind": "run_end", "t": 0, "reason": "completed", "ended_at": "2026-02-30T00:00:00Z"},
-		{"kind": "note", "t": 1, "text": big.NewInt(3)}, {"kind": "x", "value": struct{}{}},
+		{"kind": "note", "t": 1, "text": big.NewInt(3)}, {"kind": "x", "value": struct{}{}}, {"kind": "x", "value": (*big.Int)(nil)},
+		{"kind": "step", "t": 1, "step": json.Number("007")}, {"kind": "step", "t": 1, "step": json.Number("+7")},
+		{"kind": "step", "t": 1, "step": json.Number(strings.Repeat("9", 400))}, {"kind": "x", "value": json.Number("1e400")},
+		{"kind": "step", "t": 1, "step": 1, "loss": json.Number("1e400")}, {"kind": "step", "t": 1, "step": 1, "loss": json.Number("0x1p-2")},
+		{"kind": "step", "t": 1, "step": 1, "loss": json.Number("Inf")}, {"kind": "x", "value": new(big.Int).Exp(big.NewInt(10), big.NewInt(400), nil)},
+		{"kind": "note", "t": 1, "text": "\xff"}, {"kind": "x", "\xff": 1, "\xfe": 2}, {"kind": "x", "config": map[string]any{"\xed\xa0\x80": 1}},
 	} {
 		if line, err := Encode(Toy, record); !errors.Is(err, ErrRefused) {
 			t.Errorf("%v is written as %s", record, line)
+		}
+	}
+}
+
+func TestWholeNumbersAreIntegers(t *testing.T) {
+	for text, integer := range map[string]string{"1.0": "1", "1e3": "1000", "1.5e1": "15", "-0.0": "0", "-0": "0",
+		"1e22": "10000000000000000000000", "1e23": "99999999999999991611392", "12345678901234567890.0": "12345678901234567168", "1.5": "1.5", "3": "3"} {
+		line := `{"kind":"step","t":1.0,"step":` + text + `,"extra":{"a":1.0},"own":1.0}` + "\n"
+		records, _, err := readAll(t, line, Options{})
+		must(t, err)
+		value := records[0].Value
+		if got := words(value["step"], value["t"], value["own"], value["extra"]); got != integer+" 1.0 1.0 map[a:1.0]" {
+			t.Errorf("%s is read as %s", text, got)
+		}
+	}
+	records, _, err := readAll(t, `{"kind":"tap","t":1.0,"step":1,"layer":2.0,"shape":[1.0,2],"region":"x"}`+"\n", Options{})
+	must(t, err)
+	if got := words(records[0].Value["layer"], records[0].Value["shape"]); got != "2 [1 2]" {
+		t.Errorf("inner integers are read as %s", got)
+	}
+	records, _, err = readAll(t, `{"step":1.0,"wall_time_ms":1}`+"\n", Options{})
+	must(t, err)
+	if got := records[0].Value["step"]; got != json.Number("1.0") {
+		t.Errorf("in metrics/v1 1.0 is read as %v", got)
+	}
+}
+
+func TestProfileOfAStream(t *testing.T) {
+	directory := t.TempDir()
+	manifest := filepath.Join(directory, "run.json")
+	for _, test := range []struct {
+		stream, name, manifest string
+		profile                Profile
+		state                  State
+	}{
+		{start, "", "", Toy, Torn}, {`{"kind":"x","t":1}`, "", "", Toy, Torn}, {`{"kind":"run_start"}`, "", "", Toy, Torn},
+		{`{"kind":"x"}`, "", "", None, Complete}, {`{"kind":3,"t":1}`, "", "", None, Complete}, {`{"type":"scalar"}`, "", "", Kaun, Complete},
+		{`{"type":"user"}`, "", "", None, Complete}, {`{"step":1,"wall_time_ms":1}`, "", "", Metrics, Complete}, {`{"step":1}`, "metrics.jsonl", "", None, Complete},
+		{`{"type":"user"}`, "", `{"run_id":"a"}`, Kaun, Complete}, {`{"type":"user"}`, "", `{"run_id":"a","kind":"run_start"}`, None, Complete},
+		{"", "", "", Toy, Torn}, {"", "metrics.jsonl.gz", "", Metrics, Torn}, {"", "", `{"run_id":"a"}`, Kaun, Torn}, {"", "x.jsonl", "", Toy, Torn},
+		{"{", "events.jsonl", "", Toy, Damaged}, {"{", "x.jsonl", "", None, Damaged}, {"{", "metrics.jsonl", "", Metrics, Damaged},
+	} {
+		os.Remove(manifest)
+		if test.manifest != "" {
+			must(t, os.WriteFile(manifest, []byte(test.manifest), 0o666))
+		}
+		stream := test.stream
+		if stream != "" {
+			stream = strings.TrimSuffix(stream, "\n") + "\n"
+		}
+		report, err := read(strings.NewReader(stream), Options{Mode: Salvage, Name: test.name}, directory, func(Record) error { return nil })
+		if err != nil || report.Profile != test.profile || report.State != test.state {
+			t.Errorf("%q named %q beside %q is %q, %s, expected %q, %s", test.stream, test.name, test.manifest, report.Profile, report.State, test.profile, test.state)
 		}
 	}
 }
@@ -218,6 +277,9 @@ func TestExistingStream(t *testing.T) {
 		w, err := Open(directory, test.exist)
 		if !errors.Is(err, test.err) {
 			t.Errorf("%q with %s gives %v", test.stream, test.exist, err)
+		}
+		if err == nil && test.exist == Replace {
+			must(t, w.Write(map[string]any{"kind": "run_start", "run_id": "run"}))
 		}
 		if err == nil {
 			must(t, w.Close())

@@ -3,217 +3,260 @@ package toyspec
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
+	"io/fs"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 )
+
+// safeRunID is what names a directory on every system.
+var safeRunID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\z`)
 
 // Exist says what a writer does with a stream that is there.
 type Exist string
 
 // The ways with an existing stream. A new stream is made by each of them.
 const (
-	Replace Exist = "replace" // the old stream moves to events.jsonl.prev
+	Replace Exist = "replace" // the old stream moves to events.jsonl.prev, and what has that name to the next free events.jsonl.prev-N
 	Fail    Exist = "fail"
-	Resume  Exist = "resume" // a torn stream goes on; its fragment is kept beside it
+	Resume  Exist = "resume" // a torn stream goes on with a run_resume; its fragment is kept beside it
 )
 
 // Errors that opening a writer returns, wrapped with the path.
 var (
-	ErrExists   = errors.New("the stream exists")
-	ErrComplete = errors.New("the stream is complete")
-	ErrDamaged  = errors.New("the stream is damaged")
-	ErrLocked   = errors.New("another writer holds the stream")
-	ErrClosed   = errors.New("the writer is closed")
+	ErrExists    = errors.New("the stream exists")
+	ErrComplete  = errors.New("the stream is complete")
+	ErrDamaged   = errors.New("the stream is damaged")
+	ErrProfile   = errors.New("the stream is not of the profile of the writer")
+	ErrLocked    = errors.New("another writer holds the stream")
+	ErrIrregular = errors.New("the path must name a regular file, not a directory, pipe or device")
+)
+
+// Errors that Write returns, wrapped with the path. An error that wraps none of them, nor ErrRefused, has closed the
+// writer for good.
+var (
+	ErrClosed     = errors.New("the writer is closed")
+	ErrDropped    = errors.New("the record was dropped, later ones may fit")
+	ErrNotDurable = errors.New("the record is written, but may not survive a power loss")
 )
 
 // Writer appends records to one stream: one write for each record with its LF. It may be shared by goroutines.
 type Writer struct {
-	mutex     sync.Mutex
-	file      *os.File
-	path      string
-	profile   Profile
-	committed int64
-	start     time.Time
-	sequence  Sequence
-	now       func() time.Time
+	mutex    sync.Mutex
+	stream   *streamFile
+	profile  Profile
+	start    time.Time
+	sequence Sequence
+	now      func() time.Time
+	dropped  int
+	untold   int          // of the dropped records, those that no note in the stream speaks of
+	cause    error        // why the last of them was dropped
+	abandon  func() error // undoes the opening, as long as nothing is written; then nil
 }
 
 // Open opens a toy/v1 stream in a directory, which it makes.
 func Open(directory string, exist Exist) (*Writer, error) {
-	path := filepath.Join(directory, profileTables[Toy].file)
-	if err := os.MkdirAll(directory, 0o777); err != nil {
-		return nil, err
-	}
-	if exist == Replace {
-		if err := moveAside(path); err != nil {
-			return nil, err
-		}
-	}
-	return open(path, Toy, exist)
+	return open(filepath.Join(directory, profileTables[Toy].file), Toy, exist)
 }
 
 // Append opens a metrics/v1 or kaun/v1 stream and goes on at its end.
 func Append(path string, profile Profile) (*Writer, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
+	if _, known := profileTables[profile]; !known || profile == Toy {
+		return nil, fmt.Errorf("%s: %w: %q cannot be appended to", path, ErrProfile, profile)
 	}
 	return open(path, profile, Resume)
 }
 
 func open(path string, profile Profile, exist Exist) (*Writer, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
+	removeDirectories, err := makeDirectories(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{file: file, path: path, profile: profile, start: time.Now(), now: time.Now}
+	openStream := openLocked
+	if exist == Replace {
+		openStream = openReplacing
+	}
+	stream, err := openStream(path)
+	if err != nil {
+		removeDirectories()
+		return nil, err
+	}
+	w := &Writer{stream: newStreamFile(stream.file, path), profile: profile, start: time.Now(), now: time.Now}
+	w.abandon = func() error {
+		defer removeDirectories()
+		return stream.undo()
+	}
 	if err := w.takeOver(exist); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), w.Close())
 	}
 	return w, nil
 }
 
-// takeOver locks the stream and brings it to a line end, or says why it cannot be written to.
+// takeOver brings the stream to a line end, or says why it cannot be written to.
 func (w *Writer) takeOver(exist Exist) error {
-	if err := lock(w.file); err != nil {
-		return ErrLocked
-	}
-	info, err := w.file.Stat()
+	info, err := w.stream.file.Stat()
 	if err != nil || info.Size() == 0 {
 		return err
 	}
 	if exist != Resume {
 		return ErrExists
 	}
-	report, err := Read(w.file, Options{Mode: Salvage, Profile: w.profile}, func(record Record) error {
-		w.sequence.Note(record.Value)
-		return nil
-	})
-	if err != nil {
+	report, err := read(io.NewSectionReader(w.stream.file, 0, info.Size()), Options{Mode: Salvage, Name: w.stream.path}, filepath.Dir(w.stream.path),
+		func(record Record) error {
+			w.sequence.Note(record.Value)
+			return nil
+		})
+	switch {
+	case err != nil:
 		return err
-	}
-	if report.State == Damaged {
+	case report.State == Damaged:
 		return ErrDamaged
-	}
-	if report.State == Complete && w.profile == Toy {
+	case report.Profile != w.profile && report.Records > 0:
+		return ErrProfile
+	case report.State == Complete && w.profile == Toy:
 		return ErrComplete
 	}
-	w.committed = report.Size - report.Fragment
+	w.sequence.awaitResume()
 	// t goes on from the last t in the stream.
 	w.start = w.now().Add(-time.Duration(w.sequence.last * float64(time.Second)))
 	if report.Fragment == 0 {
 		return nil
 	}
-	return w.setAside(report.Fragment)
+	return w.stream.setAside(report.Size-report.Fragment, report.Fragment)
 }
 
-// setAside keeps the fragment in a file beside the stream and cuts the stream after its last LF.
-func (w *Writer) setAside(length int64) error {
-	fragment := make([]byte, length)
-	if _, err := w.file.ReadAt(fragment, w.committed); err != nil {
-		return err
-	}
-	aside, err := os.OpenFile(fmt.Sprintf("%s.torn-%d", w.path, w.committed), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = aside.Write(fragment)
-	if err = errors.Join(err, aside.Sync(), aside.Close()); err != nil {
-		return err
-	}
-	return w.file.Truncate(w.committed)
-}
-
-// moveAside renames a stream that no writer holds, if there is one.
-func moveAside(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := lock(file); err != nil {
-		return fmt.Errorf("%s: %w", path, ErrLocked)
-	}
-	if info, err := file.Stat(); err != nil || info.Size() == 0 {
-		return err
-	}
-	return os.Rename(path, path+".prev")
-}
-
-// Write appends a record. A toy/v1 record without t gets the seconds since the start. An error that wraps ErrRefused
-// leaves the stream as it was; after any other error that cannot be undone, the writer is closed for good.
+// Write appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it.
+// After an error that wraps ErrRefused or ErrDropped the record is not in the stream, and the next one may be written.
 func (w *Writer) Write(record map[string]any) error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.file == nil || w.sequence.ended {
-		return ErrClosed
+	if w.stream.file == nil || w.sequence.ended {
+		return w.stream.closedError()
 	}
-	toy := w.profile == Toy
-	if toy {
-		var err error
-		if record, err = w.sequence.Admit(w.timed(record)); err != nil {
-			return err
-		}
+	ends := w.profile == Toy && record["kind"] == "run_end"
+	if ends || time.Since(w.stream.looked) >= lookInterval {
+		w.stream.look(w.profile == Toy)
 	}
-	line, err := Encode(w.profile, record)
-	if err != nil {
+	if ends {
+		w.noteDropped()
+	}
+	if err := w.write(record); err != nil {
 		return err
 	}
-	if err := w.append(line); err != nil {
-		return err
-	}
-	if !toy {
+	if w.profile != Toy {
 		return nil
 	}
-	w.sequence.Note(record)
-	if record["kind"] == "run_start" || w.sequence.ended {
-		return errors.Join(w.file.Sync(), syncDirectory(filepath.Dir(w.path)))
+	if !ends {
+		w.noteDropped()
+	}
+	if ends || record["kind"] == "run_start" {
+		return w.stream.force()
 	}
 	return nil
 }
 
-// timed returns the record with its t: the seconds since the start, where it has none.
-func (w *Writer) timed(record map[string]any) map[string]any {
-	if record["t"] != nil {
-		return record
+// write admits, encodes and appends one record.
+func (w *Writer) write(record map[string]any) error {
+	line, record, err := w.lineOf(record)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.stream.path, err)
 	}
-	with := make(map[string]any, len(record)+1)
+	if err := w.stream.append(line); err != nil {
+		if errors.Is(err, ErrDropped) {
+			w.dropped++
+			w.untold++
+			w.cause = err
+			if system := (*fs.PathError)(nil); errors.As(err, &system) {
+				w.cause = system.Err
+			}
+		}
+		return err
+	}
+	w.abandon = nil
+	if w.profile == Toy {
+		w.sequence.Note(record)
+	}
+	return nil
+}
+
+func (w *Writer) lineOf(record map[string]any) ([]byte, map[string]any, error) {
+	if w.profile == Toy {
+		var err error
+		if record, err = w.sequence.Admit(w.completed(record)); err != nil {
+			return nil, nil, err
+		}
+		if id, isText := record["run_id"].(string); isText && record["kind"] == "run_start" && !safeRunID.MatchString(id) {
+			return nil, nil, fmt.Errorf("%w: run id %q is not allowed: use 1 to 128 letters, digits, '.', '_' and '-', with a letter or digit first", ErrRefused, id)
+		}
+	}
+	line, err := Encode(w.profile, record)
+	return line, record, err
+}
+
+// noteDropped writes how many records were dropped, once there is room for it again.
+func (w *Writer) noteDropped() {
+	if w.untold == 0 || w.profile != Toy || w.stream.file == nil {
+		return
+	}
+	text := fmt.Sprintf("%d records before this one were dropped: %v", w.untold, w.cause)
+	line, note, err := w.lineOf(map[string]any{"kind": "note", "text": text})
+	if err != nil || w.stream.append(line) != nil {
+		return
+	}
+	w.sequence.Note(note)
+	w.untold = 0
+}
+
+// completed returns the record with its t, the seconds since the start, and the schema of a run_start, where it has none.
+func (w *Writer) completed(record map[string]any) map[string]any {
+	with := make(map[string]any, len(record)+2)
 	for key, value := range record {
 		with[key] = value
 	}
-	with["t"] = w.now().Sub(w.start).Seconds()
+	if with["t"] == nil {
+		with["t"] = w.now().Sub(w.start).Seconds()
+	}
+	if _, declared := with["schema"]; !declared && with["kind"] == "run_start" {
+		with["schema"] = string(Toy)
+	}
 	return with
 }
 
-// append writes a whole line, or takes back what was written of it.
-func (w *Writer) append(line []byte) error {
-	written, err := w.file.Write(line)
-	if err == nil {
-		w.committed += int64(written)
-		return nil
+// End writes run_end with a reason, the error that it is for, "" where there is none, and the number and loss of the last
+// train step; then it lets go of the stream. A run that has not begun, or has ended, is closed as it is.
+func (w *Writer) End(reason, message string) error {
+	w.mutex.Lock()
+	record := w.sequence.runEnd(reason, message)
+	w.mutex.Unlock()
+	var err error
+	if w.profile == Toy && record != nil {
+		err = w.Write(record)
 	}
-	if written > 0 {
-		if undone := w.file.Truncate(w.committed); undone != nil {
-			err = errors.Join(err, undone, w.file.Close())
-			w.file = nil
-		}
-	}
-	return err
+	return errors.Join(err, w.Close())
 }
 
-// Close lets go of the stream. A run that has not written run_end stays torn.
+// Dropped returns how many records were not written because the system had no room for them.
+func (w *Writer) Dropped() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.dropped
+}
+
+// Close lets go of the stream. A run that has not written run_end stays torn. A writer that has written nothing leaves
+// everything as it was before it was opened.
 func (w *Writer) Close() error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.file == nil {
+	if w.stream.file == nil {
 		return nil
 	}
-	err := w.file.Close()
-	w.file = nil
+	var err error
+	if w.abandon != nil {
+		err = w.abandon()
+	}
+	err = errors.Join(err, w.stream.file.Close())
+	w.stream.file = nil
 	return err
 }

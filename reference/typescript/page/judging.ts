@@ -1,14 +1,13 @@
 /** Judges one stream of a selection, with the files beside it. */
 
-import { type FileReport, type Sidecar, StreamChecker } from "../src/checker.js";
-import { Collector } from "../src/collecting.js";
+import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import { hasManifest } from "../src/sidecars.js";
 import { LIMITS } from "../src/tables.js";
 import { vet } from "../src/vetting.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
-import { fallbackOf, type SidecarFile, type Stream } from "./selection.js";
+import type { SidecarFile, Stream } from "./selection.js";
 
 /** Everything that the page shows of one stream; it can be moved between threads. */
 export interface Verdict {
@@ -33,16 +32,15 @@ const FRAGMENT_BYTES = 400;
 /** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
 export async function judge(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
   const { path, blob } = stream;
-  if (blob === null) return { report: missing(path), bytes: null, fragment: new Uint8Array(), facts: null };
+  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: new Uint8Array(), facts: null };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
-  const fallback = fallbackOf(stream, hasManifest(sidecars));
   const counter = new ByteCounter(blob.size);
   const facts = new FactsTaker(mostParts);
   const watch = {
     record: facts.record.bind(facts),
     gap: counter.gap.bind(counter),
   };
-  const checker = new StreamChecker({ path, fallback, directory: stream.directory, watch });
+  const checker = new StreamChecker({ path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory, watch });
   let committed = 0;
   for await (const chunk of chunks(blob)) {
     const end = chunk.lastIndexOf(0x0a);
@@ -72,11 +70,4 @@ function takeManifest(facts: FactsTaker, sidecars: readonly Sidecar[]): void {
   const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
   const value = manifest ? vet(manifest, true).value : null;
   if (value) facts.manifest(value);
-}
-
-function missing(path: string): FileReport {
-  const collector = new Collector();
-  collector.add("stream-missing", { line: 1, lineOffset: 0, byte: 0 }, "no events.jsonl or metrics.jsonl here or below");
-  const { findings } = collector;
-  return { path, profile: null, state: null, valid: false, events: 0, bytes: 0, findings, suppressed: {} };
 }

@@ -1,6 +1,5 @@
 /** What was dropped, picked or pasted, and the streams in it: see spec/bundle.md. */
 
-import { fallbackProfile } from "../src/profiles.js";
 import { SIDECARS, type Sidecar } from "../src/sidecars.js";
 
 /** A file, and its path from what was dropped or picked. */
@@ -107,9 +106,4 @@ function sidecarsOf(files: readonly PickedFile[]): SidecarFile[] {
 
 function nameOf(path: string): string {
   return path.split("/").at(-1)!;
-}
-
-/** Returns the profile that a stream has where its first record does not tell. */
-export function fallbackOf(stream: Stream, hasManifest: boolean) {
-  return fallbackProfile(stream.name, hasManifest);
 }

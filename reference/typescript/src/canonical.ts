@@ -14,9 +14,10 @@ type Members = { [key: string]: Value };
 
 /** Returns the canonical line of a record, LF included. NaN and infinities become null; throws RefusedError. */
 export function encode(profile: ProfileName, record: Members): string {
+  if (!isPlain(record)) throw new RefusedError("a record is a plain object");
   const tag = PROFILES[profile].tag;
-  const kind = tag === null ? null : record[tag];
-  if (tag !== null && typeof kind !== "string") throw new RefusedError(`${tag} is missing or no string`);
+  const kind = tag === null || !Object.hasOwn(record, tag) ? null : record[tag];
+  if (tag !== null && typeof kind !== "string") throw new RefusedError(`${tag} is missing or not a string`);
   const table = kindTable(profile, typeof kind === "string" ? kind : null);
   const fields = table?.fields ?? [{ name: tag ?? "", types: ["string"], required: true }];
   const line = object(record, { types: ["object"], fields }, 1) + "\n";
@@ -28,8 +29,14 @@ function object(value: Members, table: TypeTable | undefined, depth: number): st
   if (depth > LIMITS.max_depth) throw new RefusedError(`nested deeper than ${LIMITS.max_depth}`);
   const fields: FieldTable[] = table?.fields ?? [];
   const parts: string[] = [];
+  const written = new Set<string>();
   const write = (key: string, item: Value) => {
-    if (item !== undefined) parts.push(`${string(key)}:${any(item, memberType(table, key), key, depth)}`);
+    if (item === undefined) return;
+    const text = string(key);
+    // Keys that are half a surrogate pair differ for JavaScript and are one in UTF-8.
+    if (written.has(text)) throw new RefusedError(`two keys are ${text} when they are written`);
+    written.add(text);
+    parts.push(`${text}:${any(item, memberType(table, key), key, depth)}`);
   };
   for (const field of fields) {
     const item = Object.hasOwn(value, field.name) ? value[field.name] : undefined;
@@ -59,17 +66,27 @@ function any(value: Value, table: TypeTable | undefined, name: string, depth: nu
     return number(value, table, name);
   }
   const type = Array.isArray(value) ? "array" : typeof value;
+  if (!["array", "boolean", "string"].includes(type) && !isPlain(value)) {
+    throw new RefusedError(`${name} is not a JSON value: pass null, a boolean, number, bigint, string, array or plain object`);
+  }
   if (table && !table.types.includes(type)) throw new RefusedError(`${name} has another type`);
   if (typeof value === "boolean") return String(value);
   if (typeof value === "string") return judgedString(value, table, name);
   return Array.isArray(value) ? array(value, table, name, depth + 1) : object(value, table, depth + 1);
 }
 
+function isPlain(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
+}
+
 function array(value: Value[], table: TypeTable | undefined, name: string, depth: number): string {
   if (depth > LIMITS.max_depth) throw new RefusedError(`nested deeper than ${LIMITS.max_depth}`);
   const { minItems = 0, maxItems = Infinity } = table ?? {};
   if (value.length < minItems || value.length > maxItems) throw new RefusedError(`${name} has ${value.length} items`);
-  return `[${value.map((item) => any(item, table?.items, name, depth)).join(",")}]`;
+  // Unlike map, Array.from visits holes, which are no value.
+  return `[${Array.from(value, (item: Value) => any(item, table?.items, name, depth)).join(",")}]`;
 }
 
 function nothing(table: TypeTable | undefined, name: string): string {
@@ -81,6 +98,7 @@ function number(value: number | bigint | Float | Binary32, table: TypeTable | un
   const plain = value instanceof Float || value instanceof Binary32 ? value.value : value;
   const isInteger = typeof plain === "bigint" || (typeof value === "number" && Number.isSafeInteger(value) && !Object.is(value, -0));
   if (isInteger && (table === undefined || table.types.includes("integer"))) {
+    if (!Number.isFinite(Number(plain))) throw new RefusedError(`${name} is an integer beyond the range of binary64`);
     judgeRange(Number(plain), table, name);
     return String(plain);
   }

@@ -5,8 +5,8 @@ import { shortened } from "./escaping.js";
 import { type Fragment, type Line, LineSplitter } from "./lines.js";
 import { times, typed } from "./phrases.js";
 import { lineStart, type Place, placeIn, placeOf } from "./places.js";
-import { declaredKind, detectProfile, kindTable } from "./profiles.js";
-import type { State } from "./reader.js";
+import { looksLike, StreamHead } from "./looks.js";
+import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
 import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
 import { type ObjectNode } from "./scanner.js";
 import { judgeSidecars, type Sidecar } from "./sidecars.js";
@@ -33,7 +33,7 @@ export interface FileReport {
 
 /** Is told of each line as it is judged: what a viewer shows beside the verdict. */
 export interface Watch {
-  record(record: ObjectNode, kind: string | null, profile: ProfileName): void;
+  record(record: ObjectNode, kind: string | null, profile: ProfileName | null): void;
   gap(offset: number, length: number, reason: string): void;
 }
 
@@ -41,8 +41,10 @@ export interface CheckOptions {
   /** Shown in the report. */
   path?: string | undefined;
   profile?: ProfileName | undefined;
-  /** The profile where the first record does not tell. */
-  fallback?: ProfileName | undefined;
+  /** Name of the file, which helps to tell the profile where the records do not. */
+  name?: string | undefined;
+  /** True where a manifest of kaun/v1 is beside the stream. */
+  hasManifest?: boolean | undefined;
   /** Name of the directory that the run's id is held against; absent for a stream in no bundle. */
   directory?: string | undefined;
   maxLineBytes?: number | undefined;
@@ -50,6 +52,9 @@ export interface CheckOptions {
 }
 
 const NOTHING_BAD: ReadonlySet<string> = new Set();
+const STREAM_START: Place = { line: 1, lineOffset: 0, byte: 0 };
+/** Rules whose findings do not make a field faulty. */
+const HARMLESS: ReadonlySet<string> = new Set(["unsafe-integer", "integer-as-float"]);
 
 /** Judges a stream as it is fed. */
 export class StreamChecker {
@@ -60,8 +65,12 @@ export class StreamChecker {
   private records = 0;
   private gaps = 0;
   private lastKind: string | null = null;
-  private last: Place = { line: 1, lineOffset: 0, byte: 0 };
+  private last: Place = STREAM_START;
+  private firstGap: Place = STREAM_START;
+  private firstRecord: { place: Place; node: ObjectNode } | undefined;
+  private readonly head = new StreamHead();
   private sawCarriageReturn = false;
+  private sawFloat = false;
   private directory: string | undefined;
   private mismatch: { place: Place; message: string } | undefined;
 
@@ -79,25 +88,24 @@ export class StreamChecker {
 
   /** Judges the lines that the chunk commits. */
   feed(chunk: Uint8Array): void {
+    this.head.feed(chunk);
     for (const line of this.splitter.feed(chunk)) this.judgeLine(line);
   }
 
   /** Returns the verdict on everything fed and on the files beside it; call it once, last. */
   finish(sidecars: readonly Sidecar[] = []): FileReport {
-    const { collector } = this;
+    const { collector, records, lastKind } = this;
     collector.settle();
     const fragment = this.splitter.fragment();
-    const start = { line: 1, lineOffset: 0, byte: 0 };
-    if (fragment) this.judgeFragment(fragment);
-    else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", start, `no record in ${this.size} bytes`);
-    else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) collector.add(hit.rule, this.last, hit.message);
-    if (this.mismatch) collector.add("run-id-mismatch", this.mismatch.place, this.mismatch.message, { pointer: "/run_id" });
-    const profile = (collector.profile ??= this.options.fallback ?? "toy/v1");
-    judgeSidecars(sidecars, this.options.directory, collector);
+    const hasGap = this.gaps > 0;
+    if (collector.profile === undefined) this.follow(fallbackProfile(this.options, hasGap));
+    const profile = collector.profile ?? null;
+    if (profile === null) this.reportFormat();
+    else this.judgeEnd(fragment, sidecars);
     return {
       path: this.options.path ?? "-",
       profile,
-      state: this.state(profile, fragment),
+      state: stateOf(profile, { hasGap, hasFragment: fragment !== null, records, lastKind }),
       valid: !collector.hasError,
       events: this.records,
       bytes: this.size,
@@ -106,25 +114,42 @@ export class StreamChecker {
     };
   }
 
-  private state(profile: ProfileName, fragment: Fragment | null): State {
-    if (this.gaps > 0) return "damaged";
-    const complete = PROFILES[profile].complete?.last;
-    return fragment || this.records === 0 || (complete !== undefined && this.lastKind !== complete) ? "torn" : "complete";
+  /** Judges what the end of the stream and the files beside it add. */
+  private judgeEnd(fragment: Fragment | null, sidecars: readonly Sidecar[]): void {
+    const { collector } = this;
+    if (fragment) this.judgeFragment(fragment);
+    else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", STREAM_START, `no record in ${this.size} bytes`);
+    else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) collector.add(hit.rule, this.last, hit.message);
+    if (this.mismatch) collector.add("run-id-mismatch", this.mismatch.place, this.mismatch.message, { pointer: "/run_id" });
+    judgeSidecars(sidecars, this.options.directory, collector);
   }
 
-  private follow(profile: ProfileName): void {
+  /** Says what a stream without a profile looks like, once. */
+  private reportFormat(): void {
+    const look = looksLike(this.head.bytes, { isAll: this.size <= this.head.bytes.length, first: this.firstRecord?.node });
+    this.collector.addOnly("unknown-format", this.firstRecord?.place ?? this.firstGap, look);
+  }
+
+  private follow(profile: ProfileName | null): void {
     this.collector.profile = profile;
+    if (profile === null) {
+      this.collector.mute();
+      return;
+    }
     this.rules = new StreamRules(profile);
     if (this.gaps > 0) this.rules.gap();
   }
 
   private judgeLine(line: Line): void {
     const vetted = vetLine(line, this.limit);
-    if (vetted.value && !this.rules) this.follow(detectProfile(vetted.value, this.options.fallback ?? "toy/v1"));
+    if (vetted.value && !this.firstRecord) {
+      this.firstRecord = { place: lineStart(line), node: vetted.value };
+      if (this.collector.profile === undefined) this.follow(detectProfile(vetted.value, this.options));
+    }
     const start = this.collector.findings.length;
     this.reportVetting(line, vetted);
     if (vetted.status === "unreadable") {
-      this.gaps++;
+      if (this.gaps++ === 0) this.firstGap = lineStart(line);
       this.rules?.gap();
       this.options.watch?.gap(line.offset, line.length + 1, reasonOf(vetted));
     }
@@ -144,14 +169,19 @@ export class StreamChecker {
 
   /** Judges a record, puts the findings of its line, from index *start* on, in order, and observes it. */
   private judgeRecord(line: Line, record: ObjectNode, start: number): void {
-    const profile = this.collector.profile!;
+    const profile = this.collector.profile ?? null;
+    this.records++;
+    if (profile === null) {
+      this.options.watch?.record(record, null, profile);
+      return;
+    }
     const tag = PROFILES[profile].tag;
     const kind = tag === null ? "entry" : declaredKind(record, profile);
     const table = kindTable(profile, kind);
-    this.records++;
     this.lastKind = kind;
     let bad = NOTHING_BAD;
-    if (table) bad = this.judgeFields(line, kind!, judgeRecord(record, kind!, table.fields));
+    const takesFloats = takesFloatsAsIntegers(profile);
+    if (table) bad = this.judgeFields(line, kind!, judgeRecord(record, { kind: kind!, fields: table.fields, takesFloats, saysSo: !this.sawFloat }));
     else this.reportTag(line, record, tag!, kind);
     if (this.collector.findings.length > start) this.collector.arrange(start);
     this.last = lineStart(line);
@@ -171,7 +201,8 @@ export class StreamChecker {
       const place = placeIn(line, fault.offset);
       if (key) this.collector.tally(rule, `${kind} ${key.path}`, () => place, unknownKey(kind, key), pointer);
       else this.collector.add(rule, place, fault.message, { pointer });
-      if (!key && rule !== "unsafe-integer") bad.add(pointer.split("/")[1]!);
+      this.sawFloat ||= rule === "integer-as-float";
+      if (!key && !HARMLESS.has(rule)) bad.add(pointer.split("/")[1]!);
     }
     return bad;
   }
@@ -182,7 +213,7 @@ export class StreamChecker {
     const pointer = `/${tag}`;
     if (!node) this.collector.add("missing-key", place, `the record has no \`${tag}\``, { pointer });
     else if (kind === null) this.collector.add("wrong-type", place, `\`${tag}\` is ${typed(node)}, not a string`, { pointer });
-    else this.collector.tally("unknown-kind", kind, () => place, unknownKind(kind, this.collector.profile!), pointer);
+    else this.collector.tally("unknown-kind", kind, () => place, unknownKind(kind, this.collector.profile as ProfileName), pointer);
   }
 
   private holdAgainstDirectory(line: Line, record: ObjectNode, bad: ReadonlySet<string>): void {
@@ -213,6 +244,14 @@ function unknownKind(kind: string, profile: ProfileName): (count: number) => str
 
 function meant(suggestion: string | undefined): string {
   return suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
+}
+
+/** Returns the verdict on a directory that holds no stream. */
+export function reportMissing(path: string): FileReport {
+  const collector = new Collector();
+  collector.add("stream-missing", STREAM_START, "no events.jsonl or metrics.jsonl here or below");
+  const { findings } = collector;
+  return { path, profile: null, state: null, valid: false, events: 0, bytes: 0, findings, suppressed: {} };
 }
 
 /** Returns the verdict on a stream that is held in memory. */

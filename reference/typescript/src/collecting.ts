@@ -52,20 +52,39 @@ export function byPlace(a: { offset: number; rule: string }, b: { offset: number
 export class Collector {
   readonly findings: Finding[] = [];
   readonly suppressed = new Map<string, number>();
-  profile: ProfileName | undefined;
+  /** Undefined until it is known, null where the stream follows none. */
+  profile: ProfileName | null | undefined;
   hasError = false;
+  private isMuted = false;
   private readonly listed = new Map<string, number>();
   private readonly tallies = new Map<string, Tally>();
 
+  /** Drops what was found and takes nothing more: of a stream without a profile there is one thing to say, by `addOnly`. */
+  mute(): void {
+    this.isMuted = true;
+    this.hasError = false;
+    this.findings.length = 0;
+    for (const map of [this.suppressed, this.listed, this.tallies]) map.clear();
+  }
+
+  /** Lists the finding of a stream without a profile. */
+  addOnly(rule: string, place: Place, message: string): void {
+    this.isMuted = false;
+    this.add(rule, place, message);
+    this.isMuted = true;
+  }
+
   /** Lists a finding; returns undefined where it is counted instead. */
   add(rule: string, place: Place, message: string, details: Details = {}): Finding | undefined {
+    if (this.isMuted) return undefined;
     const listed = this.listed.get(rule) ?? 0;
     if (listed >= LIMITS.max_findings_per_rule) {
       this.count(rule, 1);
       return undefined;
     }
     this.listed.set(rule, listed + 1);
-    const { help, severity_at_end: atEnd } = RULE_TABLES.get(rule)!;
+    const { help: helps, severity_at_end: atEnd } = RULE_TABLES.get(rule)!;
+    const help = typeof helps === "string" ? helps : (helps[this.profile ?? "toy/v1"] ?? "");
     const severity = (details.atEnd ? atEnd : undefined) ?? severityOf(rule, this.profile);
     this.hasError ||= severity === "error";
     const offset = place.lineOffset + place.byte;
@@ -103,6 +122,7 @@ export class Collector {
 
   /** Counts faults that are not listed. */
   count(rule: string, number: number): void {
+    if (this.isMuted) return;
     this.suppressed.set(rule, (this.suppressed.get(rule) ?? 0) + number);
     this.hasError ||= severityOf(rule, this.profile) === "error";
   }

@@ -5,6 +5,23 @@ export function numberOf(text: string): number {
   return text === "-0" ? 0 : Number(text);
 }
 
+/** A number as it is written. */
+interface Written {
+  text: string;
+  /** True where it is digits alone. */
+  isInteger: boolean;
+}
+
+/** Tells whether a number is an integer by its value: digits are, others where their nearest binary64 number is. */
+export function isWhole({ text, isInteger }: Written): boolean {
+  return isInteger || Number.isInteger(Number(text));
+}
+
+/** Returns the value of a number that is whole. */
+export function integerOf({ text, isInteger }: Written): bigint {
+  return BigInt(isInteger ? text : Number(text));
+}
+
 /** Returns the shortest digits that read back to a finite binary64 number, in the layout of the specification. */
 export function binary64Text(number: number): string {
   return layout(number, number.toExponential());

@@ -1,31 +1,67 @@
 /** Tells which profile a stream follows, and what the schema says of a place in a record. */
 
-import type { Node, ObjectNode } from "./scanner.js";
-import { type FieldTable, type KindTable, type ProfileName, PROFILES, type TypeTable } from "./tables.js";
+import { isWhole } from "./numbers.js";
+import type { NumberNode, ObjectNode } from "./scanner.js";
+import { type FieldTable, type KindTable, type ProfileName, PROFILES, RULES, type TypeTable } from "./tables.js";
 
-/** Returns the profile that a record shows by its keys, else the fallback. */
-export function detectProfile(first: ObjectNode | null, fallback: ProfileName): ProfileName {
-  const has = (key: string) => first !== null && first.members.has(key);
-  if (has("kind")) return "toy/v1";
-  if (has("type")) return "kaun/v1";
-  return has("step") && has("wall_time_ms") ? "metrics/v1" : fallback;
+export type State = "complete" | "torn" | "damaged";
+
+/** What tells the profile of a stream besides its records: see spec/bundle.md. */
+export interface Surroundings {
+  /** Name or path of the file. */
+  name?: string | undefined;
+  /** True where a manifest of kaun/v1 is beside it. */
+  hasManifest?: boolean | undefined;
 }
 
-/** Returns the profile that the name of a stream's file and the manifest beside it tell. */
-export function fallbackProfile(name: string | undefined, hasManifest = false): ProfileName {
-  if (name?.split(/[\\/]/).at(-1) === PROFILES["metrics/v1"].file) return "metrics/v1";
-  return hasManifest ? "kaun/v1" : "toy/v1";
+/** Returns the profile that the first readable record of a stream shows; null where it follows none. */
+export function detectProfile(first: ObjectNode, { hasManifest }: Surroundings = {}): ProfileName | null {
+  const { members } = first;
+  const kind = members.get("kind");
+  const type = members.get("type");
+  if (kind?.type === "string" && (kind.value === "run_start" || members.get("t")?.type === "number")) return "toy/v1";
+  if (type?.type === "string" && type.value === "scalar") return "kaun/v1";
+  if (members.has("step") && members.has("wall_time_ms")) return "metrics/v1";
+  return hasManifest ? "kaun/v1" : null;
+}
+
+/** Returns the profile of a stream without a readable record; null for a damaged one with a name of its own. */
+export function fallbackProfile({ name, hasManifest }: Surroundings, hasGap: boolean): ProfileName | null {
+  const base = name === undefined ? undefined : streamName(name);
+  if (base === PROFILES["metrics/v1"].file) return "metrics/v1";
+  if (hasManifest) return "kaun/v1";
+  return hasGap && base !== undefined && base !== PROFILES["toy/v1"].file ? null : "toy/v1";
+}
+
+/** Returns the name of the file at a path, without what compression appends to it. */
+export function streamName(path: string): string {
+  return path.split(/[\\/]/).at(-1)!.replace(/\.gz$/, "");
+}
+
+/** Tells whether integers may be written with a fraction or an exponent, as `1.0`. */
+export function takesFloatsAsIntegers(profile: ProfileName | null): boolean {
+  return profile !== null && FLOATS_AS_INTEGERS.includes(profile);
+}
+
+const FLOATS_AS_INTEGERS: readonly ProfileName[] = RULES.find((rule) => rule.id === "integer-as-float")?.profiles ?? [];
+
+/** Returns the state of a stream that was read to its end. */
+export function stateOf(profile: ProfileName | null, seen: { hasGap: boolean; hasFragment: boolean; records: number; lastKind: string | null }): State {
+  if (seen.hasGap) return "damaged";
+  const last = profile === null ? undefined : PROFILES[profile].complete?.last;
+  return seen.hasFragment || seen.records === 0 || (last !== undefined && seen.lastKind !== last) ? "torn" : "complete";
 }
 
 /** Returns the kind that a record declares; null where it declares none, or no string. */
-export function declaredKind(record: ObjectNode, profile: ProfileName): string | null {
-  const tag = PROFILES[profile].tag;
+export function declaredKind(record: ObjectNode, profile: ProfileName | null): string | null {
+  const tag = profile === null ? null : PROFILES[profile].tag;
   const value = tag === null ? undefined : record.members.get(tag);
   return value?.type === "string" ? value.value : null;
 }
 
 /** Returns the table of a kind of records, undefined for one that is not known. */
-export function kindTable(profile: ProfileName, kind: string | null): KindTable | undefined {
+export function kindTable(profile: ProfileName | null, kind: string | null): KindTable | undefined {
+  if (profile === null) return undefined;
   const { tag, kinds } = PROFILES[profile];
   if (tag === null) return kinds["entry"];
   const table = kind !== null && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
@@ -42,12 +78,12 @@ export function memberType(table: TypeTable | undefined, key: string): TypeTable
   return table?.fields ? fieldNamed(table.fields, key) : (table?.values ?? undefined);
 }
 
-/** Returns the type that a number has by its place: integer and open places go by the text. */
-export function numberType(table: TypeTable | undefined, node: Node & { type: "number" }): "int" | "float" | "f32" {
+/** Returns the type that a number has by its place: an integer place goes by the value, an open place by the text. */
+export function numberType(table: TypeTable | undefined, node: NumberNode, takesFloats: boolean): "int" | "float" | "f32" {
   if (table?.types.includes("number")) {
     return table.width === 32 && Math.abs(Number(node.text)) < BINARY32_LIMIT ? "f32" : "float";
   }
-  return node.isInteger ? "int" : "float";
+  return node.isInteger || (takesFloats && table?.types.includes("integer") && isWhole(node)) ? "int" : "float";
 }
 
 /** The middle between the largest binary32 number and the next power of two. */

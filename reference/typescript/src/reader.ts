@@ -2,14 +2,14 @@
 
 import { LineSplitter } from "./lines.js";
 import { numberOf } from "./numbers.js";
-import { declaredKind, detectProfile, fallbackProfile } from "./profiles.js";
+import { declaredKind, detectProfile, fallbackProfile, type State, stateOf } from "./profiles.js";
 import type { Node, ObjectNode } from "./scanner.js";
-import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
+import { LIMITS, type ProfileName } from "./tables.js";
 import { reasonOf, vetLine } from "./vetting.js";
 
 /** What reading does with a stream that is not complete. */
 export type Mode = "strict" | "tail" | "prefix" | "salvage";
-export type State = "complete" | "torn" | "damaged";
+export type { State } from "./profiles.js";
 
 /** One committed JSON object. */
 export class Record {
@@ -56,7 +56,8 @@ export interface Gap {
 
 /** The account of one reading. Always: committed + fragment + gapBytes = size. */
 export interface Report {
-  profile: ProfileName;
+  /** Null for a stream that follows none. */
+  profile: ProfileName | null;
   state: State;
   records: number;
   /** Bytes of readable and blank lines, with their LFs. */
@@ -85,8 +86,10 @@ export class StreamError extends Error {
 export interface ReadOptions {
   mode?: Mode | undefined;
   profile?: ProfileName | undefined;
-  /** Name of the file, which tells the profile where the records do not. */
+  /** Name of the file, which helps to tell the profile where the records do not. */
   name?: string | undefined;
+  /** True where a manifest of kaun/v1 is beside the stream. */
+  hasManifest?: boolean | undefined;
   maxLineBytes?: number | undefined;
 }
 
@@ -104,11 +107,13 @@ export async function* readAsync(chunks: AsyncIterable<Uint8Array>, options: Rea
   return reading.finish();
 }
 
-class Reading {
+/** One reading of a stream, fed in pieces of any size. */
+export class Reading {
   private readonly mode: Mode;
   private readonly limit: number;
   private readonly splitter: LineSplitter;
-  private profile: ProfileName | undefined;
+  /** Undefined until a record or the user tells. */
+  profile: ProfileName | null | undefined;
   private last: string | null = null;
   private records = 0;
   private committed = 0;
@@ -144,7 +149,7 @@ class Reading {
       }
       this.committed += line.length + 1;
       if (!vetted.value) continue;
-      this.profile ??= detectProfile(vetted.value, fallbackProfile(this.options.name));
+      if (this.profile === undefined) this.profile = detectProfile(vetted.value, this.options);
       this.last = declaredKind(vetted.value, this.profile);
       this.records++;
       yield new Record(line.data!, line.number, line.offset, this.last, vetted.value);
@@ -156,11 +161,11 @@ class Reading {
     if (stop && this.extra > 0) {
       this.note({ line: stop.line + 1, offset: stop.offset + stop.length, length: this.extra, reason: "stopped" });
     }
-    const profile = this.profile ?? fallbackProfile(this.options.name);
+    const profile = this.profile === undefined ? fallbackProfile(this.options, this.gapBytes > 0) : this.profile;
     const fragment = stop ? 0 : (this.splitter.fragment()?.length ?? 0);
     const { records, committed, gaps, gapBytes } = this;
     const report: Report = {
-      profile, state: this.state(profile, fragment), records, committed, fragment, gaps, gapBytes, size: committed + fragment + gapBytes,
+      profile, state: this.state(profile, fragment > 0), records, committed, fragment, gaps, gapBytes, size: committed + fragment + gapBytes,
     };
     const name = this.options.name ?? "<stream>";
     if (stop && this.mode !== "prefix") throw new StreamError(report, stop.reason, stop.line, stop.offset, name);
@@ -173,9 +178,7 @@ class Reading {
     if (this.gaps.length < LIMITS.max_findings_per_rule || gap.reason === "stopped") this.gaps.push(gap);
   }
 
-  private state(profile: ProfileName, fragment: number): State {
-    const complete = PROFILES[profile].complete?.last;
-    if (this.gapBytes > 0) return "damaged";
-    return fragment > 0 || this.records === 0 || (complete !== undefined && this.last !== complete) ? "torn" : "complete";
+  private state(profile: ProfileName | null, hasFragment: boolean): State {
+    return stateOf(profile, { hasGap: this.gapBytes > 0, hasFragment, records: this.records, lastKind: this.last });
   }
 }

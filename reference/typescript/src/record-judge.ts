@@ -2,9 +2,10 @@
 
 import { isDateTime } from "./date-times.js";
 import { shortened } from "./escaping.js";
+import { isWhole } from "./numbers.js";
 import { quoted, shown, typed, typeNames } from "./phrases.js";
 import { memberType } from "./profiles.js";
-import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
+import { type Node, type NumberNode, type ObjectNode, pointerTo } from "./scanner.js";
 import { nearest } from "./suggestions.js";
 import { LIMITS, type FieldTable, type TypeTable } from "./tables.js";
 
@@ -29,10 +30,22 @@ export interface UnknownKey {
 /** Where a record declares the format that it follows. */
 const DECLARES_SCHEMA: { [kind: string]: string } = { run_start: "/schema", run: "/schema_version" };
 
-/** Returns the faults of a record of a known kind; at most one for each pointer. */
-export function judgeRecord(record: ObjectNode, kind: string, fields: FieldTable[]): RecordFault[] {
-  const judge = new Judge(kind);
-  judge.value(record, { types: ["object"], fields }, []);
+/** What a record is compared with. */
+export interface RecordType {
+  kind: string;
+  fields: FieldTable[];
+  /** True where integers may be written as `1.0`. */
+  takesFloats: boolean;
+  /** True where the first of these is reported. */
+  saysSo: boolean;
+}
+
+/** Returns the faults of a record of a known kind; at most one for each pointer, integer-as-float not counted. */
+export function judgeRecord(record: ObjectNode, type: RecordType): RecordFault[] {
+  const judge = new Judge(type.kind, type.takesFloats);
+  judge.value(record, { types: ["object"], fields: type.fields }, []);
+  const first = judge.firstFloat;
+  if (type.saysSo && first) judge.add("integer-as-float", first.node, first.path, `is written ${shortened(first.node.text)}, an integer with a fraction or exponent`);
   return judge.faults;
 }
 
@@ -41,10 +54,16 @@ type Path = readonly (string | number)[];
 class Judge {
   readonly faults: RecordFault[] = [];
 
-  constructor(private readonly kind: string) {}
+  /** The first integer in the line that is written as `1.0`. */
+  firstFloat: { node: NumberNode; path: Path } | null = null;
+
+  constructor(
+    private readonly kind: string,
+    private readonly takesFloats: boolean,
+  ) {}
 
   value(node: Node, table: TypeTable, path: Path): void {
-    if (!hasType(node, table.types)) {
+    if (!this.hasType(node, table.types)) {
       this.add("wrong-type", node, path, `is ${typed(node)}, not ${typeNames(table.types)}`);
       return;
     }
@@ -89,8 +108,9 @@ class Judge {
     }
   }
 
-  private number(node: Node & { type: "number" }, table: TypeTable, path: Path): void {
+  private number(node: NumberNode, table: TypeTable, path: Path): void {
     const value = Number(node.text);
+    if (!node.isInteger && table.types.includes("integer") && node.offset < (this.firstFloat?.node.offset ?? Infinity)) this.firstFloat = { node, path };
     if (table.const !== undefined && table.const !== value) {
       this.unexpected(node, path, constant(table.const));
       return;
@@ -125,12 +145,17 @@ class Judge {
     this.put("unknown-key", node, path, "", { path: path.join("."), suggest });
   }
 
+  private hasType(node: Node, types: string[]): boolean {
+    if (types.includes(node.type)) return true;
+    return node.type === "number" && types.includes("integer") && (node.isInteger || (this.takesFloats && isWhole(node)));
+  }
+
   private unexpected(node: Node, path: Path, expected: string): void {
     const rule = pointerTo(path) === DECLARES_SCHEMA[this.kind] ? "unsupported-schema" : "unexpected-value";
     this.add(rule, node, path, `is ${shown(node)}, not ${expected}`);
   }
 
-  private add(rule: string, node: Node, path: Path, fact: string): void {
+  add(rule: string, node: Node, path: Path, fact: string): void {
     this.put(rule, node, path, `\`${shortened(pointerTo(path).slice(1))}\` ${fact}`);
   }
 
@@ -143,9 +168,6 @@ function constant(value: string | number): string {
   return typeof value === "string" ? quoted(value) : String(value);
 }
 
-function hasType(node: Node, types: string[]): boolean {
-  return types.includes(node.type) || (node.type === "number" && node.isInteger && types.includes("integer"));
-}
 
 /** Decides on the text, since numbers beyond 2^53 are rounded when they are read. */
 function isSafe(text: string): boolean {

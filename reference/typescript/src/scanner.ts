@@ -8,9 +8,18 @@ export type Node =
   | { type: "null"; offset: number }
   | { type: "boolean"; offset: number; value: boolean }
   | { type: "string"; offset: number; value: string }
-  | { type: "number"; offset: number; text: string; isInteger: boolean }
+  | NumberNode
   | { type: "array"; offset: number; items: Node[] }
   | ObjectNode;
+
+export interface NumberNode {
+  type: "number";
+  offset: number;
+  /** The number as it is written. */
+  text: string;
+  /** True where it is written with digits alone. */
+  isInteger: boolean;
+}
 
 export interface ObjectNode {
   type: "object";

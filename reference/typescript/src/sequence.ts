@@ -3,27 +3,41 @@
 import { RefusedError } from "./canonical.js";
 import { Float, type Value } from "./values.js";
 
-type Members = { [key: string]: Value };
+export type Members = { [key: string]: Value };
 
-/** run_start first and once, nothing behind run_end, t and the steps of a phase never back. */
+/** run_start first and once, nothing after run_end, t and the steps of a phase never back, run_resume first where a run is resumed. */
 export class Sequence {
   private started = false;
+  private mustResume = false;
   private phase = "train";
   private readonly bases = new Map<string, bigint>();
   /** The t of the last record. */
   last = 0;
   ended = false;
+  /** The last step of phase train. */
+  lastStep: { step: bigint; loss: Value | undefined } | null = null;
+
+  /** True where a run_end may come next. */
+  get canEnd(): boolean {
+    return this.started && !this.ended && !this.mustResume;
+  }
+
+  /** Expects a run_resume next, unless there is no record to go on from. */
+  resume(): void {
+    this.mustResume = this.started;
+  }
 
   /** Returns the record to be written, its t not smaller than the one before; throws RefusedError. */
   admit(record: Members): Members {
     const kind = record["kind"];
     if (this.ended) throw new RefusedError("the run has ended");
-    if (!this.started && kind !== "run_start") throw new RefusedError("the first record is a run_start");
-    if (this.started && kind === "run_start") throw new RefusedError("the run has started");
+    if (!this.started && kind !== "run_start") throw new RefusedError(`${shownKind(kind)} before run_start: write run_start first`);
+    if (this.started && kind === "run_start") throw new RefusedError("a second run_start: a stream holds one run; resume it with run_resume");
+    if (this.mustResume && kind !== "run_resume") throw new RefusedError(`${shownKind(kind)} in a resumed stream: write run_resume first`);
     const base = this.bases.get(this.phaseOf(record));
     const step = kind === "step" ? integer(record["step"]) : undefined;
     if (base !== undefined && step !== undefined && step <= base) {
-      throw new RefusedError(`step ${step} after step ${base}; write run_resume first`);
+      throw new RefusedError(`step ${step} after step ${base}: to repeat steps, write run_resume first`);
     }
     const t = float(record["t"]);
     return t !== undefined && t < this.last ? { ...record, t: new Float(this.last) } : record;
@@ -31,22 +45,35 @@ export class Sequence {
 
   /** Takes in a record that is in the stream. */
   note(record: Members): void {
-    const step = integer(record["step"]);
-    const from = integer(record["from_step"]);
+    const kind = record["kind"];
     this.last = Math.max(this.last, float(record["t"]) ?? 0);
-    if (record["kind"] === "run_start" && !this.started && typeof record["phase"] === "string") this.phase = record["phase"];
-    if (record["kind"] === "run_end") this.ended = true;
-    if (record["kind"] === "run_resume") {
-      this.bases.clear();
-      if (from !== undefined) this.bases.set("train", from);
-    }
-    if (record["kind"] === "step" && step !== undefined) this.bases.set(this.phaseOf(record), step);
+    if (kind === "run_start" && !this.started && typeof record["phase"] === "string") this.phase = record["phase"];
+    if (kind === "run_end") this.ended = true;
+    if (kind === "run_resume") this.noteResume(integer(record["from_step"]));
+    if (kind === "step") this.noteStep(record, integer(record["step"]));
     this.started = true;
+  }
+
+  private noteResume(from: bigint | undefined): void {
+    this.mustResume = false;
+    this.bases.clear();
+    if (from !== undefined) this.bases.set("train", from);
+  }
+
+  private noteStep(record: Members, step: bigint | undefined): void {
+    if (step === undefined) return;
+    const phase = this.phaseOf(record);
+    this.bases.set(phase, step);
+    if (phase === "train") this.lastStep = { step, loss: record["loss"] };
   }
 
   private phaseOf(record: Members): string {
     return typeof record["phase"] === "string" ? record["phase"] : this.phase;
   }
+}
+
+function shownKind(kind: Value | undefined): string {
+  return typeof kind === "string" ? kind : "a record";
 }
 
 function integer(value: Value | undefined): bigint | undefined {

@@ -19,10 +19,16 @@ export interface Sidecar {
 export const SIDECARS = ["run.json", "flow.json"] as const;
 const EMPTY = new Uint8Array();
 
+/** Returns the kaun manifest among the files beside a stream, undefined where none can be read. */
+export function manifestIn(sidecars: readonly Sidecar[]): ObjectNode | undefined {
+  const data = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
+  const manifest = data ? vet(data, true).value : null;
+  return manifest?.members.has("run_id") && !manifest.members.has("kind") ? manifest : undefined;
+}
+
 /** Tells whether a kaun manifest is among the files beside a stream. */
 export function hasManifest(sidecars: readonly Sidecar[]): boolean {
-  const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  return manifest ? (vet(manifest, true).value?.members.has("schema_version") ?? false) : false;
+  return manifestIn(sidecars) !== undefined;
 }
 
 /** Reports the sidecars that cannot be read, and what is wrong with a kaun manifest. */
@@ -44,7 +50,7 @@ function judgeText({ name, data, trouble }: Sidecar, collector: Collector): Obje
 
 function judgeManifest(data: Uint8Array, manifest: ObjectNode, directory: string | undefined, collector: Collector): void {
   const sidecar = "run.json";
-  const faults = judgeRecord(manifest, "run", PROFILES["kaun/v1"].kinds["run"]!.fields);
+  const faults = judgeRecord(manifest, { kind: "run", fields: PROFILES["kaun/v1"].kinds["run"]!.fields, takesFloats: true, saysSo: true });
   for (const fault of faults.sort(byPlace)) {
     collector.add(fault.rule, placeInText(data, fault.offset), messageOf(fault), { pointer: fault.pointer, sidecar });
   }

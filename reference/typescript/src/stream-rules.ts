@@ -1,7 +1,9 @@
 /** The rules between lines, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
 
 import { shortened } from "./escaping.js";
+import { integerOf, isWhole } from "./numbers.js";
 import { shownNumber } from "./phrases.js";
+import { fieldNamed } from "./profiles.js";
 import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
 import { LIMITS, type ProfileName, PROFILES, type ProfileTable, type StreamRule } from "./tables.js";
 
@@ -47,6 +49,11 @@ function exact(node: Node | undefined): Exact | undefined {
   return node.isInteger ? BigInt(node.text) : Number(node.text);
 }
 
+/** Returns the value of a field that the schema types as integer, undefined where it has none. */
+function integer(node: Node | undefined): bigint | undefined {
+  return node?.type === "number" && isWhole(node) ? integerOf(node) : undefined;
+}
+
 /** A field that the schema types as number is binary64, however it is written. */
 function binary64(node: Node | undefined): number | undefined {
   return node?.type === "number" ? Number(node.text) : undefined;
@@ -76,6 +83,12 @@ class Facts {
     }
     this.seen.set(seen.kind, { type: "object", offset: 0, members });
     if (this.table.phase?.from === seen.kind) this.phase = text(seen, this.table.phase.field) ?? this.phase;
+  }
+
+  /** Tells whether the field that a rule is about has integers. */
+  isInteger({ kind, field }: StreamRule): boolean {
+    const fields = kind === undefined ? undefined : this.table.kinds[kind]?.fields;
+    return fieldNamed(fields, field ?? "")?.types.includes("integer") ?? false;
   }
 
   has(kind: string): boolean {
@@ -167,12 +180,12 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       observe(seen) {
         if (seen.kind === restart.kind) {
           bases.clear();
-          const from = exact(member(seen, restart.field));
-          if (typeof from === "bigint") bases.set(restart.phase, from);
+          const from = integer(member(seen, restart.field));
+          if (from !== undefined) bases.set(restart.phase, from);
           return [];
         }
-        const value = seen.kind === rule.kind ? exact(member(seen, rule.field!)) : undefined;
-        if (typeof value !== "bigint") return [];
+        const value = seen.kind === rule.kind ? integer(member(seen, rule.field!)) : undefined;
+        if (value === undefined) return [];
         const phase = facts.phaseOf(seen);
         const base = bases.get(phase);
         bases.set(phase, value);
@@ -194,6 +207,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let last: Node | undefined;
     let done = false;
     const of = rule.of!;
+    const valueOf = facts.isInteger(rule) ? integer : exact;
     return {
       observe(seen) {
         if (seen.kind === of.kind && seen.known) {
@@ -204,9 +218,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const value = member(seen, rule.field!);
         const silent = done || facts.gapSeen || !value || !last;
         done = true;
-        if (silent || isSame(value, last)) return [];
-        const others = `the last ${of.phase} ${of.kind} has ${shownNode(last)}`;
-        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `\`${rule.field}\` is ${shownNode(value)}, ${others}` }];
+        if (silent || isSame(value, last, valueOf)) return [];
+        const others = `the last ${of.phase} ${of.kind} has ${shownNumber(valueOf(last) ?? null)}`;
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `\`${rule.field}\` is ${shownNumber(valueOf(value) ?? null)}, ${others}` }];
       },
     };
   },
@@ -280,14 +294,10 @@ function condition(rule: StreamRule): string {
   return rule.when ? `${rule.when.field} ${rule.when.equals}` : "no condition";
 }
 
-function shownNode(node: Node | undefined): string {
-  const value = exact(node);
-  return value === undefined ? "null" : shownNumber(value);
-}
-
-function isSame(a: Node | undefined, b: Node | undefined): boolean {
+function isSame(a: Node | undefined, b: Node | undefined, valueOf: (node: Node | undefined) => Exact | undefined): boolean {
   if (a?.type !== "number" || b?.type !== "number") return a?.type === b?.type;
-  return a.isInteger && b.isInteger ? BigInt(a.text) === BigInt(b.text) : Number(a.text) === Number(b.text);
+  const [left, right] = [valueOf(a), valueOf(b)];
+  return typeof left === typeof right ? left === right : Number(left) === Number(right);
 }
 
 function nullsIn(node: Node | undefined, name: string): { path: string[]; offset: number }[] {

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 
-import { binary32Text, binary64Text, check, encode, Float, isDateTime, read, RefusedError, type Report, StreamChecker, StreamError } from "../src/index.js";
-import { StreamRefusedError, Writer } from "../src/node.js";
+import {
+  binary32Text, binary64Text, check, encode, Float, isDateTime, read, RefusedError, type Report, StreamChecker, StreamError, summarize, type Value,
+} from "../src/index.js";
 
 const START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n';
 const END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n';
@@ -96,38 +94,63 @@ test("dates have to exist", () => {
   for (const text of ["2023-02-29T00:00:00Z", "2026-05-31T09:30:00", "2026-05-31T09:30:00Z\n", "2026-05-31T09:30:60Z"]) assert.ok(!isDateTime(text));
 });
 
-let directory = "";
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "toyspec-"));
-});
-afterEach(() => rmSync(directory, { recursive: true }));
-
-test("a writer keeps time and ends with run_end", () => {
-  let now = 1000;
-  const writer = Writer.open(directory, "replace", () => now);
-  now = 2000;
-  writer.write({ kind: "run_start", schema: "toy/v1", run_id: "run" });
-  now = 1500;
-  writer.write({ kind: "step", step: 1 });
-  writer.write({ kind: "run_end", reason: "completed" });
-  assert.throws(() => writer.write({ kind: "note", text: "late" }), StreamRefusedError);
-  writer.close();
-  const report = check(readFileSync(join(directory, "events.jsonl")));
-  assert.deepEqual([report.state, report.findings], ["complete", []]);
+test("an integer may be written as 1.0 in toy/v1, which is said once, and is faulty in metrics/v1", () => {
+  const steps = '{"kind":"step","t":1.0,"step":1.0,"loss":2}\n{"kind":"step","t":2.0,"step":2e0}\n{"kind":"step","t":3.0,"step":2.5}\n';
+  const { findings } = check(bytes(START + steps + END));
+  assert.deepEqual(findings.map(({ rule, line, message }) => [rule, line, message]), [
+    ["integer-as-float", 2, "`step` is written 1.0, an integer with a fraction or exponent"],
+    ["wrong-type", 4, "`step` is the number 2.5, not an integer"],
+  ]);
+  const entry = '{"step":1.0,"wall_time_ms":1,"loss":1,"grad_norm":1,"throughput_samples_per_sec":1}\n';
+  assert.deepEqual(check(bytes(entry)).findings.map((finding) => finding.rule), ["wrong-type"]);
 });
 
-test("resuming sets the fragment aside, and refuses what is complete or damaged", () => {
-  const path = join(directory, "events.jsonl");
-  writeFileSync(path, START + '{"kind":"st');
-  Writer.open(directory, "resume").close();
-  assert.equal(readFileSync(path, "utf8"), START);
-  assert.equal(readFileSync(`${path}.torn-${START.length}`, "utf8"), '{"kind":"st');
-  for (const stream of [START + END, START + "{\n"]) {
-    writeFileSync(path, stream);
-    assert.throws(() => Writer.open(directory, "resume"), StreamRefusedError);
-    assert.equal(readFileSync(path, "utf8"), stream);
+test("integers written as 1.0 are compared as integers", () => {
+  const steps = '{"kind":"step","t":1.0,"step":1.0}\n{"kind":"step","t":2.0,"step":1}\n{"kind":"run_end","t":9.0,"reason":"completed","final_step":1.0,"exit_code":3e2}\n';
+  const rules = check(bytes(START + steps)).findings.map(({ rule, pointer }) => `${rule} ${pointer}`);
+  assert.deepEqual(rules, ["integer-as-float /step", "step-goes-backwards /step", "out-of-range /exit_code"]);
+});
+
+test("a stream that follows no profile has one finding, which says what it looks like", () => {
+  const looks: [text: string, name: string, message: string][] = [
+    ['{"type":"user","message":"hi"}\n{"a":1', "log.jsonl", "the first record is not of a known format: keys type, message"],
+    ['{"a":1,"b":2,"c":3,"d":4,"\x9b":5,"f":6}\nNaN\n', "events.jsonl", "the first record is not of a known format: keys a, b, c, d, \\x9b, …"],
+    ["{}\n", "x", "the first record is not of a known format: it has no keys"],
+    ['{\n  "epoch": 1.0,\n  "log_history": []\n}\n', "trainer_state.json", "a JSON document over several lines"],
+    ["step,loss\n1,2.5\n", "log.csv", "comma-separated values (CSV)"],
+    ["step\tloss\n1\t2.5\n", "log.tsv", "tab-separated values (TSV)"],
+    ["[1,2]\n", "a.json", "a JSON array on one line"],
+    ["version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a.jsonl", "a Git LFS pointer"],
+    ["Epoch 1, loss 2.5\n", "train.log", "text that is not JSON Lines"],
+    ["\x01\0\n", "blob", "binary data"],
+  ];
+  for (const [text, name, message] of looks) {
+    const report = check(bytes(text), { name });
+    assert.deepEqual([report.profile, report.findings.map((finding) => [finding.rule, finding.message])], [null, [["unknown-format", message]]], name);
   }
-  assert.throws(() => Writer.open(directory, "fail"), StreamRefusedError);
-  Writer.open(directory, "replace").close();
-  assert.ok(existsSync(`${path}.prev`));
+  const named = check(bytes('{"type":"user"}\n'), { profile: "toy/v1" });
+  assert.equal(named.profile, "toy/v1");
+});
+
+test("the state of a stream without a profile follows from its bytes", () => {
+  const states = ['{"a":1}\n', '{"a":1}\n{', '{"a":1}\n{\n'].map((text) => check(bytes(text)).state);
+  assert.deepEqual(states, ["complete", "torn", "damaged"]);
+  assert.equal(readAll('{"a":1}\n{', { mode: "salvage" }).report.state, "torn");
+});
+
+test("views are those of the latest attempt", () => {
+  const steps = '{"kind":"step","t":1.0,"step":1,"loss":3}\n{"kind":"step","t":2.0,"step":2,"loss":null}\n{"kind":"step","t":2.5,"step":9,"phase":"decode"}\n';
+  const resumed = '{"kind":"run_resume","t":3.0,"from_step":1}\n{"kind":"step","t":4.0,"step":2.0,"loss":2.5}\n{"kind":"step","t":5.0,"step":3,"loss":"x"}\n';
+  const { views } = summarize([bytes(START + steps + resumed)]);
+  assert.deepEqual(views, { run_id: "run", phase: "train", steps: 3, last_step: 3n, loss_curve: [3, 2.5], final_loss: 2.5, duration_seconds: 5 });
+});
+
+test("what JSON cannot say, or two readers would read differently, is refused", () => {
+  const sparse: Value[] = [];
+  sparse[1] = 1;
+  const refused: unknown[] = [sparse, 10n ** 400n, { "\ud800": 1, "\ud801": 2 }, new Date(), new Map(), () => 1, Symbol("x"), [undefined]];
+  for (const value of refused) {
+    assert.throws(() => encode("toy/v1", { kind: "own", t: 1, x: value as Value }), RefusedError, String(value));
+  }
+  assert.throws(() => encode("toy/v1", null as never), RefusedError);
 });

@@ -6,17 +6,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
-
-	"toyspec"
 )
 
 const hello = `{"hello":{"protocol":1,"name":"toyspec-go","language":"Go","version":"0.1.0","profiles":["toy/v1","metrics/v1","kaun/v1"],` +
-	`"roles":["reader","writer","canonical-writer"],"lines":true,"capabilities":["line_limit","own_kinds"]}}`
+	`"roles":["reader","summarizer","writer","canonical-writer"],"lines":true,` +
+	`"capabilities":["line_limit","bundle","session","own_kinds"]}}`
 
 type request struct {
 	ID           *int              `json:"id"`
@@ -28,6 +25,10 @@ type request struct {
 	Profile      string            `json:"profile"`
 	MaxLineBytes int               `json:"max_line_bytes"`
 	Records      []json.RawMessage `json:"records"`
+	Exist        string            `json:"exist"`
+	End          string            `json:"end"`
+	Error        string            `json:"error"`
+	Release      string            `json:"release"`
 }
 
 type answer map[string]any
@@ -64,125 +65,75 @@ func answerLines() {
 		if asked.ID != nil {
 			reply["id"] = *asked.ID
 		}
-		encoded, err := json.Marshal(reply)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(string(encoded))
+		fmt.Println(string(encoded(reply)))
 	}
 }
 
-func answerOnce(role string, options []string) int {
-	asked := request{Role: role}
-	for i := 0; i+1 < len(options); i += 2 {
-		switch options[i] {
-		case "--mode":
-			asked.Mode = options[i+1]
-		case "--name":
-			asked.Name = options[i+1]
-		case "--profile":
-			asked.Profile = options[i+1]
-		case "--directory":
-			asked.Directory = options[i+1]
-		case "--max-line-bytes":
-			fmt.Sscan(options[i+1], &asked.MaxLineBytes)
-		}
+func encoded(reply answer) []byte {
+	text, err := json.Marshal(reply)
+	if err != nil {
+		panic(err)
 	}
+	return text
+}
+
+func answerOnce(role string, options []string) int {
+	asked := requestOf(role, options)
 	input, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		panic(err)
 	}
-	if role == "reader" {
+	if role == "reader" || role == "summarizer" {
 		asked.Stream = input
 		reply := answerTo(asked)
-		encoded, err := json.Marshal(reply)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(string(encoded))
-		if reply["outcome"] == "read" {
+		fmt.Println(string(encoded(reply)))
+		if reply["outcome"] == "read" || reply["summary"] != nil {
 			return 0
 		}
 		return 1
 	}
 	for _, line := range bytes.Split(bytes.TrimSuffix(input, []byte("\n")), []byte("\n")) {
-		asked.Records = append(asked.Records, line)
+		if len(line) > 0 {
+			asked.Records = append(asked.Records, line)
+		}
 	}
 	reply := answerTo(asked)
 	if reply["outcome"] != "written" {
 		fmt.Fprintln(os.Stderr, reply["reason"], reply["error"])
 		return 1
 	}
-	stream, err := base64.StdEncoding.DecodeString(reply["stream"].(string))
-	if err != nil {
-		panic(err)
+	if text, ok := reply["stream"].(string); ok {
+		stream, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			panic(err)
+		}
+		os.Stdout.Write(stream)
 	}
-	os.Stdout.Write(stream)
 	return 0
+}
+
+func requestOf(role string, options []string) request {
+	asked := request{Role: role}
+	texts := map[string]*string{"--mode": &asked.Mode, "--name": &asked.Name, "--profile": &asked.Profile,
+		"--directory": &asked.Directory, "--exist": &asked.Exist, "--end": &asked.End, "--error": &asked.Error}
+	for i := 0; i+1 < len(options); i += 2 {
+		if text := texts[options[i]]; text != nil {
+			*text = options[i+1]
+		} else if options[i] == "--max-line-bytes" {
+			fmt.Sscan(options[i+1], &asked.MaxLineBytes)
+		}
+	}
+	return asked
 }
 
 func answerTo(asked request) answer {
 	switch asked.Role {
 	case "reader":
 		return readerAnswer(asked)
+	case "summarizer":
+		return summaryAnswer(asked)
 	case "writer", "canonical-writer":
 		return writerAnswer(asked)
 	}
 	return answer{"untestable": "no such role: " + asked.Role}
-}
-
-func readerAnswer(asked request) answer {
-	if asked.Directory != "" {
-		return answer{"untestable": "this adapter reads streams"}
-	}
-	options := toyspec.Options{Mode: toyspec.Mode(asked.Mode), Profile: toyspec.Profile(asked.Profile), Name: asked.Name, MaxLineBytes: asked.MaxLineBytes}
-	values := []map[string]any{}
-	report, err := toyspec.Read(bytes.NewReader(asked.Stream), options, func(record toyspec.Record) error {
-		values = append(values, record.Value)
-		return nil
-	})
-	var refused *toyspec.StreamError
-	if err != nil && !errors.As(err, &refused) {
-		return answer{"error": err.Error()}
-	}
-	records := make([]any, 0, len(values))
-	for _, value := range values {
-		records = append(records, tagRecord(report.Profile, value))
-	}
-	gaps := []answer{}
-	for _, gap := range report.Gaps {
-		gaps = append(gaps, answer{"offset": gap.Offset, "length": gap.Length, "reason": gap.Reason})
-	}
-	reply := answer{"outcome": "read", "profile": report.Profile, "state": report.State, "records": records, "count": report.Records,
-		"committed": report.Committed, "fragment": report.Fragment, "gap_bytes": report.GapBytes, "gaps": gaps}
-	if refused != nil {
-		reply["outcome"] = "fails"
-		if report.GapBytes > 0 {
-			reply["error"] = answer{"line": refused.Line, "offset": refused.Offset, "reason": refused.Reason}
-		}
-	}
-	return reply
-}
-
-func writerAnswer(asked request) answer {
-	var stream []byte
-	var sequence toyspec.Sequence
-	for _, raw := range asked.Records {
-		record, err := untagRecord(raw)
-		if err != nil {
-			return answer{"error": err.Error()}
-		}
-		if asked.Role == "writer" && asked.Profile == string(toyspec.Toy) {
-			if record, err = sequence.Admit(record); err != nil {
-				return answer{"outcome": "refused", "reason": strings.ToValidUTF8(err.Error(), "\uFFFD")}
-			}
-			sequence.Note(record)
-		}
-		line, err := toyspec.Encode(toyspec.Profile(asked.Profile), record)
-		if err != nil {
-			return answer{"outcome": "refused", "reason": strings.ToValidUTF8(err.Error(), "\uFFFD")}
-		}
-		stream = append(stream, line...)
-	}
-	return answer{"outcome": "written", "stream": base64.StdEncoding.EncodeToString(stream)}
 }

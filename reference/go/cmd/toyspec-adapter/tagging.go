@@ -25,6 +25,11 @@ func tagMembers(value map[string]any, place func(string) toyspec.NumberPlace) an
 	for key, item := range value {
 		members[key] = tagValue(item, place(key))
 	}
+	return wrapped(members)
+}
+
+// wrapped returns an object so that none is taken for a tagged number.
+func wrapped(members map[string]any) any {
 	if len(members) == 1 {
 		for key := range members {
 			if key == "int" || key == "float" || key == "f32" || key == "object" {
@@ -81,7 +86,7 @@ func untagRecord(raw []byte) (map[string]any, error) {
 	}
 	record, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a record is no object: %s", raw)
+		return nil, fmt.Errorf("a record must be an object, not: %s", raw)
 	}
 	return record, nil
 }
@@ -130,7 +135,7 @@ func untagNumber(tag, text string) (any, error) {
 	if tag == "int" {
 		integer, ok := new(big.Int).SetString(text, 10)
 		if !ok {
-			return nil, fmt.Errorf("%q is no integer", text)
+			return nil, fmt.Errorf("%q is not an integer", text)
 		}
 		return integer, nil
 	}

@@ -1,0 +1,58 @@
+/** Opens bundles: the stream in the directory of a run, and the files beside it. */
+
+import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+
+import { type ReadOptions, readAsync, type Record, type Report } from "./reader.js";
+import { hasManifest, type Sidecar, SIDECARS } from "./sidecars.js";
+import { LIMITS } from "./tables.js";
+
+/** What is in the directory of a run. */
+export interface Bundle {
+  /** Name that the run's id is compared with; absent where the stream is metrics.jsonl. */
+  directory: string | undefined;
+  /** Name of the stream's file. */
+  name: string;
+  stream: Uint8Array;
+  sidecars: Sidecar[];
+  /** True where a manifest of kaun/v1 is among them. */
+  hasManifest: boolean;
+}
+
+/** Returns the stream of a bundle and the files beside it, null where there is no stream. */
+export function openBundle(directory: string): Bundle | null {
+  const name = streamIn(directory);
+  if (!existsSync(join(directory, name))) return null;
+  const stream = readFileSync(join(directory, name));
+  if (name === "metrics.jsonl") return { directory: undefined, name, stream, sidecars: [], hasManifest: false };
+  const sidecars = sidecarsIn(directory);
+  return { directory: basename(resolve(directory)), name, stream, sidecars, hasManifest: hasManifest(sidecars) };
+}
+
+/** Yields the records of a stream or bundle at a path, and returns the report; see `readAsync`. */
+export async function* readFile(path: string, options: ReadOptions = {}): AsyncGenerator<Record, Report> {
+  const stream = statSync(path).isDirectory() ? join(path, streamIn(path)) : path;
+  const beside = basename(stream) === "metrics.jsonl" ? [] : sidecarsIn(dirname(stream));
+  return yield* readAsync(createReadStream(stream), { name: stream, hasManifest: hasManifest(beside), ...options });
+}
+
+function streamIn(directory: string): string {
+  return existsSync(join(directory, "events.jsonl")) ? "events.jsonl" : "metrics.jsonl";
+}
+
+/** Returns the files beside a stream in a directory. */
+export function sidecarsIn(directory: string): Sidecar[] {
+  return SIDECARS.filter((name) => existsSync(join(directory, name))).map((name) => readSidecar(directory, name));
+}
+
+function readSidecar(directory: string, name: Sidecar["name"]): Sidecar {
+  const path = join(directory, name);
+  try {
+    const status = statSync(path);
+    if (!status.isFile()) return { name, data: null, trouble: "it is no regular file" };
+    if (status.size > LIMITS.max_line_bytes) return { name, data: null, trouble: `it is longer than ${LIMITS.max_line_bytes} bytes` };
+    return { name, data: readFileSync(path) };
+  } catch (error) {
+    return { name, data: null, trouble: String(error) };
+  }
+}

@@ -1,0 +1,274 @@
+/** The views of a run: what a list of runs shows of each. See spec/views.md. */
+
+import { severityOf } from "./collecting.js";
+import { integerOf, numberOf } from "./numbers.js";
+import { declaredKind, kindTable, takesFloatsAsIntegers } from "./profiles.js";
+import { type ReadOptions, Reading, type Report } from "./reader.js";
+import { judgeRecord } from "./record-judge.js";
+import type { Node, ObjectNode } from "./scanner.js";
+import { type ProfileName, PROFILES } from "./tables.js";
+
+/** The views of a toy/v1 run; a member that has no value is absent, null means "not finite". */
+export interface ToySummary {
+  run_id?: string;
+  phase: string;
+  steps: number;
+  last_step?: bigint;
+  loss_curve: (number | null)[];
+  final_loss?: number | null;
+  duration_seconds?: number;
+  reason?: string;
+}
+
+/** The views of a metrics/v1 log; losses are binary32. */
+export interface MetricsSummary {
+  steps: number;
+  last_step?: bigint;
+  loss_curve: (number | null)[];
+  final_loss?: number | null;
+  duration_seconds?: number;
+  loss_min?: number;
+  loss_mean?: number;
+  loss_max?: number;
+  non_finite: number;
+}
+
+/** A value of a metric. */
+export interface Point {
+  step: bigint;
+  epoch?: bigint;
+  value: number | null;
+}
+
+export interface TagSummary {
+  count: number;
+  latest: Point;
+  best?: Point;
+}
+
+/** The views of a kaun/v1 run. */
+export interface KaunSummary {
+  run_id?: string;
+  tags: Map<string, TagSummary>;
+}
+
+/** The account of the reading, and the views; a stream without profile has none. */
+export type Summary =
+  | { profile: "toy/v1"; report: Report; views: ToySummary }
+  | { profile: "metrics/v1"; report: Report; views: MetricsSummary }
+  | { profile: "kaun/v1"; report: Report; views: KaunSummary }
+  | { profile: null; report: Report; views: Record<string, never> };
+
+export interface SummarizeOptions extends Omit<ReadOptions, "mode"> {
+  /** The manifest beside a kaun/v1 stream. */
+  manifest?: ObjectNode | undefined;
+  /** Name of the directory of a kaun/v1 run. */
+  directory?: string | undefined;
+}
+
+/** Returns the views of a stream, computed from every readable record. */
+export function summarize(chunks: Iterable<Uint8Array>, options: SummarizeOptions = {}): Summary {
+  const reading = new Reading({ ...options, mode: "salvage" });
+  const toy = new ToyViews();
+  const metrics = new MetricsViews();
+  const kaun = new KaunViews();
+  for (const chunk of chunks) {
+    for (const { node } of reading.feed(chunk)) {
+      const { profile } = reading;
+      if (profile === "toy/v1") toy.take(validMembers(node, profile));
+      else if (profile === "metrics/v1") metrics.take(validMembers(node, profile));
+      else if (profile === "kaun/v1") kaun.take(node);
+    }
+  }
+  const report = reading.finish();
+  switch (report.profile) {
+    case "toy/v1":
+      return { profile: report.profile, report, views: toy.views() };
+    case "metrics/v1":
+      return { profile: report.profile, report, views: metrics.views() };
+    case "kaun/v1":
+      return { profile: report.profile, report, views: kaun.views(options) };
+    default:
+      return { profile: null, report, views: {} };
+  }
+}
+
+/** A record of a known kind without its faulty members. */
+interface Valid {
+  kind: string;
+  members: Map<string, Node>;
+  /** True where a required member is missing or faulty. */
+  isFaulty: boolean;
+}
+
+function validMembers(node: ObjectNode, profile: ProfileName): Valid | null {
+  const kind = profile === "metrics/v1" ? "entry" : declaredKind(node, profile);
+  const table = kindTable(profile, kind);
+  if (!table || kind === null) return null;
+  const faults = judgeRecord(node, { kind, fields: table.fields, takesFloats: takesFloatsAsIntegers(profile), saysSo: false });
+  const bad = new Set(faults.filter(({ rule }) => severityOf(rule, profile) === "error").map(({ pointer }) => pointer.split("/")[1]!));
+  const isFaulty = table.fields.some((field) => field.required && bad.has(field.name));
+  return { kind, members: bad.size === 0 ? node.members : new Map([...node.members].filter(([key]) => !bad.has(key))), isFaulty };
+}
+
+function numberAt(members: Map<string, Node>, key: string): number | undefined {
+  const node = members.get(key);
+  return node?.type === "number" ? numberOf(node.text) : undefined;
+}
+
+/** Returns a number, or null where that is written. */
+function valueAt(members: Map<string, Node>, key: string): number | null | undefined {
+  return members.get(key)?.type === "null" ? null : numberAt(members, key);
+}
+
+function integerAt(members: Map<string, Node>, key: string): bigint | undefined {
+  const node = members.get(key);
+  return node?.type === "number" ? integerOf(node) : undefined;
+}
+
+function textAt(members: Map<string, Node>, key: string): string | undefined {
+  const node = members.get(key);
+  return node?.type === "string" ? node.value : undefined;
+}
+
+/** Returns an object without its members that are undefined. */
+function present<Members extends object>(members: Members): { [Key in keyof Members]: Exclude<Members[Key], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** A step of the latest attempt. */
+interface Step {
+  phase: string;
+  step: bigint;
+  loss: number | null | undefined;
+}
+
+class ToyViews {
+  private started = false;
+  private phase = "train";
+  private steps: Step[] = [];
+  private runId: string | undefined;
+  private duration: number | undefined;
+  private reason: string | undefined;
+  private finalLoss: number | null | undefined;
+
+  take(record: Valid | null): void {
+    if (record === null) return;
+    const { kind, members } = record;
+    this.duration = numberAt(members, "t") ?? this.duration;
+    if (kind === "run_start" && !this.started) {
+      this.started = true;
+      this.runId = textAt(members, "run_id");
+      this.phase = textAt(members, "phase") ?? "train";
+    } else if (kind === "run_resume") this.resume(integerAt(members, "from_step"));
+    else if (kind === "run_end") {
+      this.reason = textAt(members, "reason");
+      this.finalLoss = valueAt(members, "final_loss");
+    } else if (kind === "step" && !record.isFaulty) this.step(members);
+  }
+
+  views(): ToySummary {
+    const own = this.steps.filter(({ phase }) => phase === this.phase);
+    const curve = own.flatMap(({ loss }) => (loss === undefined ? [] : [loss]));
+    return present({
+      run_id: this.runId, phase: this.phase, steps: own.length, last_step: own.at(-1)?.step, loss_curve: curve,
+      final_loss: this.finalLoss === undefined ? curve.at(-1) : this.finalLoss, duration_seconds: this.duration, reason: this.reason,
+    }) as ToySummary;
+  }
+
+  private step(members: Map<string, Node>): void {
+    const phase = textAt(members, "phase") ?? this.phase;
+    this.steps.push({ phase, step: integerAt(members, "step")!, loss: valueAt(members, "loss") });
+  }
+
+  private resume(from: bigint | undefined): void {
+    // What is decoded or evaluated counts by itself.
+    if (from !== undefined) this.steps = this.steps.filter(({ phase, step }) => phase !== "train" || step <= from);
+  }
+}
+
+class MetricsViews {
+  private readonly losses: (number | null)[] = [];
+  private lastStep: bigint | undefined;
+  private milliseconds: number | undefined;
+
+  take(record: Valid | null): void {
+    if (record === null || record.isFaulty) return;
+    const loss = valueAt(record.members, "loss");
+    this.losses.push(loss === null || loss === undefined ? null : Math.fround(loss));
+    this.lastStep = integerAt(record.members, "step");
+    this.milliseconds = numberAt(record.members, "wall_time_ms") ?? this.milliseconds;
+  }
+
+  views(): MetricsSummary {
+    const { losses } = this;
+    const finite = losses.filter((loss) => loss !== null);
+    const sum = finite.reduce((total, loss) => total + loss, 0);
+    const some = finite.length > 0;
+    return present({
+      steps: losses.length, last_step: this.lastStep, loss_curve: losses, final_loss: losses.at(-1),
+      duration_seconds: this.milliseconds === undefined ? undefined : this.milliseconds / 1000,
+      loss_min: some ? finite.reduce((low, loss) => (loss < low ? loss : low)) : undefined, loss_mean: some ? Math.fround(sum / finite.length) : undefined,
+      loss_max: some ? finite.reduce((high, loss) => (loss > high ? loss : high)) : undefined, non_finite: losses.length - finite.length,
+    }) as MetricsSummary;
+  }
+}
+
+/** What is known of a tag so far. */
+interface Tag {
+  count: number;
+  latest: Point;
+  least: Point | undefined;
+  greatest: Point | undefined;
+  minimize: boolean | undefined;
+}
+
+class KaunViews {
+  private readonly tags = new Map<string, Tag>();
+
+  /** Is lenient, as readers of the source system are: a fraction is cut off a step, a faulty epoch is absent. */
+  take({ members }: ObjectNode): void {
+    if (textAt(members, "type") !== "scalar") return;
+    const name = textAt(members, "tag");
+    const step = wholePart(members.get("step"));
+    const value = valueAt(members, "value");
+    if (name === undefined || step === undefined || value === undefined) return;
+    const epoch = wholePart(members.get("epoch"));
+    const point: Point = epoch === undefined ? { step, value } : { step, epoch, value };
+    const tag = this.tags.get(name) ?? { count: 0, latest: point, least: undefined, greatest: undefined, minimize: undefined };
+    this.tags.set(name, tag);
+    tag.count++;
+    if (isLater(point, tag.latest)) tag.latest = point;
+    if (value !== null && (tag.least === undefined || value < tag.least.value!)) tag.least = point;
+    if (value !== null && (tag.greatest === undefined || value > tag.greatest.value!)) tag.greatest = point;
+    const minimize = members.get("minimize");
+    if (minimize?.type === "boolean") tag.minimize = minimize.value;
+  }
+
+  views({ manifest, directory }: SummarizeOptions): KaunSummary {
+    const tags = [...this.tags].map(([name, tag]): [string, TagSummary] => {
+      const isSmallerBetter = tag.minimize ?? /loss|error/.test(name.toLowerCase());
+      const best = isSmallerBetter ? tag.least : tag.greatest;
+      return [name, { count: tag.count, latest: tag.latest, ...(best ? { best } : {}) }];
+    });
+    return present({ run_id: manifestRunId(manifest) ?? directory, tags: new Map(tags) }) as KaunSummary;
+  }
+}
+
+function manifestRunId(manifest: ObjectNode | undefined): string | undefined {
+  if (manifest === undefined) return undefined;
+  const { fields } = PROFILES["kaun/v1"].kinds["run"]!;
+  const faults = judgeRecord(manifest, { kind: "run", fields, takesFloats: true, saysSo: false });
+  return faults.some(({ pointer }) => pointer === "/run_id") ? undefined : textAt(manifest.members, "run_id");
+}
+
+/** Returns the integer next to a number towards zero; undefined for one that is negative or not a number. */
+function wholePart(node: Node | undefined): bigint | undefined {
+  if (node?.type !== "number") return undefined;
+  const whole = node.isInteger ? BigInt(node.text) : BigInt(Math.trunc(Number(node.text)));
+  return whole < 0n ? undefined : whole;
+}
+
+function isLater(a: Point, b: Point): boolean {
+  return a.step !== b.step ? a.step > b.step : (a.epoch ?? -1n) > (b.epoch ?? -1n);
+}

@@ -1,0 +1,232 @@
+/** Writes streams: see spec/writing.md. */
+
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { AppendFile, StreamRefusedError, StreamWriteError } from "./append-file.js";
+import { sidecarsIn } from "./bundles.js";
+import { encode, RefusedError } from "./canonical.js";
+import { read } from "./reader.js";
+import { type Members, Sequence } from "./sequence.js";
+import { hasManifest } from "./sidecars.js";
+import { type ProfileName, PROFILES } from "./tables.js";
+import { Float, type Value } from "./values.js";
+
+/** What a writer does with a stream that is there. */
+export type Exist = "replace" | "fail" | "resume";
+
+export interface WriterOptions {
+  /** What to do with a stream that is there: move it to `.prev` (the default), refuse it, or go on at its end. */
+  exist?: Exist | undefined;
+  /** What a failure of the system does: throw (the default), or drop the record and say so once, so that training goes on. */
+  onError?: "raise" | "disable" | undefined;
+  /** Milliseconds of a monotonic clock. */
+  now?: (() => number) | undefined;
+  /** Takes what a person has to know; standard error by default. */
+  warn?: ((message: string) => void) | undefined;
+  /** Milliseconds between two looks whether the path still is the open file. */
+  checkEvery?: number | undefined;
+}
+
+/** Run ids that are a safe name of a directory on every system. */
+const SAFE_RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+/**
+ * Appends records to one stream, each with its LF by one write, and keeps other writers out. A toy/v1 record without t
+ * gets the seconds since the start.
+ */
+export class Writer {
+  /** Number of records that were lost to failures of the system. */
+  dropped = 0;
+  /** Records lost since the stream last said how many, and why. */
+  private unsaid = { count: 0, reason: "" };
+  /** A run_start or run_resume that has still to be written. */
+  private owed: Uint8Array | null = null;
+  private replaces = false;
+  private readonly saidOnce = new Set<string>();
+  private readonly sequence = new Sequence();
+  private readonly now: () => number;
+  private start: number;
+
+  private constructor(
+    private readonly file: AppendFile,
+    private readonly profile: ProfileName,
+    private readonly options: WriterOptions,
+  ) {
+    this.now = options.now ?? (() => performance.now());
+    this.start = this.now();
+  }
+
+  /** Opens a toy/v1 stream in a directory, which is made; throws StreamRefusedError or StreamWriteError. */
+  static open(directory: string, options: WriterOptions = {}): Writer {
+    const { exist = "replace" } = options;
+    const path = join(directory, PROFILES["toy/v1"].file);
+    return opened(path, (file) => {
+      const writer = new Writer(file, "toy/v1", options);
+      if (file.size === 0) return writer;
+      if (exist === "fail") throw new StreamRefusedError(`${path}: the stream exists; choose another directory, or replace or resume it`);
+      if (exist === "resume") writer.takeOver();
+      else writer.replaces = true;
+      return writer;
+    }, options);
+  }
+
+  /** Opens a metrics/v1 or kaun/v1 stream and goes on at its end. */
+  static append(path: string, profile: "metrics/v1" | "kaun/v1", options: Omit<WriterOptions, "exist"> = {}): Writer {
+    if (!["metrics/v1", "kaun/v1"].includes(profile)) throw new RefusedError(`a ${profile} stream holds one run; open it to resume or replace it`);
+    return opened(path, (file) => {
+      const writer = new Writer(file, profile, options);
+      if (file.size > 0) writer.takeOver();
+      return writer;
+    }, options);
+  }
+
+  /** Path of the stream. */
+  get path(): string {
+    return this.file.path;
+  }
+
+  /** Appends a record and returns whether it is in the stream; throws RefusedError for one that no reader would accept. */
+  write(record: Members): boolean {
+    if (this.sequence.ended) throw new StreamRefusedError(`${this.path}: the run has ended`);
+    const isToy = this.profile === "toy/v1";
+    const admitted = isToy ? this.sequence.admit({ ...record, t: record["t"] ?? new Float((this.now() - this.start) / 1000) }) : record;
+    if (isToy) checkRunId(admitted);
+    const line = Buffer.from(encode(this.profile, admitted));
+    if (!this.file.isOpen) return this.closedFor();
+    try {
+      this.deliver(line, admitted);
+    } catch (error) {
+      if (!(error instanceof StreamWriteError)) throw error;
+      return this.drop(error, line, admitted);
+    }
+    if (isToy) this.sequence.note(admitted);
+    return true;
+  }
+
+  /** Writes run_end with the last step of phase train, where the run can end, and closes. */
+  end(reason: "completed" | "interrupted" | "aborted" | "errored" = "completed", members: Members = {}): void {
+    try {
+      if (!this.sequence.canEnd) return;
+      const { step, loss } = this.sequence.lastStep ?? {};
+      const final: Members = { ...(step === undefined ? {} : { final_step: step }), ...(loss === undefined ? {} : { final_loss: loss }) };
+      this.write({ kind: "run_end", reason, ...final, ...members });
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Lets go of the stream; a run without run_end stays torn. */
+  close(): void {
+    this.file.close();
+  }
+
+  private deliver(line: Uint8Array, record: Members): void {
+    if (this.replaces) {
+      this.file.replace();
+      this.replaces = false;
+    }
+    this.followPath();
+    if (this.owed) this.file.append(this.owed);
+    this.owed = null;
+    this.sayDropped(record);
+    this.file.append(line);
+    if (this.profile === "toy/v1" && (record["kind"] === "run_start" || record["kind"] === "run_end")) this.file.sync();
+  }
+
+  /** Says in a toy/v1 stream how many records it lacks; where that finds no room either, the next record tries again. */
+  private sayDropped({ t = 0 }: Members): void {
+    const { count, reason } = this.unsaid;
+    if (count === 0 || this.profile !== "toy/v1") return;
+    const text = `${count === 1 ? "1 record was" : `${count} records were`} dropped here: ${reason}`;
+    try {
+      this.file.append(Buffer.from(encode("toy/v1", { kind: "note", t, text })));
+    } catch (error) {
+      if (error instanceof StreamWriteError && error.canPass) return;
+      throw error;
+    }
+    this.unsaid = { count: 0, reason: "" };
+  }
+
+  /** Takes note of a record that could not be written, and throws or says why. */
+  private drop(error: StreamWriteError, line: Uint8Array, record: Members): boolean {
+    this.dropped++;
+    this.unsaid = { count: this.unsaid.count + 1, reason: error.code };
+    if (this.options.onError !== "disable") throw error;
+    this.sayOnce(error.message);
+    if (this.profile === "toy/v1" && (record["kind"] === "run_start" || record["kind"] === "run_resume")) {
+      // What follows makes no sense without it: it is tried again with the next record.
+      this.owed = line;
+      this.unsaid.count--;
+      this.sequence.note(record);
+    }
+    return false;
+  }
+
+  private closedFor(): boolean {
+    if (this.options.onError !== "disable") throw new StreamRefusedError(`${this.path}: the writer is closed`);
+    this.dropped++;
+    this.sayOnce(`${this.path}: records are dropped, since the stream is closed`);
+    return false;
+  }
+
+  /** Notices when the path is not the open file any more: see `AppendFile.strayed`. */
+  private followPath(): void {
+    const strayed = this.file.strayed();
+    if (strayed === null) return;
+    const what = strayed === "missing" ? "the stream was deleted or moved while it was open" : "another file has replaced the stream while it was open";
+    if (strayed === "missing" && this.profile === "toy/v1") {
+      this.file.startAnew();
+      this.warn(`${this.path}: ${what}; it was started anew with the records so far`);
+    } else this.sayOnce(`${this.path}: ${what}; records go to the file that was opened`);
+  }
+
+  private sayOnce(message: string): void {
+    if (this.saidOnce.has(message)) return;
+    this.saidOnce.add(message);
+    this.warn(message);
+  }
+
+  private warn(message: string): void {
+    if (this.options.warn) this.options.warn(message);
+    else process.stderr.write(`toyspec: ${message}\n`);
+  }
+
+  /** Brings an existing stream to a line end, or says why it cannot be written to. */
+  private takeOver(): void {
+    const { path, profile } = this;
+    const manifest = profile === "kaun/v1" && hasManifest(sidecarsIn(dirname(path)));
+    const reading = read(this.file.chunks(), { mode: "salvage", name: path, hasManifest: manifest });
+    let step = reading.next();
+    for (; !step.done; step = reading.next()) this.sequence.note(step.value.value as Members);
+    const { profile: found, state, records, fragment, size } = step.value;
+    if (found === null) throw new StreamRefusedError(`${path}: the stream follows no profile that toyspec knows; it was left as it is`);
+    if (records > 0 && found !== profile) throw new StreamRefusedError(`${path}: the stream follows ${found}, not ${profile}`);
+    if (state === "damaged") throw new StreamRefusedError(`${path}: the stream is damaged; \`toyspec check\` shows where`);
+    if (state === "complete" && profile === "toy/v1") throw new StreamRefusedError(`${path}: the run is complete, so it cannot be resumed; start another`);
+    this.start -= this.sequence.last * 1000;
+    if (fragment > 0) this.file.moveFragment(size - fragment);
+    this.sequence.resume();
+  }
+}
+
+/** Opens a file and lets *make* have it; closes it where that throws. */
+function opened(path: string, make: (file: AppendFile) => Writer, { checkEvery }: WriterOptions): Writer {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+  } catch (error) {
+    throw new StreamWriteError(path, "the directory cannot be made", error);
+  }
+  const file = AppendFile.open(path, checkEvery);
+  try {
+    return make(file);
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+function checkRunId({ kind, run_id: runId }: { [key: string]: Value }): void {
+  if (kind !== "run_start" || typeof runId !== "string" || SAFE_RUN_ID.test(runId)) return;
+  throw new RefusedError("this run_id is not allowed: use 1-128 letters, digits, `.`, `_`, `-`, starting with a letter or digit");
+}
