@@ -1,4 +1,4 @@
-"""What reading a stream in each mode reports, derived from the bytes and the findings of a case alone."""
+"""What reading a stream in each mode reports, derived from the bytes, the findings and the gaps of a case alone."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def readable_lines(case: Case) -> Iterator[int]:
 def _lines(case: Case) -> Iterator[tuple[int, int, str | None]]:
     """Yield offset, length with LF, and the rule that makes it unreadable, of each committed line."""
     reasons: dict[int, str] = {}
-    for finding in case.findings:
+    for finding in (*case.gaps, *case.findings):
         if finding.rule in UNREADABLE and finding.sidecar is None:
             reasons.setdefault(finding.line, finding.rule)
     offset = 0

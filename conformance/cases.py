@@ -54,6 +54,8 @@ class Options:
 
     profile: Profile | None = None
     """The profile to follow; None lets it follow from the stream."""
+    name: str | None = None
+    """The name of the file that is told; None for the name that the stream has here."""
     max_line_bytes: int = MAX_LINE_BYTES
     """The limit of a line in bytes, LF excluded."""
 
@@ -77,6 +79,8 @@ class Case:
     """Every readable record in order, as tagged values."""
     findings: tuple[Finding, ...]
     """All findings in order, infos included."""
+    gaps: tuple[Finding, ...] = ()
+    """The unreadable lines of a stream without profile, in which no finding names them."""
     suppressed: Mapping[str, int] = field(default_factory=dict)
     """Number of findings for each rule beyond those that are listed."""
     accepts: tuple[str, ...] = ()

@@ -24,6 +24,11 @@ RECORD_ERRORS: frozenset[str] = frozenset(
 )
 """Rules that make a member faulty: it takes no part in the rules between lines, nor in the views of a run."""
 
+WHOLE_FLOATS: frozenset[str] = frozenset(
+    profile for rule in _tables["rules"] if rule["id"] == "integer-as-float" for profile in rule["profiles"]
+)
+"""Profiles in which a whole number with a fraction or an exponent is an integer."""
+
 UNREADABLE: frozenset[str] = frozenset(
     rule["id"]
     for rule in _tables["rules"]

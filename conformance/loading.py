@@ -27,6 +27,7 @@ KEYS = (
     "form",
     "records",
     "findings",
+    "gaps",
     "suppressed",
     "summary",
     "modes",
@@ -128,7 +129,8 @@ class _Description:
             profile=self._choice("profile", self._content.get("profile", ...), (*PROFILES, None)),
             state=self._choice("state", self._content.get("state", ...), (*STATES, None)),
             records=self._records(),
-            findings=self._findings(),
+            findings=self._findings("findings"),
+            gaps=self._findings("gaps", []),
             suppressed=self._counts(),
             accepts=self._names(proves, "accepts"),
             rejects=self._names(proves, "rejects"),
@@ -160,10 +162,10 @@ class _Description:
                 raise self.error(f"records/{index}", "is no object")
         return tuple(records)
 
-    def _findings(self) -> tuple[Finding, ...]:
+    def _findings(self, name: str, default: Any = ...) -> tuple[Finding, ...]:
         found = []
-        for index, item in enumerate(self.take("findings", list)):
-            place = f"findings/{index}"
+        for index, item in enumerate(self.take(name, list, default)):
+            place = f"{name}/{index}"
             self._checked(place, item, dict)
             for key in item:
                 if key not in _FINDING_KEYS:
@@ -188,12 +190,14 @@ class _Description:
         options = dict(self.take("options", dict, {}))
         if "profile" in options:
             self._choice("options/profile", options["profile"], PROFILES)
+        if "name" in options:
+            self._checked("options/name", options["name"], str)
         if "max_line_bytes" in options:
             self._checked("options/max_line_bytes", options["max_line_bytes"], int)
         try:
             return Options(**options)
         except TypeError:
-            raise self.error("options", "has a key other than profile and max_line_bytes") from None
+            raise self.error("options", "has a key other than profile, name and max_line_bytes") from None
 
     def _modes(self) -> Mapping[str, Any]:
         modes: dict[str, Any] = self.take("modes", dict, {})

@@ -5,7 +5,8 @@ Strings, booleans, null, arrays and objects stand for themselves. A plain object
 is wrapped: ``{"object": {"int": "1"}}``.
 
 Which tag a number gets is decided by its place, then by its text: a place that the schema types as number
-holds a float; elsewhere a number without fraction and exponent is an integer.
+holds a float; elsewhere a number without fraction and exponent is an integer. A place that the schema types as
+integer holds an integer whenever the value is one, but for profiles that refuse such a spelling.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache
 from typing import Any
 
-from conformance.format_facts import TAG_KEYS
+from conformance.format_facts import TAG_KEYS, WHOLE_FLOATS
 
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
@@ -37,14 +38,17 @@ class TagError(ValueError):
         self.place = place
 
 
-def tag_record(record: Mapping[str, Any], profile: str) -> dict[str, Any]:
-    """Return *record*, as a JSON library reads it, as a tagged value of *profile*."""
-    return _tag_members(record, _record_schema(record, profile), _definitions(profile))
+def tag_record(record: Mapping[str, Any], profile: str | None) -> dict[str, Any]:
+    """Return *record*, as a JSON library reads it, as a tagged value of *profile*; None where it has no profile."""
+    if profile is None:
+        return _Tagging({}, takes_whole_floats=False).members(record, {})
+    tagging = _Tagging(_definitions(profile), takes_whole_floats=profile in WHOLE_FLOATS)
+    return tagging.members(record, _record_schema(record, profile))
 
 
 def tag_value(value: Any) -> Any:
     """Return *value* as a tagged value where no schema says more than its text."""
-    return _tag(value, {}, {})
+    return _Tagging({}, takes_whole_floats=False).value(value, {})
 
 
 def untag(tagged: Any, place: str = "") -> Any:
@@ -86,32 +90,42 @@ def to_f32(number: float) -> float:
     return rounded
 
 
-def _tag(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
-    schema = _resolved(schema, definitions)
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Mapping):
-        return _tag_members(value, schema, definitions)
-    if isinstance(value, (list, tuple)):
-        return [_tag(item, schema.get("items", {}), definitions) for item in value]
-    return _tag_number(value, schema)
+class _Tagging:
+    """Tags values of one profile."""
 
+    def __init__(self, definitions: Mapping[str, Any], *, takes_whole_floats: bool) -> None:
+        self._definitions = definitions
+        self._takes_whole_floats = takes_whole_floats
 
-def _tag_members(value: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    named = schema.get("properties", {})
-    others = schema.get("additionalProperties", {})
-    members = {key: _tag(item, named.get(key, others), definitions) for key, item in value.items()}
-    return {"object": members} if len(members) == 1 and TAGS.issuperset(members) else members
+    def value(self, value: Any, schema: Mapping[str, Any]) -> Any:
+        """Return *value* at a place of *schema* as a tagged value."""
+        while "$ref" in schema:
+            schema = self._definitions[schema["$ref"].rpartition("/")[2]]
+        if value is None or isinstance(value, (str, bool)):
+            return value
+        if isinstance(value, Mapping):
+            return self.members(value, schema)
+        if isinstance(value, (list, tuple)):
+            return [self.value(item, schema.get("items", {})) for item in value]
+        return self._number(value, schema)
 
+    def members(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object at a place of *schema* as a tagged value."""
+        named = schema.get("properties", {})
+        others = schema.get("additionalProperties", {})
+        members = {key: self.value(item, named.get(key, others)) for key, item in value.items()}
+        return {"object": members} if len(members) == 1 and TAGS.issuperset(members) else members
 
-def _tag_number(value: float, schema: Mapping[str, Any]) -> dict[str, str]:
-    types = schema.get("type", ())
-    is_number = types == "number" or (not isinstance(types, str) and "number" in types)
-    if is_number and schema.get("x-width") == 32 and abs(value) < _F32_LIMIT:
-        return {"f32": f32_text(float(value))}
-    if isinstance(value, int) and not is_number:
-        return {"int": str(value)}
-    return {"float": float_text(float(value))}
+    def _number(self, value: float, schema: Mapping[str, Any]) -> dict[str, str]:
+        types = schema.get("type", ())
+        names = {types} if isinstance(types, str) else set(types)
+        if "number" in names:
+            is_f32 = schema.get("x-width") == 32 and abs(value) < _F32_LIMIT
+            return {"f32": f32_text(float(value))} if is_f32 else {"float": float_text(float(value))}
+        is_whole = isinstance(value, float) and value.is_integer()
+        if isinstance(value, int) or (is_whole and "integer" in names and self._takes_whole_floats):
+            return {"int": str(int(value))}
+        return {"float": float_text(value)}
 
 
 def _untag_one(tag: str, text: Any, place: str) -> Any:
@@ -139,12 +153,6 @@ def _record_schema(record: Mapping[str, Any], profile: str) -> Mapping[str, Any]
 
 def _as_schema(value: Any) -> Mapping[str, Any]:
     schema: Mapping[str, Any] = value
-    return schema
-
-
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    while "$ref" in schema:
-        schema = definitions[schema["$ref"].rpartition("/")[2]]
     return schema
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "toy/v1": {},
     "metrics/v1": {"extra": {}},
-    "kaun/v1": {"wall_time": {"float": "0.0"}, "minimize": False},
+    "kaun/v1": {"wall_time": {"float": "0.0"}},
 }
 
 
@@ -49,7 +49,11 @@ def _has_unknown_key(value: Any, schema: Mapping[str, Any], profile: str) -> boo
 
 def stream_request(case: Case, role: str) -> dict[str, Any]:
     """Return a request of *role* about the stream of *case*."""
-    request: dict[str, Any] = {"role": role, "stream": case.data, "name": case.stream or "events.jsonl"}
+    request: dict[str, Any] = {
+        "role": role,
+        "stream": case.data,
+        "name": case.options.name or case.stream or "events.jsonl",
+    }
     return request | _options(case)
 
 

@@ -69,7 +69,7 @@ _CUTTINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
 
 
 def _grow(case: Case, cut: Callable[[bytes], Iterator[bytes]], stage: Stage) -> list[str]:
-    path = os.path.join(stage.new_folder(), case.stream or "events.jsonl")
+    path = os.path.join(stage.new_folder(), case.options.name or case.stream or "events.jsonl")
     given: list[Any] = []
     with _following(case, path, stage) as look:
         for piece in itertools.chain([None], cut(case.data), itertools.repeat(b"", _LAST_LOOKS)):

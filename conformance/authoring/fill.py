@@ -23,7 +23,7 @@ from conformance.tagging import tag_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ONE_PER_LINE = ("records", "findings", "summary", "modes", "follow")
+_ONE_PER_LINE = ("records", "findings", "gaps", "summary", "modes", "follow")
 
 
 def filled(folder: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -42,8 +42,9 @@ def filled_bytes(data: bytes, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def records(data: bytes, content: dict[str, Any]) -> Iterator[Any]:
-    """Yield the tagged records of a stream whose unreadable lines are those that the findings in *content* name."""
-    here = [finding for finding in content["findings"] if "sidecar" not in finding]
+    """Yield the tagged records of a stream whose unreadable lines are those that *content* names."""
+    listed = (*content["findings"], *content.get("gaps", ()))
+    here = [finding for finding in listed if "sidecar" not in finding]
     gaps = {finding["line"] for finding in here if finding["rule"] in UNREADABLE}
     limit = content.get("options", {}).get("max_line_bytes", MAX_LINE_BYTES)
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from conformance.miniature.bundles import Bundles
 from conformance.miniature.checking import SIDECARS, Checking
 from conformance.miniature.following import Following
-from conformance.miniature.lines import Lines
+from conformance.miniature.lines import Lines, is_manifest
 from conformance.miniature.reading import Reading
 from conformance.miniature.record_rules import RecordRules
 from conformance.miniature.summarizing import Summarizing
@@ -164,9 +164,7 @@ class Miniature:
         sidecars = {
             name: _content(directory, name) for name in SIDECARS if os.path.lexists(os.path.join(directory, name))
         }
-        run = sidecars.get("run.json")
-        judged = reading.lines.judge(1, 0, run) if run else None
-        manifest = bool(judged and judged.value and judged.value.get("schema_version"))
+        manifest = is_manifest(reading.lines, sidecars.get("run.json"))
         data = _content(directory, "events.jsonl") or b""
         return reading.open(data, name="events.jsonl", profile=profile, manifest=manifest), sidecars
 

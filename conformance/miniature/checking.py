@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
+_HARMLESS = frozenset({"unknown-key", "unsafe-integer", "integer-as-float"})
+"""Rules of records that do not keep a field out of the rules between lines."""
 
 
 @dataclass
@@ -78,6 +80,8 @@ class Checking:
         self, stream: Stream, directory: str | None = None, sidecars: Mapping[str, bytes | None] | None = None
     ) -> dict[str, Any]:
         """Return the answer of a checker; *directory* is the name of the bundle."""
+        if stream.profile is None:
+            return self.unknown(stream)
         found = Findings(stream.profile, directory)
         rules = self.rules_of[stream.profile]()
         records = self.record_rules(stream.profile)
@@ -103,6 +107,16 @@ class Checking:
             "findings": found.listed,
             "suppressed": found.suppressed(),
         }
+
+    def unknown(self, stream: Stream) -> dict[str, Any]:
+        """Return the answer of a checker about a stream without profile."""
+        found = Findings("")
+        readable = (line for line in stream.lines if line.status == "readable")
+        gaps = (line for line in stream.lines if line.status == "gap")
+        line = next(readable, None) or next(gaps)
+        found.add("unknown-format", line.number, line.offset)
+        state = self.reading.state(stream)
+        return {"profile": None, "state": state, "valid": False, "findings": found.listed, "suppressed": {}}
 
     def missing(self) -> dict[str, Any]:
         """Return the answer of a checker about a directory without a stream."""
@@ -139,15 +153,21 @@ class Checking:
     def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
         """Tell the faults of a record of a known kind; return the fields that take no part in what follows."""
         for fault in faults:
-            if fault.rule != "unknown-key" or self.is_new_key(found, kind, fault.pointer):
+            if self.is_reported(found, kind, fault):
                 found.add(fault.rule, line.number, line.byte(fault.start), fault.pointer)
-        grave = (fault for fault in faults if fault.rule not in {"unknown-key", "unsafe-integer"})
+        grave = (fault for fault in faults if fault.rule not in _HARMLESS)
         return frozenset(fault.pointer.split("/")[1] for fault in grave)
 
+    def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
+        """Return whether a fault of a record is reported here, or was before."""
+        if fault.rule == "unknown-key":
+            return self.is_new_key(found, kind, fault.pointer)
+        return fault.rule != "integer-as-float" or found.is_new(fault.rule)
+
     def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
-        """Return whether an unknown key is told here."""
-        parts = ["*" if part.isdigit() else part for part in pointer.split("/")]
-        return found.is_new("key", kind, *parts)
+        """Return whether an unknown key is reported here."""
+        # No schema has objects in arrays, so that no part of the pointer is an index.
+        return found.is_new("key", kind, pointer)
 
     def tag(self, kind: str | None, line: Line, value: Value, found: Findings) -> None:
         """Tell what is wrong with the tag of a record of no known kind."""
@@ -195,7 +215,9 @@ class Checking:
     def manifest(self, line: Line, value: Value, found: Findings) -> None:
         """Tell what is wrong with the manifest of a kaun/v1 bundle."""
         faults = self.record_rules(found.profile).faults("run", value)
-        places = [(fault.rule, fault.start, fault.pointer) for fault in faults]
+        as_floats = [fault for fault in faults if fault.rule == "integer-as-float"]
+        reported = [fault for fault in faults if fault not in as_floats[1:]]
+        places = [(fault.rule, fault.start, fault.pointer) for fault in reported]
         run_id = value.get("run_id")
         if run_id and run_id.text != found.directory and not any(fault.pointer == "/run_id" for fault in faults):
             places.append(("run-id-mismatch", run_id.start, "/run_id"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from conformance.miniature.lines import is_manifest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +36,7 @@ class Following:
         self.seen = b""
         self.lines = 0
         self.profile: str | None = None
+        self.is_detected = False
 
     def look(self) -> list[Item]:
         """Return all that is new."""
@@ -88,14 +91,21 @@ class Following:
         self.file.seek(len(self.seen))
         committed = self.committed(self.seen + self.file.read())
         lines, _ = self.reading.lines.split(committed)
-        if self.profile is None:
-            name = os.path.basename(self.path)
-            first = next((line.value for line in lines if line.status == "readable"), None)
-            profile = self.reading.detect(first, name, manifest=False)
-            self.profile = profile if first else None
+        first = next((line.value for line in lines if line.status == "readable"), None)
+        if first is not None and not self.is_detected:
+            self.profile = self.reading.detect(first, manifest=self.manifest())
+            self.is_detected = True
         for line in lines[self.lines :]:
             yield from self.line(line)
         self.seen, self.lines = committed, len(lines)
+
+    def manifest(self) -> bool:
+        """Return whether the manifest of a kaun/v1 run is beside the file."""
+        try:
+            with open(os.path.join(os.path.dirname(self.path), "run.json"), "rb") as file:
+                return is_manifest(self.reading.lines, file.read())
+        except OSError:
+            return False
 
     def committed(self, data: bytes) -> bytes:
         """Return the part of *data* that is ended by LF."""
@@ -106,7 +116,6 @@ class Following:
         if line.status == "gap":
             yield {"gap": self.reading.gap(line)}
         elif line.value is not None:
-            profile = self.profile or "toy/v1"
-            yield {"record": self.reading.tagged_record(line.value, profile)}
-            if profile == "toy/v1" and self.reading.kind(line.value, profile) == "run_end":
+            yield {"record": self.reading.tagged_record(line.value, self.profile)}
+            if self.profile == "toy/v1" and self.reading.kind(line.value, self.profile) == "run_end":
                 yield {"event": "ended"}

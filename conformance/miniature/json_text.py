@@ -246,6 +246,14 @@ def is_integer(literal: str) -> bool:
     return literal.lstrip("-").isdigit()
 
 
+def whole(literal: str) -> int | None:
+    """Return the integer that a number is, None where it is none; text other than digits is read as binary64."""
+    if is_integer(literal):
+        return int(literal)
+    number = float(literal)
+    return int(number) if number.is_integer() else None
+
+
 def _paired(text: str) -> str:
     """Return *text* with surrogate pairs joined."""
 

@@ -116,5 +116,11 @@ class Lines:
         return Line(number, offset, data, "gap", ((rule, start, ""),))
 
 
+def is_manifest(lines: Lines, data: bytes | None) -> bool:
+    """Return whether the file run.json with *data* is the manifest of a kaun/v1 run."""
+    value = lines.judge(1, 0, data).value if data else None
+    return value is not None and value.get("run_id") is not None and value.get("kind") is None
+
+
 def _bytes_before(text: str, index: int) -> int:
     return index if text.isascii() else len(text[:index].encode("utf-8", "surrogatepass"))

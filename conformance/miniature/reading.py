@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.miniature import tables
-from conformance.miniature.json_text import Value, is_integer
+from conformance.miniature.json_text import Value, is_integer, whole
 from conformance.tagging import TAGS, f32_text, float_text
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class Stream:
     data: bytes
     lines: list[Line]
     fragment: bytes
-    profile: str
-    unread: str
+    profile: str | None
+    unread: str | None
     """The profile of the same stream where no record of it is read."""
 
     def __post_init__(self) -> None:
@@ -45,19 +45,31 @@ class Reading:
         """Return the stream that *data* is; *manifest* says that a kaun manifest lies beside it."""
         lines, fragment = self.lines.split(data)
         first = next((line.value for line in lines if line.status == "readable"), None)
-        found, unread = (profile or self.detect(value, name, manifest=manifest) for value in (first, None))
+        has_gap = any(line.status == "gap" for line in lines)
+        unread = profile or self.detect_by_name(name, manifest=manifest, has_gap=has_gap)
+        found = unread if first is None else profile or self.detect(first, manifest=manifest)
         return Stream(data, lines, fragment, found, unread)
 
-    def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
-        """Return the profile of a stream with *first* as its first record."""
-        keys = first.unique() if first else {}
-        if "kind" in keys:
+    def detect(self, first: Value, *, manifest: bool) -> str | None:
+        """Return the profile of a stream with *first* as its first record, None where it has none."""
+        members = first.unique()
+        kind, t, tag = (members.get(key) for key in ("kind", "t", "type"))
+        if kind and kind.type == "string" and (kind.text == "run_start" or (t and t.type == "number")):
             return "toy/v1"
-        if "type" in keys:
+        if tag and tag.type == "string" and tag.text == "scalar":
             return "kaun/v1"
-        if {"step", "wall_time_ms"} <= keys.keys() or name == "metrics.jsonl":
+        if {"step", "wall_time_ms"} <= members.keys():
             return "metrics/v1"
-        return "kaun/v1" if manifest else "toy/v1"
+        return "kaun/v1" if manifest else None
+
+    def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
+        """Return the profile of a stream of which no record is read, None where it has none."""
+        bare = name.removesuffix(".gz")
+        if bare == "metrics.jsonl":
+            return "metrics/v1"
+        if manifest:
+            return "kaun/v1"
+        return None if has_gap and bare not in {"", "events.jsonl"} else "toy/v1"
 
     def state(self, stream: Stream) -> str:
         """Return the state of a stream."""
@@ -69,8 +81,10 @@ class Reading:
         unfinished = stream.profile == "toy/v1" and self.kind(records[-1].value, stream.profile) != "run_end"
         return "torn" if unfinished else "complete"
 
-    def kind(self, value: Value | None, profile: str) -> str | None:
+    def kind(self, value: Value | None, profile: str | None) -> str | None:
         """Return the kind of a record, None where it has none."""
+        if profile is None:
+            return None
         key = tables.tag_key(profile)
         if key is None:
             return "entry"
@@ -104,7 +118,7 @@ class Reading:
             answer["error"] = {"line": line.number, "offset": line.offset, "reason": line.reason}
         return answer
 
-    def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str:
+    def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
         """Return the profile as far as a reading that gave *records* knows it."""
         return stream.unread if stopped and not records else stream.profile
 
@@ -121,7 +135,7 @@ class Reading:
         """Return an unreadable line as a gap."""
         return {"offset": line.offset, "length": line.length, "reason": line.reason}
 
-    def latest(self, records: list[Line], profile: str) -> list[Line]:
+    def latest(self, records: list[Line], profile: str | None) -> list[Line]:
         """Return the records of the latest attempt at each step."""
         kept: list[Line] = []
         limit: int | None = None
@@ -135,7 +149,7 @@ class Reading:
                 limit = from_step if limit is None else min(limit, from_step)
         return kept[::-1]
 
-    def default_phase(self, records: Iterable[Line], profile: str) -> str:
+    def default_phase(self, records: Iterable[Line], profile: str | None) -> str:
         """Return the phase of records that name none."""
         for line in records:
             if self.kind(line.value, profile) == "run_start":
@@ -150,13 +164,13 @@ class Reading:
         own = _phase(value) or phase
         return own == "train" or (own == "eval" and kind != "step")
 
-    def tagged_record(self, value: Value | None, profile: str) -> Any:
+    def tagged_record(self, value: Value | None, profile: str | None) -> Any:
         """Return a record as a tagged value."""
         assert value is not None
         schema = tables.kinds(profile).get(self.kind(value, profile) or "", {})
         return self.tagged(value, schema, profile)
 
-    def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+    def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
         """Return a value that stands where *schema* holds as a tagged value."""
         schema = tables.resolved(schema, profile)
         if value.type == "object":
@@ -166,8 +180,15 @@ class Reading:
         if value.type == "array":
             return [self.tagged(item, schema.get("items", {}), profile) for item in value.items]
         if value.type == "number":
-            return self.tagged_number(value.text, schema)
+            return self.tagged_number(self.digits(value.text, schema, profile), schema)
         return value.text if value.type == "string" else {"true": True, "false": False, "null": None}[value.type]
+
+    def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
+        """Return the digits of a number that is an integer where *schema* types one, else *literal*."""
+        types = _types(schema)
+        is_place = "integer" in types and "number" not in types and tables.takes_whole_floats(profile)
+        number = whole(literal) if is_place else None
+        return literal if number is None else str(number)
 
     def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
         """Return a number as its place, then its text, demands."""
@@ -190,7 +211,7 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
 
 def _integer(value: Value | None, key: str) -> int | None:
     found = value.get(key) if value else None
-    return int(found.text) if found and found.type == "number" and is_integer(found.text) else None
+    return whole(found.text) if found and found.type == "number" else None
 
 
 def _phase(value: Value | None) -> str | None:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from conformance.miniature import tables
-from conformance.miniature.json_text import Fault, Value, is_integer, token
+from conformance.miniature.json_text import Fault, Value, is_integer, token, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +35,7 @@ class RecordRules:
         found = list(self.judged(value, schema, ""))
         found.extend(self.unknown_keys(value, schema, ""))
         found.extend(self.unsafe_integers(value, schema, "", {fault.pointer for fault in found}))
+        found.extend(self.integers_as_floats(value, schema, ""))
         return sorted(found, key=lambda fault: (fault.start, tables.RULE_ORDER[fault.rule]))
 
     def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -73,10 +74,14 @@ class RecordRules:
             yield "out-of-range"
 
     def is_type(self, value: Value, types: list[str]) -> bool:
-        """Return whether *value* is of one of *types*; the text of a number decides."""
+        """Return whether *value* is of one of *types*."""
         if value.type == "number":
-            return "number" in types or ("integer" in types and is_integer(value.text))
+            return "number" in types or ("integer" in types and self.is_integer(value.text))
         return _NAMES.get(value.type, value.type) in types
+
+    def is_integer(self, literal: str) -> bool:
+        """Return whether a number is an integer in this profile."""
+        return is_integer(literal) or (tables.takes_whole_floats(self.profile) and whole(literal) is not None)
 
     def string_faults(self, text: str, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that a string breaks."""
@@ -138,6 +143,18 @@ class RecordRules:
             for index, item in enumerate(value.items):
                 yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", faulty)
 
+    def integers_as_floats(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+        """Yield the integers, where the schema types one, that are written with a fraction or an exponent."""
+        schema = tables.resolved(schema, self.profile)
+        types = schema.get("type", [])
+        if value.type == "number" and "integer" in types and not is_integer(value.text) and self.is_integer(value.text):
+            yield Fault("integer-as-float", value.start, pointer)
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for key, item in value.unique().items():
+            yield from self.integers_as_floats(item, named.get(key, others), pointer + token(key))
+        for index, item in enumerate(value.items):
+            yield from self.integers_as_floats(item, schema.get("items", {}), f"{pointer}/{index}")
+
     def is_unsafe(self, literal: str) -> bool:
         """Return whether a number is an integer that binary64 may not hold."""
         return is_integer(literal) and abs(int(literal)) > _SAFE
@@ -146,7 +163,7 @@ class RecordRules:
 def _equals(value: Value, expected: Any) -> bool:
     if isinstance(expected, str):
         return value.type == "string" and value.text == expected
-    return value.type == "number" and is_integer(value.text) and int(value.text) == expected
+    return value.type == "number" and whole(value.text) == expected
 
 
 def _is_date(year: int, month: int, day: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.miniature.json_text import Value, is_integer, token
+from conformance.miniature.json_text import Value, token, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,8 @@ class Seen:
         found = self.field(key)
         if found is None or found.type != "number":
             return None
-        return int(found.text) if is_integer(found.text) else float(found.text)
+        integer = whole(found.text)
+        return float(found.text) if integer is None else integer
 
 
 class StreamRules:

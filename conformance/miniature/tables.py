@@ -32,6 +32,11 @@ def severity(rule: str, profile: str, *, at_end: bool = False) -> str:
     return str(value[profile] if isinstance(value, dict) else value)
 
 
+def takes_whole_floats(profile: str | None) -> bool:
+    """Return whether a whole number with a fraction or an exponent is an integer in *profile*."""
+    return profile in RULES["integer-as-float"]["profiles"]
+
+
 def tag_key(profile: str) -> str | None:
     """Return the key that names the kind of a record, None where there is none."""
     return TAG_KEYS[profile]
@@ -44,8 +49,10 @@ def definitions(profile: str) -> dict[str, Any]:
 
 
 @cache
-def kinds(profile: str) -> dict[str, Any]:
-    """Return the schema of every kind of record in *profile*."""
+def kinds(profile: str | None) -> dict[str, Any]:
+    """Return the schema of every kind of record in *profile*; a stream without profile has no kinds."""
+    if profile is None:
+        return {}
     found = definitions(profile)
     if tag_key(profile) is None:
         return {"entry": found["entry"]}
@@ -56,9 +63,9 @@ def _bundle(profile: str) -> Any:
     return _loaded("bundled", f"{profile.replace('/', '-')}.json")
 
 
-def resolved(schema: Any, profile: str) -> dict[str, Any]:
+def resolved(schema: Any, profile: str | None) -> dict[str, Any]:
     """Return *schema* with its ``$ref`` followed."""
     found: dict[str, Any] = schema
-    while "$ref" in found:
+    while profile is not None and "$ref" in found:
         found = definitions(profile)[found["$ref"].rpartition("/")[2]]
     return found

@@ -78,7 +78,7 @@ class Writing:
         name = kind.text if kind and kind.type == "string" else None if tag else "entry"
         known = name in tables.kinds(self.profile)
         for fault in rules.faults(name, judged.value) if known and name else ():
-            if tables.severity(fault.rule, self.profile) == "error":
+            if fault.rule == "integer-as-float" or tables.severity(fault.rule, self.profile) == "error":
                 raise RefusedError(f"{fault.rule} at {fault.pointer}")
         if name is None:
             raise RefusedError("no kind")

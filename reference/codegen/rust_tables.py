@@ -80,16 +80,18 @@ def _rules(registry: list[dict[str, Any]]) -> list[str]:
 
 
 def _facts(rule: dict[str, Any]) -> str:
-    severities, texts = rule["severity"], rule["help"]
-    # Where a rule does not apply to a profile, its severity there is never used.
-    other = rule.get("without_profile") or next(iter(severities.values()))
-    by_profile = ", ".join(severities.get(name, other).title() for name in _PROFILES)
-    other_text = texts if isinstance(texts, str) else next(iter(texts.values()))
-    helps = ", ".join(
-        _text(other_text if isinstance(texts, str) else texts.get(name, other_text)) for name in _PROFILES
-    )
+    # Where a rule does not apply to a profile, its severity and help there are never used.
+    severities = rule["severity"] or {"": rule["without_profile"]}
+    texts = rule["help"] if isinstance(rule["help"], dict) else {"": rule["help"]}
+    by_profile = ", ".join(_of(name, severities).title() for name in _PROFILES)
+    helps = ", ".join(_text(_of(name, texts)) for name in _PROFILES)
     at_end = f"Some({rule['severity_at_end'].title()})" if "severity_at_end" in rule else "None"
     return f"({_text(rule['id'])}, [{helps}], [{by_profile}], {at_end})"
+
+
+def _of(profile: str, values: dict[str, str]) -> str:
+    """Return the value for *profile*, any other where there is none."""
+    return values.get(profile) or next(iter(values.values()))
 
 
 def _profile(profile: str, content: dict[str, Any]) -> list[str]:
