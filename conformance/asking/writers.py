@@ -37,7 +37,9 @@ _MISUSE = frozenset(
         "step-goes-backwards",
     }
 )
-_HARMLESS = frozenset({"unknown-kind", "unknown-key", "not-readable-by-source", "run-end-missing", "step-skipped"})
+_HARMLESS = frozenset(
+    {"unknown-kind", "unknown-key", "integer-as-float", "not-readable-by-source", "run-end-missing", "step-skipped"}
+)
 _NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
 # Larger than every binary32 number, and an ordinary binary64 number.
 _BEYOND_F32 = {"float": "1e39"}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.authoring.fill import filled_bytes, laid_out
 from conformance.authoring.samples import Sample, accepted, is_numeric, refused, sample_of
+from conformance.format_facts import WHOLE_FLOATS
 from conformance.loading import CASES
 from conformance.tagging import tag_record
 
@@ -28,6 +29,8 @@ _SCHEMAS = os.path.join(os.path.dirname(CASES), os.pardir, "schemas", "bundled")
 _ONCE = frozenset({"run_start", "run_end"})
 _LAST_TIME = "1.7976931348623157e308"
 _TOPICS = ("fields", "required-keys")
+_INFOS = frozenset({"not-readable-by-source", "integer-as-float"})
+"""Rules that say nothing against the value."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Profile:
         self._definitions = bundle["$defs"]
         self.tag = bundle.get("discriminator", {}).get("propertyName")
         self.kinds = tuple(bundle.get("discriminator", {}).get("mapping", {"entry": None}))
+        self.whole_floats = name in WHOLE_FLOATS
 
     def schema(self, kind: str) -> Mapping[str, Any]:
         """Return the schema of *kind*."""
@@ -102,11 +106,11 @@ class Profile:
         return schema
 
     def minimal(self, kind: str, position: int) -> dict[str, Any]:
-        """Return a record of *kind* with its required keys, in the order of the schema, for the line *position*."""
+        """Return what every writer writes in a record of *kind*, in the order of the schema, for the line *position*."""
         schema = self.schema(kind)
         record = {}
         for key, inner in schema["properties"].items():
-            if key in schema["required"]:
+            if key in schema["required"] or key == "schema":
                 record[key] = sample_of(key, self._resolved(inner), kind, position)
         return record
 
@@ -152,11 +156,11 @@ def _streams(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes
     others = [field for field in profile.fields(kind) if not is_numeric(field.schema)]
     for group, name in [([field], field.name) for field in numeric] + ([(others, "other-fields")] if others else []):
         what = f"`{group[0].shown}`" if group[0] in numeric else "each field that is no number"
-        for verdict in ("accepted", "refused"):
+        for verdict, of_verdict in (("accepted", accepted), ("refused", refused)):
             samples = [
                 (field, sample)
                 for field in group
-                for sample in (accepted(field.schema) if verdict == "accepted" else refused(field.schema))
+                for sample in of_verdict(field.schema, whole_floats=profile.whole_floats)
             ]
             if samples:
                 title = f"{_dashed(kind)}-{name}-{verdict}"
@@ -172,6 +176,10 @@ def _stream(
         _Row(_with(profile, kind, field, sample.text, profile.minimal(kind, position)), sample.rule, field.pointer)
         for position, (field, sample) in enumerate(samples, start=1)
     ]
+    # It is reported once for a stream, at the first of its places.
+    as_float = [index for index, row in enumerate(rows) if row.rule == "integer-as-float"]
+    for index in as_float[1:]:
+        rows[index] = replace(rows[index], rule=None)
     if profile.name != "toy/v1":
         # The first null of such a stream is told as an information, and the samples end with null.
         null = next((index for index, (_, sample) in enumerate(samples) if sample == Sample("null", "null")), None)
@@ -185,6 +193,9 @@ def _missing(profile: Profile, kind: str) -> tuple[str, dict[str, bytes]]:
     for position, key in enumerate((key for key in profile.schema(kind)["required"] if key != profile.tag), start=1):
         record = {name: text for name, text in profile.minimal(kind, position).items() if name != key}
         rows.append(_Row(_object(record), "missing-key", f"/{key}"))
+    if profile.tag is None:
+        # Without a tag it is the keys of the first record that tell the profile.
+        rows.insert(0, _Row(_object(profile.minimal(kind, 0)), None, ""))
     why = f"A record of kind {kind} without one of its required keys, another one on each line."
     return _case(profile, f"required-keys/{_dashed(kind)}-without-each-of-its-keys", why, rows)
 
@@ -205,6 +216,10 @@ def _case(profile: Profile, title: str, why: str, rows: list[_Row]) -> tuple[str
 
 def _around(profile: Profile, run_id: str, rows: list[_Row]) -> tuple[list[str], list[str]]:
     """Return the lines before and after *rows*; every region is entered before it is left, and left at last."""
+    # It is reported once for a stream, at the first of its places.
+    as_float = [index for index, row in enumerate(rows) if row.rule == "integer-as-float"]
+    for index in as_float[1:]:
+        rows[index] = replace(rows[index], rule=None)
     if profile.name != "toy/v1":
         return [], []
     settings = '"config":{"subsample":1},"compare_to":"base"'
@@ -222,7 +237,12 @@ def _around(profile: Profile, run_id: str, rows: list[_Row]) -> tuple[list[str],
 def _families(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes]]]:
     for field in profile.fields(kind):
         if is_numeric(field.schema) and "0" not in field.path and "*" not in field.path:
-            variants = [_variant(sample, field, kind) for sample in (*accepted(field.schema), *refused(field.schema))]
+            samples = [
+                sample
+                for of_verdict in (accepted, refused)
+                for sample in of_verdict(field.schema, whole_floats=profile.whole_floats)
+            ]
+            variants = [_variant(sample, field, kind) for sample in samples]
             why = f"Values at and beyond the bounds of `{field.shown}` of {kind}."
             yield _family(profile, kind, f"fields/{_dashed(kind)}-{field.name}", why, (field, variants))
     required = [key for key in profile.schema(kind)["required"] if key != profile.tag]
@@ -285,7 +305,7 @@ def _missing_variant(profile: Profile, kind: str, key: str) -> dict[str, Any]:
 
 def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict[str, Any]:
     rules = sorted({finding["rule"] for finding in findings})
-    faulty = [rule for rule in rules if rule != "not-readable-by-source"]
+    faulty = [rule for rule in rules if rule not in _INFOS]
     return {
         "why": why,
         "profile": profile.name,
@@ -300,7 +320,7 @@ def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict
 
 
 def _proved(rule: str) -> list[str]:
-    also = {"wrong-type": ["checking/strict-types"], "not-readable-by-source": []}
+    also = {"wrong-type": ["checking/strict-types"]} | {info: [] for info in _INFOS}
     return [f"rules/{rule}", *also.get(rule, ["writing/schema-valid"])]
 
 

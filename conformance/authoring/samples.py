@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.tagging import float_text
@@ -30,15 +30,24 @@ class Sample:
     """The rule that it breaks, None for a value that is accepted."""
 
 
+_WHOLE_FLOATS = (
+    Sample("whole-number-with-fraction", "43.0", "integer-as-float"),
+    Sample("whole-number-with-exponent", "44e0", "integer-as-float"),
+)
+
+
 def is_numeric(schema: Mapping[str, Any]) -> bool:
     """Return whether *schema* admits numbers."""
     return not _types(schema).isdisjoint({"number", "integer"})
 
 
-def accepted(schema: Mapping[str, Any]) -> list[Sample]:
-    """Return values that *schema* accepts, numbers in rising order and null last."""
+def accepted(schema: Mapping[str, Any], *, whole_floats: bool) -> list[Sample]:
+    """Return values that *schema* accepts, numbers in rising order and null last; *whole_floats* are integers too."""
     if "integer" in _types(schema):
         found = [_integer(name, value) for name, value in _integers(schema)]
+        if whole_floats:
+            # Between 42 and the largest value, so that they rise too.
+            found[-1:-1] = list(_WHOLE_FLOATS)
     elif "number" in _types(schema):
         found = sorted(_numbers(schema), key=lambda sample: float(sample.text))
     else:
@@ -46,9 +55,11 @@ def accepted(schema: Mapping[str, Any]) -> list[Sample]:
     return [*found, Sample("null", "null")] if "null" in _types(schema) and is_numeric(schema) else found
 
 
-def refused(schema: Mapping[str, Any]) -> list[Sample]:
+def refused(schema: Mapping[str, Any], *, whole_floats: bool) -> list[Sample]:
     """Return values that *schema* refuses, each for one reason."""
     found = [*_beyond(schema), *_of_other_types(schema)]
+    if "integer" in _types(schema) and not whole_floats:
+        found += [replace(sample, name=f"refused-{sample.name}", rule="wrong-type") for sample in _WHOLE_FLOATS]
     if "null" not in _types(schema):
         found.append(Sample("refused-null", "null", "wrong-type"))
     return found
@@ -109,8 +120,6 @@ def _beyond(schema: Mapping[str, Any]) -> Iterator[Sample]:
         if "maximum" in schema:
             yield Sample("refused-above-the-maximum", str(schema["maximum"] + 1), "out-of-range")
         yield Sample("refused-fraction", "0.5", "wrong-type")
-        yield Sample("refused-whole-number-with-fraction", "1.0", "wrong-type")
-        yield Sample("refused-whole-number-with-exponent", "1e0", "wrong-type")
     elif "number" in types:
         low, high = _bounds(schema)
         if low > -_LARGEST:

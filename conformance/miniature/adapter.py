@@ -157,16 +157,15 @@ class Miniature:
         if "directory" not in request:
             return reading.open(request["stream"], name=request.get("name", ""), profile=profile), None
         directory = request["directory"]
-        if not os.path.exists(os.path.join(directory, "events.jsonl")):
-            return reading.open(
-                _content(directory, "metrics.jsonl") or b"", name="metrics.jsonl", profile=profile
-            ), None
-        sidecars = {
+        has_events = os.path.exists(os.path.join(directory, "events.jsonl"))
+        name = "events.jsonl" if has_events else "metrics.jsonl"
+        manifest = is_manifest(reading.lines, _content(directory, "run.json"))
+        stream = reading.open(_content(directory, name) or b"", name=name, profile=profile, manifest=manifest)
+        if not has_events:
+            return stream, None
+        return stream, {
             name: _content(directory, name) for name in SIDECARS if os.path.lexists(os.path.join(directory, name))
         }
-        manifest = is_manifest(reading.lines, sidecars.get("run.json"))
-        data = _content(directory, "events.jsonl") or b""
-        return reading.open(data, name="events.jsonl", profile=profile, manifest=manifest), sidecars
 
 
 def run(adapter: Miniature, arguments: list[str]) -> int:

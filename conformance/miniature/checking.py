@@ -205,7 +205,7 @@ class Checking:
         """Tell what is wrong with a file beside the stream; *data* None stands for one that cannot be read."""
         line = self.lines.judge(1, 0, data) if data and data.strip(b" \t\r\n") else None
         if line is None or line.status != "readable" or line.value is None:
-            start = line.faults[0][1] if line else 0
+            start = next((start for rule, start, _ in line.faults if rule != "duplicate-key"), 0) if line else 0
             number = (data or b"").count(b"\n", 0, start) + 1
             found.add("sidecar-unreadable", number, start, sidecar=name)
             return
