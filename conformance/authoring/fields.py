@@ -106,7 +106,7 @@ class Profile:
         return schema
 
     def minimal(self, kind: str, position: int) -> dict[str, Any]:
-        """Return what every writer writes in a record of *kind*, in the order of the schema, for the line *position*."""
+        """Return what every writer writes in a record of *kind*, in schema order, for the line *position*."""
         schema = self.schema(kind)
         record = {}
         for key, inner in schema["properties"].items():

@@ -140,6 +140,15 @@ class ReadsAgain(Miniature):
             return super().look()
 
 
+class TakesAnythingForToy(Miniature):
+    """Follows a stream without profile as one of toy/v1."""
+
+    class following_type(Following):
+        def line(self, line: Line) -> Iterator[Item]:
+            self.profile = self.profile or "toy/v1"
+            return super().line(line)
+
+
 def _impostor(make: type[Miniature], proves: str, reason: str) -> Impostor:
     return Impostor(make=make, role="follower", proves=proves, reason=reason)
 
@@ -156,5 +165,6 @@ ALL: tuple[Impostor, ...] = (
     _impostor(DoesNotDrain, "following/drain", "gave"),
     _impostor(OverlooksDeletion, "following/gone", "gave"),
     _impostor(GivesUpWithoutAFile, "following/missing", "says that it failed"),
+    _impostor(TakesAnythingForToy, "following/profile", "gave|item"),
     _impostor(NeverEnds, "following/ended", "gave"),
 )

@@ -216,7 +216,7 @@ class LooksAtUtf8First(Miniature):
 
 
 class TakesWholeNumbersForIntegers(Miniature):
-    """Accepts 1.0 and 1e2 in an integer field, as JSON Schema by itself does."""
+    """Accepts 1.0 and 1e2 in an integer field of metrics/v1, as JSON Schema by itself does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,6 +290,6 @@ ALL: tuple[Impostor, ...] = (
     _impostor(TakesOneLevelMore, "encoding/depth-limit", "state is|count is"),
     _impostor(RefusesTheDeepestLevel, "encoding/depth-limit", "state is damaged|outcome is fails"),
     _impostor(LooksAtUtf8First, "encoding/vetting-order", "not found: nul-bytes", "checker"),
-    _impostor(TakesWholeNumbersForIntegers, "encoding/integer-read", "not found: wrong-type", "checker"),
+    _impostor(TakesWholeNumbersForIntegers, "encoding/integer-metrics", "not found: wrong-type", "checker"),
     _impostor(CrashesOnDepth, "rules/nested-too-deep", "RecursionError", "reader"),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.impostors.impostor import Impostor
 from conformance.miniature.adapter import Miniature
+from conformance.miniature.json_text import is_integer
 from conformance.miniature.reading import Reading
 from conformance.tagging import to_f32
 
@@ -19,7 +20,7 @@ class GivesNullAsZero(Miniature):
     """Gives null in a number field as zero."""
 
     class reading_type(Reading):
-        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
             if value.type == "null" and "number" in schema.get("type", []):
                 return {"f32": "0.0"} if "x-width" in schema else {"float": "0.0"}
             return super().tagged(value, schema, profile)
@@ -77,6 +78,32 @@ class RoundsIntegers(Miniature):
             return {tag: str(int(to_f32(float(text)))) if tag == "int" and len(text) < 30 else text}
 
 
+class KeepsWholeFloats(Miniature):
+    """Gives an integer as a float when it is written with a fraction or an exponent."""
+
+    class reading_type(Reading):
+        def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
+            return literal
+
+
+class CutsFractions(Miniature):
+    """Gives every number at the place of an integer as one, without its fraction."""
+
+    class reading_type(Reading):
+        def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
+            found = super().digits(literal, schema, profile)
+            is_place = schema.get("type") == "integer"
+            return found if is_integer(found) or not is_place else str(int(float(found)))
+
+
+class TakesWholeFloatsInEntries(Miniature):
+    """Gives an integer of an entry also where it is written with a fraction."""
+
+    class reading_type(Reading):
+        def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
+            return super().digits(literal, schema, profile and "toy/v1")
+
+
 def _impostor(make: type[Miniature], proves: str, reason: str, role: str = "reader") -> Impostor:
     return Impostor(make=make, role=role, proves=proves, reason=reason)
 
@@ -88,5 +115,8 @@ ALL: tuple[Impostor, ...] = (
     _impostor(LosesTheSignOfZeros, "encoding/zero-sign", r"is \{'f"),
     _impostor(ReadsBinary32AtOnce, "encoding/binary32-read", r"is \{'f32'"),
     _impostor(CutsBinary32, "encoding/binary32-read", r"is \{'f32'"),
+    _impostor(KeepsWholeFloats, "encoding/integer-read", r"is \{'float'"),
+    _impostor(CutsFractions, "encoding/integer-read", r"is \{'int'"),
+    _impostor(TakesWholeFloatsInEntries, "encoding/integer-metrics", r"is \{'int'"),
     _impostor(RoundsIntegers, "encoding/integer-exact", r"is \{'int'"),
 )

@@ -18,37 +18,11 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 
-class IgnoresTheProfileItIsTold(Miniature):
-    """Follows the profile that the stream suggests, whatever its user names."""
-
-    class reading_type(Reading):
-        def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
-            return super().open(data, name=name, manifest=manifest)
-
-
-class PrefersType(Miniature):
-    """Takes a stream for kaun/v1 whose first record has both kind and type."""
-
-    class reading_type(Reading):
-        def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
-            if first is not None and first.get("type") is not None:
-                return "kaun/v1"
-            return super().detect(first, name, manifest=manifest)
-
-
-class IgnoresTheName(Miniature):
-    """Does not look at the name of the file where no record tells the profile."""
-
-    class reading_type(Reading):
-        def detect(self, first: Value | None, name: str, *, manifest: bool) -> str:
-            return super().detect(first, "", manifest=manifest)
-
-
 class GuessesTheKind(Miniature):
     """Does not care for the case of letters in a kind."""
 
     class reading_type(Reading):
-        def kind(self, value: Value | None, profile: str) -> str | None:
+        def kind(self, value: Value | None, profile: str | None) -> str | None:
             found = super().kind(value, profile)
             return found.lower() if found else found
 
@@ -134,7 +108,7 @@ class DropsUnknownKeys(Miniature):
     """Leaves out members that it does not know."""
 
     class reading_type(Reading):
-        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str) -> Any:
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
             if value.type == "object" and "properties" in schema:
                 value.members = [member for member in value.members if member.key in schema["properties"]]
             return super().tagged(value, schema, profile)
@@ -228,7 +202,7 @@ class LooksBehindTheGap(Miniature):
     """Takes the profile from a record behind the gap at which it stopped."""
 
     class reading_type(Reading):
-        def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str:
+        def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
             return stream.profile
 
 
@@ -307,9 +281,6 @@ def _impostor(make: type[Miniature], proves: str, reason: str, role: str = "read
 
 
 ALL: tuple[Impostor, ...] = (
-    _impostor(IgnoresTheProfileItIsTold, "model/profile-named", "profile is"),
-    _impostor(PrefersType, "model/profile-from-record", "profile is"),
-    _impostor(IgnoresTheName, "model/profile-from-name", "profile is"),
     Impostor(
         make=GuessesTheKind,
         role="checker",

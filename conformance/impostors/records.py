@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.impostors.impostor import Impostor
 from conformance.miniature.adapter import Miniature
-from conformance.miniature.checking import Checking
-from conformance.miniature.json_text import Fault, Value
+from conformance.miniature.checking import Checking, Findings
+from conformance.miniature.json_text import Fault, Value, is_integer
 from conformance.miniature.record_rules import RecordRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from conformance.miniature.lines import Line
+    from conformance.miniature.reading import Stream
 
 
 def _with_records(rules: type[RecordRules]) -> type[Checking]:
@@ -104,6 +107,79 @@ class TakesAnySecond(Miniature):
     checking_type = _with_records(_Rules)
 
 
+class RefusesWholeFloats(Miniature):
+    """Calls an integer wrong-type that is written with a fraction or an exponent."""
+
+    class _Rules(RecordRules):
+        def is_integer(self, literal: str) -> bool:
+            return is_integer(literal)
+
+    checking_type = _with_records(_Rules)
+
+
+class ReportsEachWholeFloat(Miniature):
+    """Reports every integer that is written with a fraction or an exponent, not the first alone."""
+
+    class checking_type(Checking):
+        def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
+            return fault.rule == "integer-as-float" or super().is_reported(found, kind, fault)
+
+
+class ReportsOneWholeFloatOfAll(Miniature):
+    """Reports one integer that is written with a fraction, of stream and manifest together."""
+
+    def check(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer without the second one."""
+        answer = super().check(request)
+        rules = [finding["rule"] for finding in answer["findings"]]
+        if rules.count("integer-as-float") > 1:
+            del answer["findings"][len(rules) - 1 - rules[::-1].index("integer-as-float")]
+        return answer
+
+
+class LooksNoFurtherAtWholeFloats(Miniature):
+    """Reports nothing else about an integer that is written with a fraction."""
+
+    class _Rules(RecordRules):
+        def faults(self, kind: str, value: Value) -> list[Fault]:
+            found = super().faults(kind, value)
+            places = {fault.pointer for fault in found if fault.rule == "integer-as-float"}
+            return [fault for fault in found if fault.pointer not in places or fault.rule == "integer-as-float"]
+
+    checking_type = _with_records(_Rules)
+
+
+class LeavesWholeFloatsOut(Miniature):
+    """Leaves an integer that is written with a fraction out of the rules between lines."""
+
+    class checking_type(Checking):
+        def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
+            places = (fault.pointer.split("/")[1] for fault in faults if fault.rule == "integer-as-float")
+            return super().known(kind, line, faults, found) | frozenset(places)
+
+
+class ReportsMoreOfForeignStreams(Miniature):
+    """Reports a fragment of a stream without profile too."""
+
+    class checking_type(Checking):
+        def unknown(self, stream: Stream) -> dict[str, Any]:
+            answer = super().unknown(stream)
+            if stream.fragment:
+                offset = len(stream.data) - len(stream.fragment)
+                place = {"line": len(stream.lines) + 1, "offset": offset, "pointer": ""}
+                answer["findings"].append({"rule": "unterminated-line", "severity": "warning", **place})
+            return answer
+
+
+class NamesAProfileForForeignStreams(Miniature):
+    """Gives toy/v1 as the profile of a stream that has none."""
+
+    def check(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer with a profile."""
+        answer = super().check(request)
+        return answer | {"profile": "toy/v1"} if answer["state"] else answer
+
+
 def _impostor(make: type[Miniature], proves: str, reason: str, where: str = "") -> Impostor:
     return Impostor(make=make, role="checker", proves=proves, reason=reason, where=where)
 
@@ -116,5 +192,12 @@ ALL: tuple[Impostor, ...] = (
     _impostor(CallsRangeAFormat, "checking/keywords", "not found: out-of-range", "rules/out-of-range"),
     _impostor(TakesAnyDate, "encoding/date-time", "not found: bad-format"),
     _impostor(TakesTimesWithoutZone, "encoding/date-time", "not found: bad-format"),
+    _impostor(RefusesWholeFloats, "encoding/integer-read", "not expected: wrong-type"),
+    _impostor(ReportsEachWholeFloat, "rules/integer-as-float", "not expected: integer-as-float"),
+    _impostor(ReportsOneWholeFloatOfAll, "rules/integer-as-float", "not found: integer-as-float at run.json"),
+    _impostor(LooksNoFurtherAtWholeFloats, "rules/integer-as-float", "not found: out-of-range"),
+    _impostor(LeavesWholeFloatsOut, "rules/integer-as-float", "not found: step-goes-backwards"),
+    _impostor(ReportsMoreOfForeignStreams, "rules/unknown-format", "not expected: unterminated-line"),
+    _impostor(NamesAProfileForForeignStreams, "checking/no-profile", "profile is toy/v1, expected None"),
     _impostor(TakesAnySecond, "encoding/date-time", "not found: bad-format"),
 )

@@ -35,15 +35,19 @@ class _Forgetful(Miniature):
 
 
 def impostors() -> Iterator[Impostor]:
-    """Yield one for each rule in each profile in which it can be broken."""
+    """Yield one for each rule in each profile in which it can be broken, and for each rule without profile."""
     for rule, entry in tables.RULES.items():
         for profile in entry["profiles"]:
             if (rule, profile) not in NOT_POSSIBLE:
                 yield _without(rule, profile)
+        if not entry["profiles"]:
+            yield _without(rule, None)
 
 
-def _without(rule: str, profile: str) -> Impostor:
-    words = "".join(part.capitalize() for part in (*rule.split("-"), "in", profile.partition("/")[0]))
-    about = f"Never reports {rule} in {profile}."
+def _without(rule: str, profile: str | None) -> Impostor:
+    where = f"in {profile}" if profile else "of streams without profile"
+    family = ["in", profile.partition("/")[0]] if profile else ["anywhere"]
+    words = "".join(part.capitalize() for part in (*rule.split("-"), *family))
+    about = f"Never reports {rule} {where}."
     kind = type(f"Without{words}", (_Forgetful,), {"rule": rule, "profile": profile, "__doc__": about})
     return Impostor(make=kind, role="checker", proves=f"rules/{rule}", reason=f"not found: {rule} at")

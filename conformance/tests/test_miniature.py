@@ -64,7 +64,7 @@ def test_every_rule_has_impostors() -> None:
         for rule, entry in tables.RULES.items()
         for profile in entry["profiles"]
         if (rule, profile) not in NOT_POSSIBLE
-    }
+    } | {(rule, None) for rule, entry in tables.RULES.items() if not entry["profiles"]}
     found = {
         (getattr(impostor.make, "rule", ""), getattr(impostor.make, "profile", "")) for impostor in ALL.values()
     } - {("", "")}
