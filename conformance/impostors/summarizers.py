@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from conformance.impostors.impostor import Impostor
@@ -10,7 +11,7 @@ from conformance.miniature.summarizing import Members, Summarizing
 from conformance.tagging import f32_text, to_f32, untag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from conformance.miniature.json_text import Value
     from conformance.miniature.reading import Stream
@@ -172,8 +173,8 @@ class CountsNullAsZero(Miniature):
 class NamesTheDirectory(Miniature):
     """Takes the name of the directory for the run_id, whatever the manifest says."""
 
-    def bundle_id(self, directory: str, sidecars: Mapping[str, bytes | None]) -> str:
-        return super().bundle_id(directory, {})
+    def bundle_id(self, directory: str) -> str:
+        return os.path.basename(directory)
 
 
 class ForgetsNullValues(Miniature):

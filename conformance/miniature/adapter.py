@@ -18,8 +18,6 @@ from conformance.miniature.summarizing import Summarizing
 from conformance.miniature.writing import RefusedError, Writing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from conformance.miniature.reading import Stream
 
 Message = dict[str, Any]
@@ -87,14 +85,14 @@ class Miniature:
     def summarize(self, request: Message) -> Message:
         """Answer as a summarizer."""
         reading = self.reading(request)
-        stream, sidecars = self.opened(request, reading)
-        run_id = self.bundle_id(request["directory"], sidecars or {}) if "directory" in request else None
+        stream, _ = self.opened(request, reading)
+        run_id = self.bundle_id(request["directory"]) if "directory" in request else None
         summary = self.summarizing_type(reading).summary(stream, run_id)
         return {"profile": stream.profile, "state": reading.state(stream), "summary": summary}
 
-    def bundle_id(self, directory: str, sidecars: Mapping[str, bytes | None]) -> str:
+    def bundle_id(self, directory: str) -> str:
         """Return what a kaun/v1 bundle calls itself."""
-        line = self.lines_type().judge(1, 0, sidecars.get("run.json") or b"")
+        line = self.lines_type().judge(1, 0, _content(directory, "run.json") or b"")
         run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
         faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
         if run_id is None or any(fault.pointer == "/run_id" for fault in faults):
