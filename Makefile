@@ -28,8 +28,8 @@ LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard refere
 CHECKER_PAGE := docs/assets/checker/page/main.js
 
 # Pages of the site that stand outside of docs/, and what is put into docs/ when the site is built.
-WRITTEN_ELSEWHERE := spec CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
-SITE_FILES := $(addprefix docs/,SHA256SUMS conformance downloads.md implementations llms.txt llms-full.txt requirements \
+WRITTEN_ELSEWHERE := spec CHANGELOG.md CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
+SITE_FILES := $(addprefix docs/,SHA256SUMS changelog.md conformance downloads.md implementations includes llms.txt llms-full.txt requirements \
 	requirements.md schemas spec)
 
 # What `make generate` may write.

@@ -61,7 +61,7 @@ def _sources(root: Path) -> dict[str, str]:
         f"conformance/{path.name}": f"conformance/{path.name}" for path in sorted((root / "conformance").glob("*.md"))
     }
     languages = {f"implementations/{name}.md": f"reference/{name}/README.md" for name in _languages(root)}
-    return specification | corpus | languages
+    return {"changelog.md": "CHANGELOG.md"} | specification | corpus | languages
 
 
 def _languages(root: Path) -> list[str]:

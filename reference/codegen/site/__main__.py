@@ -15,6 +15,7 @@ from codegen.reference_pages import rules_page
 from codegen.site.downloads import PAGE, download_files
 from codegen.site.llms import llms_texts
 from codegen.site.requirement_pages import FOLDER, requirement_pages
+from codegen.site.terms import terms_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ _OWN_FOLDERS = (FOLDER, "docs/conformance", "docs/implementations", "docs/schema
 def site_files() -> dict[str, bytes]:
     """Return every file by its path from the root."""
     files = download_files()
-    pages = requirement_pages() | stubs(sources.ROOT) | rules_page() | {PAGE: files[PAGE].decode()}
+    pages = requirement_pages() | stubs(sources.ROOT) | rules_page() | terms_file() | {PAGE: files[PAGE].decode()}
     return files | {name: text.encode() for name, text in (pages | llms_texts(pages)).items()}
 
 
