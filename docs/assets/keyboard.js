@@ -1,4 +1,4 @@
-// Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, and tables that scroll;
+// Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, tables and code that scroll;
 // and gives the search a name.
 (() => {
   "use strict";
@@ -25,12 +25,12 @@
   }
 
   // A stop only while there is something to scroll, so that a wide window has no stops without use.
-  function reachTables() {
-    for (const box of document.querySelectorAll(".md-typeset__scrollwrap")) {
+  function reachBoxes() {
+    for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) {
       if (box.scrollWidth > box.clientWidth) {
         box.tabIndex = 0;
         box.setAttribute("role", "region");
-        box.setAttribute("aria-label", "Table");
+        box.setAttribute("aria-label", box.tagName === "CODE" ? "Code" : "Table");
       } else {
         box.removeAttribute("tabindex");
         box.removeAttribute("role");
@@ -48,8 +48,8 @@
   const start = () => {
     reachMenu();
     nameSearch();
-    reachTables();
-    addEventListener("resize", reachTables);
+    reachBoxes();
+    addEventListener("resize", reachBoxes);
   };
   if (document.readyState === "complete") {
     start();

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 PAGE = "docs/reference/cli.md"
 
 _HEAD = """\
+---
+tags: [command line, exit code, compare two runs]
+---
 # Command line
 
 <!-- Made by `make generate` from toyspec/cli/; do not edit. -->

@@ -30,6 +30,13 @@ _FIGURE = """\
 --8<-- "docs/diagrams/{name}.svg"
 </figure>
 """
+_TAGS = {
+    "changelog.md": ("changelog",),
+    "conformance/PROTOCOL.md": ("adapter protocol",),
+    "spec/bundle.md": ("bundle", "what is a bundle"),
+    "spec/writing.md": ("lock", "two writers"),
+}
+"""What people type who look for a page that is written elsewhere; pages of docs/ say so themselves."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -94,7 +101,10 @@ def _stub(root: Path, page: str, source: str) -> str:
     up = "../" * page.count("/")
     links = "".join(f"[{name}]: {up}{address_of(name)}\n" for name in statements)
     pictures = "".join(_FIGURE.format(name=name) for name in _PICTURES.get(page, ()))
-    return included + pictures + (f"\n{links}" if links else "")
+    name = page.rpartition("/")[2].removesuffix(".md")
+    by_name = (name,) if page.startswith(("spec/rules/", "spec/toy/", "implementations/")) else ()
+    tags = ", ".join(_TAGS.get(page, by_name))
+    return (f"---\ntags: [{tags}]\n---\n" if tags else "") + included + pictures + (f"\n{links}" if links else "")
 
 
 def _navigation(spec: Path) -> list[str]:

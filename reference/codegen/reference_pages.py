@@ -49,6 +49,9 @@ revision that brought it. The page of a kind has the type, unit and meaning of e
 """
 
 _SCHEMAS = f"""\
+---
+tags: [schema, schemas]
+---
 # Schemas
 
 {_MADE}

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-_CHAPTERS = {"toy": "kinds", "metrics": "kinds", "kaun": "kinds", "versioning": "conformance"}
+_CHAPTERS = {
+    "bundle": "writing",
+    "conformance": "model",
+    "following": "reading",
+    "kaun": "model",
+    "metrics": "model",
+    "toy": "model",
+    "versioning": "model",
+    "views": "reading",
+}
 """Chapters that share a page, by the first part of an id; every other chapter has a page of its own."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,9 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _CORPUS_PARTS = ("README.md", "PROTOCOL.md", "cases", "sessions", "schema")
 
 _HEAD = """\
+---
+tags: [download, corpus]
+---
 # Downloads
 
 <!-- Made by `make docs`. -->
@@ -84,11 +86,10 @@ def _corpus() -> bytes:
 def _sections(found: Mapping[str, bytes]) -> Iterator[str]:
     for folder, title in _FOLDERS.items():
         names = [name for name in sorted(found) if name.removeprefix("docs/").rpartition("/")[0] + "/" == folder]
-        yield f"## {title}\n\n| file | bytes | SHA-256 |\n|---|---|---|"
+        yield f"## {title}\n\n| file | bytes |\n|---|---|"
         for name in names:
             link = name.removeprefix("docs/")
-            digest = "<wbr>".join(re.findall(".{16}", _digest(found[name])))
-            yield f"| [`{link}`]({link})<br>{_about(name)} | {len(found[name]):,} | <code>{digest}</code> |"
+            yield f"| [`{link}`]({link})<br>{_about(name)} | {len(found[name]):,} |"
         yield ""
 
 

@@ -203,16 +203,14 @@ def test_corpus_is_one_archive_of_fixed_bytes(files: dict[str, bytes]) -> None:
     assert files[downloads.CORPUS] == downloads._corpus()
 
 
-def test_page_of_downloads_has_all_with_their_digests(files: dict[str, bytes]) -> None:
-    """Each file is listed with its size and digest, on the page and in the list for programs."""
+def test_page_of_downloads_has_all(files: dict[str, bytes]) -> None:
+    """Each file is listed with its size on the page, and with its digest in the list for programs."""
     page, sums = files[downloads.PAGE].decode(), files[downloads.SUMS].decode()
     for name, data in files.items():
         if name not in (downloads.PAGE, downloads.SUMS):
             path, digest = name.removeprefix("docs/"), hashlib.sha256(data).hexdigest()
-            row = (
-                rf"^\| \[`{re.escape(path)}`\]\({re.escape(path)}\)<br>.+ \| {len(data):,} \| <code>{digest}</code> \|$"
-            )
-            assert re.search(row, page.replace("<wbr>", ""), re.MULTILINE)
+            row = rf"^\| \[`{re.escape(path)}`\]\({re.escape(path)}\)<br>.+ \| {len(data):,} \|$"
+            assert re.search(row, page, re.MULTILINE)
             assert f"{digest}  {path}\n" in sums
 
 

@@ -112,7 +112,7 @@ def test_copied_example_is_the_example(watch: Watch) -> None:
 
 
 def test_what_is_not_found(browser: Browser, site: Path) -> None:
-    """At the root of a host, the page for what is not found looks like the site and leads back to its start."""
+    """At the root of a host, an address of no page shows links to the start, the specification and the rules."""
     with serving(site, folder="/") as address:
         watch = Watch(browser, address)
         page = watch.new_page()
@@ -120,7 +120,9 @@ def test_what_is_not_found(browser: Browser, site: Path) -> None:
         answer = page.goto("spec/no/such/page")
         assert answer is not None
         assert 404 == answer.status
-        assert "404" in page.locator("article h1").inner_text()
+        assert "does not exist" in page.locator("article h1").inner_text()
+        links = page.locator("article a").evaluate_all("links => links.map((link) => new URL(link.href).pathname)")
+        assert {"/", "/check/", "/spec/", "/spec/rules/", "/reference/cli/"} <= set(links)
         page.get_by_role("link", name="toyspec").first.click()
         page.wait_for_url(address)
         watch.close()
