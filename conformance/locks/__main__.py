@@ -1,0 +1,7 @@
+"""``python -m conformance.locks`` prints the lock matrix."""
+
+import sys
+
+from conformance.locks.command import main
+
+sys.exit(main())

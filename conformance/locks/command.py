@@ -1,0 +1,58 @@
+"""The command line of the lock matrix: ``make locks``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+
+from conformance import page
+from conformance.adapters import ANSWER_SECONDS, Adapter
+from conformance.locks.matrix import fill, lines
+from conformance.locks.parties import AdapterParty, Party, foreign, toyspec_repair
+from conformance.proving import registered
+from conformance.registry import RegistryError
+
+GOOD, BAD, USAGE = 0, 1, 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fill the matrix and print it; return 0 when every writer sees every other one."""
+    parser = ArgumentParser(prog="locks", description="Let each writer hold a stream while each other one would write.")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
+    parser.add_argument("--no-build", action="store_true", help="take implementations as they were built before")
+    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
+    options = parser.parse_args(arguments)
+    options.deadline, options.mode = ANSWER_SECONDS, "lines"
+    parties: list[Party] = []
+    left_out: dict[str, str] = {}
+    failed = False
+    try:
+        for implementation, adapter in registered(options.only, options):
+            if not isinstance(adapter, Adapter):
+                left_out[implementation.name] = str(adapter)
+                failed = failed or adapter.is_failure
+            elif "session" not in adapter.hello.get("capabilities", []):
+                left_out[implementation.name] = "its adapter has no sessions"
+                failed = True
+            else:
+                parties.append(AdapterParty(implementation.name, adapter))
+    except RegistryError as error:
+        sys.stderr.write(f"locks: {error}\n")
+        return USAGE
+    for name, party in foreign():
+        if isinstance(party, Party):
+            parties.append(party)
+        else:
+            left_out[name] = party
+    parties.append(toyspec_repair())
+    try:
+        matrix = fill(parties)
+    finally:
+        for party in parties:
+            party.close()
+    text = list(lines(matrix))
+    sys.stdout.write("".join(f"{line}\n" for line in text))
+    sys.stdout.write("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
+    if options.page and not options.only and not left_out:
+        page.put(options.page, "locks", text)
+    return BAD if failed or not matrix.is_good else GOOD
