@@ -158,7 +158,12 @@ wheel-test: $(DEV) ## build the wheel and test it away from the source tree
 conform: $(DEV) ## prove every implementation that this machine can build, and test the proof
 	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md --proven conformance/proven.json
 	@$(BIN)/python -m conformance cross --no-build --page docs/reference/conformance.md
+	@$(BIN)/python -m conformance.locks --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
+
+.PHONY: locks
+locks: $(DEV) ## let each writer hold a stream while every other one would write to it
+	@$(BIN)/python -m conformance.locks $(ARGS)
 
 ##@ Other languages
 

@@ -230,7 +230,7 @@ class ResumesForeignRecords(Miniature):
     """Resumes, and appends to, records that are of no profile."""
 
     class bundles_type(Bundles):
-        def demand_profile(self, stream: Stream) -> None:
+        def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
             pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.impostors.impostor import Impostor
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
     from conformance.miniature.json_text import Value
     from conformance.miniature.reading import Stream
+
+
+class SummarizesAnything(Miniature):
+    """Takes a stream without a profile for one of toy/v1."""
+
+    class summarizing_type(Summarizing):
+        def summary(self, stream: Stream, run_id: str | None = None) -> Members:
+            return super().summary(replace(stream, profile=stream.profile or "toy/v1"), run_id)
 
 
 class StopsAtDamage(Miniature):
@@ -279,6 +288,7 @@ def _impostor(make: type[Miniature], proves: str, reason: str) -> Impostor:
 
 
 ALL: tuple[Impostor, ...] = (
+    _impostor(SummarizesAnything, "no-profile", "summary/phase is there"),
     _impostor(StopsAtDamage, "salvage", "steps is|count is"),
     _impostor(PlotsEveryAttempt, "latest-attempt", "loss_curve has"),
     _impostor(TakesFaultyMembers, "faulty-left-out", "is there, but not expected|summary/"),

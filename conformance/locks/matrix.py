@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from conformance.escaping import markdown
 from conformance.locks.parties import LeftOutError, NoLockError
 from conformance.locks.streams import RUN_ID, contents, make, tear
 
@@ -63,7 +64,7 @@ def fill(parties: Sequence[Party]) -> Matrix:
 
 def lines(matrix: Matrix) -> Iterator[str]:
     """Yield the matrix as a table in Markdown."""
-    yield f"| held by | {' | '.join(matrix.actors)} |"
+    yield f"| held by | {' | '.join(f'tried by {actor}' for actor in matrix.actors)} |"
     yield f"|---|{'---|' * len(matrix.actors)}"
     for holder in matrix.holders:
         cells = (matrix.cells.get((holder, actor)) for actor in matrix.actors)
@@ -124,4 +125,4 @@ def _tried(holder: Party, actor: Party, path: str, action: Action) -> str | None
 
 
 def _text(cell: Cell | None) -> str:
-    return "" if cell is None else cell.text
+    return "" if cell is None else markdown(cell.text)

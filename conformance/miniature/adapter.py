@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.miniature.bundles import Bundles
+from conformance.miniature.bundles import Bundles, content
 from conformance.miniature.checking import SIDECARS, Checking
 from conformance.miniature.following import Following
 from conformance.miniature.lines import Lines, is_manifest
@@ -92,7 +92,7 @@ class Miniature:
 
     def bundle_id(self, directory: str) -> str:
         """Return what a kaun/v1 bundle calls itself."""
-        line = self.lines_type().judge(1, 0, _content(directory, "run.json") or b"")
+        line = self.lines_type().judge(1, 0, content(os.path.join(directory, "run.json")) or b"")
         run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
         faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
         if run_id is None or any(fault.pointer == "/run_id" for fault in faults):
@@ -157,12 +157,16 @@ class Miniature:
         directory = request["directory"]
         has_events = os.path.exists(os.path.join(directory, "events.jsonl"))
         name = "events.jsonl" if has_events else "metrics.jsonl"
-        manifest = is_manifest(reading.lines, _content(directory, "run.json"))
-        stream = reading.open(_content(directory, name) or b"", name=name, profile=profile, manifest=manifest)
+        manifest = is_manifest(reading.lines, content(os.path.join(directory, "run.json")))
+        stream = reading.open(
+            content(os.path.join(directory, name)) or b"", name=name, profile=profile, manifest=manifest
+        )
         if not has_events:
             return stream, None
         return stream, {
-            name: _content(directory, name) for name in SIDECARS if os.path.lexists(os.path.join(directory, name))
+            name: content(os.path.join(directory, name))
+            for name in SIDECARS
+            if os.path.lexists(os.path.join(directory, name))
         }
 
 
@@ -207,11 +211,3 @@ def say(message: Message) -> None:
     """Write one message to standard output, at once."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
-
-
-def _content(directory: str, name: str) -> bytes | None:
-    try:
-        with open(os.path.join(directory, name), "rb") as file:
-            return file.read()
-    except OSError:
-        return None

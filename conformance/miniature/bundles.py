@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import locking
 from conformance.miniature.json_text import is_integer
+from conformance.miniature.lines import is_manifest
 from conformance.miniature.writing import RefusedError, Writing, unwrapped
 
 if TYPE_CHECKING:
@@ -42,13 +43,15 @@ class Bundles:
             stream = self.stream(path, profile) if descriptor is not None else None
             if stream is not None and stream.data:
                 self.demand_open(stream, request["exist"])
+                self.demand_profile(stream, path, request["exist"])
             writer = self.writing(profile)
             kept = self.kept(stream, request["exist"], writer)
             self.demand_resume(request, kept)
             lines = self.lines(request, writer)
             if stream is not None and request["exist"] == "replace" and self.is_worth_keeping(stream):
                 self.move_away(path)
-                descriptor = self.closed(descriptor)
+                self.closed(descriptor)
+                descriptor = None
             elif stream is not None:
                 self.set_aside(stream, path)
             return self.written(path, descriptor, kept, lines)
@@ -92,12 +95,13 @@ class Bundles:
         state = self.reading.state(stream)
         if state == "damaged" or (exist == "resume" and state == "complete"):
             raise RefusedError(f"the stream is {state}")
-        self.demand_profile(stream)
 
-    def demand_profile(self, stream: Stream) -> None:
-        """Raise RefusedError where the records of a stream are of no profile."""
-        name = "metrics.jsonl" if stream.profile == "metrics/v1" else "events.jsonl"
-        if self.reading.open(stream.data, name=name, manifest=stream.profile == "kaun/v1").profile is None:
+    def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
+        """Raise RefusedError where something would be added to records that are of no profile."""
+        directory, name = os.path.split(path)
+        manifest = is_manifest(self.reading.lines, content(os.path.join(directory, "run.json")))
+        found = self.reading.open(stream.data, name=name, manifest=manifest)
+        if exist in {"resume", "append"} and found.profile is None:
             raise RefusedError("the stream has no profile")
 
     def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
@@ -186,3 +190,12 @@ class Bundles:
 def is_safe_run_id(run_id: str) -> bool:
     """Return whether *run_id* is the name of a directory on every system."""
     return _RUN_ID.match(run_id) is not None
+
+
+def content(path: str) -> bytes | None:
+    """Return the bytes of a file, None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None

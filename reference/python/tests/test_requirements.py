@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.loading import load
+from conformance.session_cases import load as load_sessions
 
 ROOT = Path(__file__).resolve().parents[3]
 REQUIREMENTS = json.loads((ROOT / "spec/requirements.json").read_bytes())["requirements"]
@@ -35,11 +36,12 @@ def rejected() -> frozenset[str]:
 
 @pytest.fixture(scope="module")
 def tested() -> frozenset[str]:
-    """Return the statements that some test names."""
+    """Return the statements that some test or some session of a writer names."""
     folders = ("reference/python/tests", "conformance/tests")
-    return frozenset(
+    by_tests = {
         statement for folder in folders for path in (ROOT / folder).glob("test_*.py") for statement in named_in(path)
-    )
+    }
+    return frozenset(by_tests.union(*((*session.accepts, *session.rejects) for session in load_sessions())))
 
 
 def named_in(path: Path) -> Iterator[str]:
