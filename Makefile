@@ -93,7 +93,7 @@ page: ## build the checker that the site has in its page
 		touch -t 200001010000 $(CHECKER_PAGE); }
 
 $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*))
-	@cd reference/typescript && { [ -d node_modules ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
+	@cd reference/typescript && { [ -d node_modules/esbuild ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
 	@touch $@
 
 .PHONY: screenshots

@@ -1,8 +1,12 @@
 /** Hands a selection to the worker and takes what comes back. */
 
 import type { ReadError, Verdict } from "./judging.js";
+import { judgeAll } from "./judging-all.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import type { Stream } from "./selection.js";
+
+/** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
+declare const WORKER_SOURCE: string;
 
 /** What came of a selection, in the order of its streams. */
 export interface Outcome {
@@ -20,29 +24,46 @@ export interface Listener {
 /** One check at a time; a new one ends the one before. */
 export class Checking {
   private worker: Worker | null = null;
+  /** Counts the checks, so that what comes of an earlier one is not taken for a later one's. */
+  private current = 0;
 
   start(streams: Stream[], listener: Listener): void {
     this.cancel();
+    const check = this.current;
     const sizes = streams.map((stream) => stream.blob?.size ?? 0);
     const total = sizes.reduce((sum, size) => sum + size, 0);
     const outcome: Outcome = { streams, verdicts: [], errors: [] };
     let before = 0;
-    const worker = (this.worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" }));
-    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      if (data.type === "done") {
+    const take = (message: FromWorker) => {
+      if (check !== this.current) return;
+      if (message.type === "done") {
         this.cancel();
         listener.done(outcome);
         return;
       }
-      if (data.type === "progress") {
-        listener.progress(before + data.bytes, total, streams[data.index]!.path);
-        return;
-      }
-      if (data.type === "verdict") outcome.verdicts.push(data.verdict);
-      else outcome.errors.push(data.error);
-      before += sizes[data.index]!;
-      listener.progress(before, total, streams[data.index]!.path);
+      const { path } = streams[message.index]!;
+      if (message.type === "verdict") outcome.verdicts.push(message.verdict);
+      else if (message.type === "error") outcome.errors.push(message.error);
+      if (message.type === "progress") listener.progress(before + message.bytes, total, path);
+      else listener.progress((before += sizes[message.index]!), total, path);
     };
+    this.run(streams, take, listener);
+  }
+
+  /** Ends the check that runs, if one does. */
+  cancel(): void {
+    this.current++;
+    this.worker?.terminate();
+    this.worker = null;
+  }
+
+  private run(streams: Stream[], take: (message: FromWorker) => void, listener: Listener): void {
+    const worker = (this.worker = newWorker());
+    if (worker === null) {
+      void judgeAll(streams, take);
+      return;
+    }
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => take(data);
     worker.onerror = (event) => {
       event.preventDefault();
       this.cancel();
@@ -50,10 +71,17 @@ export class Checking {
     };
     worker.postMessage({ streams } satisfies ToWorker);
   }
+}
 
-  /** Ends the check that runs, if one does. */
-  cancel(): void {
-    this.worker?.terminate();
-    this.worker = null;
+/** Returns a worker; null where the browser has none for this page, such as one that was opened from a file. */
+function newWorker(): Worker | null {
+  const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
+  try {
+    return new Worker(address);
+  } catch {
+    return null;
+  } finally {
+    // The worker holds what it was made of.
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
 }

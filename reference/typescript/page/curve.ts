@@ -1,4 +1,4 @@
-/** A series of numbers over steps in bounded memory: the least and the greatest of each part of it are kept. */
+/** A series of numbers over steps in bounded memory: the mean, the least and the greatest of each part of it are kept. */
 
 /** A part of a series. */
 export interface Part {
@@ -9,6 +9,9 @@ export interface Part {
   least: number | null;
   greatest: number | null;
   last: number | null;
+  /** Sum of what was finite, and its number. */
+  sum: number;
+  finite: number;
   /** Number of values, those that were not finite included. */
   count: number;
 }
@@ -61,12 +64,13 @@ export class Series {
     if (value === null) this.notFinite++;
     else if (this.least === null || value < this.least.value!) this.least = point;
     const open = this.parts.at(-1);
-    if (open && open.count < this.share) joinInto(open, { from: step, to: step, least: value, greatest: value, last: value, count: 1 });
-    else this.parts.push({ from: step, to: step, least: value, greatest: value, last: value, count: 1 });
+    const part = { from: step, to: step, least: value, greatest: value, last: value, sum: value ?? 0, finite: value === null ? 0 : 1, count: 1 };
+    if (open && open.count < this.share) joinInto(open, part);
+    else this.parts.push(part);
     if (this.parts.length > this.mostParts) this.halve();
   }
 
-  /** Puts what lies behind a step aside: it is done again. */
+  /** Moves what lies after a step to the earlier attempts: it is done again. */
   restart(step: number): void {
     const keep = this.parts.findIndex((part) => part.from > step);
     if (keep < 0) return;
@@ -101,5 +105,7 @@ function joinInto(part: Part, next: Part): void {
   part.least = part.least === null || (next.least !== null && next.least < part.least) ? (next.least ?? part.least) : part.least;
   part.greatest = part.greatest === null || (next.greatest !== null && next.greatest > part.greatest) ? (next.greatest ?? part.greatest) : part.greatest;
   part.last = next.last ?? part.last;
+  part.sum += next.sum;
+  part.finite += next.finite;
   part.count += next.count;
 }

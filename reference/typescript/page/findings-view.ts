@@ -2,18 +2,22 @@
 
 import type { Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
+import { adviceFor } from "../src/looks.js";
 import type { Excerpt } from "../src/places.js";
 import { button, fill, html } from "./elements.js";
 import { grouped } from "./figures.js";
 import type { Verdict } from "./judging.js";
+import { keyBefore } from "./key-places.js";
 import { ruleAddress } from "./rule-pages.js";
 import { narrowed, wholeEnd, wholeStart } from "./text-report.js";
 
-const FIRST_SHOWN = 50;
+const FIRST_SHOWN = 12;
 /** With fewer findings there is nothing to choose from. */
 const MANY = 8;
 const LONGEST_FRAGMENT = 400;
 const LONGEST_MARK = 400;
+/** Rules that are about a key, whatever its value. */
+const KEY_RULES: ReadonlySet<string> = new Set(["unknown-key", "duplicate-key"]);
 const NARROW = "(max-width: 37.5em)";
 
 /** Returns the list of findings, the first of them at once; where there are many, with a choice of rules. */
@@ -34,9 +38,9 @@ export function findingsView(verdict: Verdict): HTMLElement {
   return section;
 }
 
-function listOf(findings: readonly Finding[], { fragment }: Verdict): HTMLElement[] {
+function listOf(findings: readonly Finding[], verdict: Verdict): HTMLElement[] {
   const list = html("ol", { class: "tc-findings" });
-  const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding, fragment)));
+  const show = (from: number, to: number) => list.append(...findings.slice(from, to).map((finding) => findingView(finding, verdict)));
   show(0, FIRST_SHOWN);
   if (findings.length <= FIRST_SHOWN) return [list];
   const more = button(`Show ${findings.length - FIRST_SHOWN} more`, {}, () => {
@@ -62,8 +66,10 @@ function rulesView(findings: readonly Finding[], show: (rule: string | null) => 
   return html("div", { class: "tc-choices", role: "group", "aria-label": "findings of one rule" }, ...buttons);
 }
 
-function findingView(finding: Finding, fragment: Uint8Array): HTMLElement {
-  const { rule, severity, message, help } = finding;
+function findingView(finding: Finding, { fragment, look }: Verdict): HTMLElement {
+  const { rule, severity, message } = finding;
+  // NUL bytes in a text of two bytes a character are not what a power loss has left.
+  const help = (look && adviceFor(look)) ?? finding.help;
   return html(
     "li",
     { class: `tc-finding tc-${severity}` },
@@ -72,15 +78,21 @@ function findingView(finding: Finding, fragment: Uint8Array): HTMLElement {
       { class: "tc-fact" },
       html("span", { class: "tc-severity" }, severity),
       " ",
-      html("a", { class: "tc-rule", href: ruleAddress(rule) }, rule),
+      ruleView(rule),
       " ",
       html("span", { class: "tc-message" }, ...withCode(printable(message))),
     ),
-    finding.excerpt && excerptView(finding.line, finding.excerpt, finding.pointer !== ""),
+    finding.excerpt && excerptView(finding.line, markedPart(finding)),
     rule === "unterminated-line" && fragmentView(finding.line, fragment),
     html("p", { class: "tc-place" }, placeOf(finding)),
     html("p", { class: "tc-help" }, html("span", {}, "help: "), ...withCode(help)),
   );
+}
+
+/** Returns the name of a rule, with a link to its page where the site is at hand. */
+function ruleView(rule: string): HTMLElement {
+  const href = ruleAddress(rule);
+  return href === null ? html("span", { class: "tc-rule" }, rule) : html("a", { class: "tc-rule", href }, rule);
 }
 
 function placeOf(finding: Finding): string {
@@ -92,17 +104,33 @@ function placeOf(finding: Finding): string {
   return parts.join(" · ");
 }
 
-/** Returns a part of a line as it stands, with its place marked; what follows is cut where it is long. */
-function excerptView(line: number, excerpt: Excerpt, isValue: boolean): HTMLElement {
-  const { data, start, mark, length } = matchMedia(NARROW).matches ? narrowed(excerpt) : excerpt;
+/** A part of a line with the bytes of it that are marked. */
+interface Marked {
+  excerpt: Excerpt;
+  /** Number of bytes that are marked, from the mark of the excerpt on. */
+  count: number;
+}
+
+/** Returns what to mark: the key for a rule about keys, else the value, else the byte at which the line is wrong. */
+function markedPart({ rule, pointer, excerpt }: Finding & { excerpt?: Excerpt }): Marked {
+  const { data, start, mark, ...rest } = excerpt!;
   const at = mark - start;
-  const end = at + (isValue ? valueLength(data, at) : 1);
+  const key = KEY_RULES.has(rule) ? keyBefore(data, at) : null;
+  if (key) return { excerpt: { ...rest, data, start, mark: start + key.from }, count: key.to - key.from };
+  return { excerpt: excerpt!, count: pointer === "" ? 1 : valueLength(data, at) };
+}
+
+/** Returns a part of a line as it is, with its place marked; what follows is cut where it is long. */
+function excerptView(line: number, marked: Marked): HTMLElement {
+  const { data, start, mark, length } = matchMedia(NARROW).matches ? narrowed(marked.excerpt) : marked.excerpt;
+  const at = mark - start;
+  const end = at + marked.count;
   const before = start > 0 ? `…${printableBytes(wholeStart(data.subarray(0, at)))}` : printableBytes(data.subarray(0, at));
   const isCut = start + data.length < length;
-  const marked = at < data.length ? printableBytes(wholeCharacters(data, at, end)) : "";
+  const shown = at < data.length ? printableBytes(wholeCharacters(data, at, end)) : "";
   const rest = data.subarray(at + (at < data.length ? wholeCharacters(data, at, end).length : 0));
   const after = isCut ? `${printableBytes(wholeEnd(rest))}…` : printableBytes(rest);
-  return lineView(line, before, marked === "" ? endMark("the line ends here") : html("mark", {}, marked), after);
+  return lineView(line, before, shown === "" ? endMark("the line ends here") : html("mark", {}, shown), after);
 }
 
 function fragmentView(line: number, fragment: Uint8Array): HTMLElement {
@@ -142,7 +170,7 @@ function valueLength(data: Uint8Array, at: number): number {
 
 function suppressedView(counts: [rule: string, count: number][]): HTMLElement {
   const items = counts.map(([rule, count]) =>
-    html("li", {}, html("a", { class: "tc-rule", href: ruleAddress(rule) }, rule), ` ${grouped(count)} more, counted but not listed`),
+    html("li", {}, ruleView(rule), ` ${grouped(count)} more, counted but not listed`),
   );
   return html("ul", { class: "tc-suppressed" }, ...items);
 }

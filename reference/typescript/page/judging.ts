@@ -1,6 +1,7 @@
 /** Judges one stream of a selection, with the files beside it. */
 
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
+import type { Look } from "../src/looks.js";
 import { hasManifest } from "../src/sidecars.js";
 import { LIMITS } from "../src/tables.js";
 import { vet } from "../src/vetting.js";
@@ -8,6 +9,7 @@ import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
 import type { SidecarFile, Stream } from "./selection.js";
+import { chunks, isGzip } from "./unpacking.js";
 
 /** Everything that the page shows of one stream; it can be moved between threads. */
 export interface Verdict {
@@ -16,6 +18,10 @@ export interface Verdict {
   /** The first bytes after the last LF. */
   fragment: Uint8Array;
   facts: RunFacts | null;
+  /** What the file is known as, where it is not a log. */
+  look: Look | null;
+  /** True where the file is compressed, and what it holds was checked. */
+  isPacked: boolean;
 }
 
 /** A stream that could not be read to its end. */
@@ -26,38 +32,45 @@ export interface ReadError {
 
 export type Progress = (bytes: number) => void;
 
-const CHUNK_BYTES = 1 << 18;
 const FRAGMENT_BYTES = 400;
+const NOTHING = new Uint8Array();
 
 /** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
 export async function judge(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
   const { path, blob } = stream;
-  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: new Uint8Array(), facts: null };
+  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, facts: null, look: null, isPacked: false };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
   const counter = new ByteCounter(blob.size);
   const facts = new FactsTaker(mostParts);
   const watch = {
     record: facts.record.bind(facts),
-    gap: counter.gap.bind(counter),
+    gap(offset: number, length: number) {
+      counter.gap(offset, length);
+      facts.gap();
+    },
   };
   const checker = new StreamChecker({ path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory, watch });
   let committed = 0;
-  for await (const chunk of chunks(blob)) {
+  let fragment: Uint8Array = NOTHING;
+  for await (const chunk of chunks(blob, onProgress)) {
     const end = chunk.lastIndexOf(0x0a);
     if (end >= 0) committed = checker.size + end + 1;
+    fragment = joined(end >= 0 ? NOTHING : fragment, chunk.subarray(end + 1));
     checker.feed(chunk);
-    onProgress(checker.size);
   }
   const report = checker.finish(sidecars);
   if (report.profile === "kaun/v1") takeManifest(facts, sidecars);
   const bytes = counter.map(report.bytes, report.bytes - committed);
-  const fragment = new Uint8Array(await blob.slice(committed, committed + FRAGMENT_BYTES).arrayBuffer());
-  return { report, bytes, fragment, facts: facts.facts() };
+  return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob) };
 }
 
-/** Reads slice by slice, which holds one of them in memory; the stream of a blob reads ahead as it likes. */
-async function* chunks(blob: Blob): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < blob.size; at += CHUNK_BYTES) yield new Uint8Array(await blob.slice(at, at + CHUNK_BYTES).arrayBuffer());
+/** Returns the first bytes of what is after the last LF so far. */
+function joined(start: Uint8Array, more: Uint8Array): Uint8Array {
+  if (more.length === 0 || start.length >= FRAGMENT_BYTES) return start;
+  const whole = new Uint8Array(Math.min(start.length + more.length, FRAGMENT_BYTES));
+  whole.set(start);
+  whole.set(more.subarray(0, whole.length - start.length), start.length);
+  return whole;
 }
 
 async function readSidecar({ name, blob }: SidecarFile): Promise<Sidecar> {

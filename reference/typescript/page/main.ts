@@ -6,6 +6,7 @@ import { button, fill, html } from "./elements.js";
 import { example } from "./example.js";
 import { size } from "./figures.js";
 import { InputView } from "./input-view.js";
+import { keepOffline } from "./offline.js";
 import { outcomeView } from "./outcome-view.js";
 import { fragmentOf, holdsSelection, LinkError, selectionIn } from "./permalink.js";
 import { jsonReport } from "./report.js";
@@ -142,4 +143,7 @@ function copier(text: string, make: () => string): HTMLButtonElement {
 }
 
 const root = document.getElementById("toyspec-checker");
-if (root) new Checker(root);
+if (root) {
+  new Checker(root);
+  window.addEventListener("load", () => void keepOffline());
+}

@@ -2,9 +2,8 @@
 
 const KNOWN = "invalid-json";
 
-/** Returns the address of the page of a rule. */
-export function ruleAddress(rule: string): string {
+/** Returns the address of the page of a rule, null in a copy of the checker that is not in the site. */
+export function ruleAddress(rule: string): string | null {
   const link = document.querySelector<HTMLAnchorElement>(`a[href*="rules/${KNOWN}"]`);
-  const pattern = link?.getAttribute("href") ?? `../spec/rules/${KNOWN}/`;
-  return pattern.replace(KNOWN, encodeURIComponent(rule));
+  return link?.getAttribute("href")?.replace(KNOWN, encodeURIComponent(rule)) ?? null;
 }

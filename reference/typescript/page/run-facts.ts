@@ -1,4 +1,4 @@
-/** What a run comes to, taken from its records as they are judged; memory does not grow with the run. */
+/** What a run comes to, taken from its records as they are checked; memory does not grow with the run. */
 
 import { shortened } from "../src/escaping.js";
 import type { Node, ObjectNode } from "../src/scanner.js";
@@ -19,19 +19,39 @@ export interface RunFacts {
   /** Number of times that the run was resumed. */
   resumes: number;
   curves: Curve[];
+  /** Places on the axis of the curves at which lines are missing or the run was resumed. */
+  marks: Mark[];
+  /** What the axis of the curves counts. */
+  axis: string;
 }
 
 export type Fact = [name: string, value: string];
 
+export interface Mark {
+  kind: "gap" | "resume";
+  /** The step after which it is. */
+  step: number;
+}
+
 const MOST_FACTS = 60;
 const MOST_NAMES = 40;
+const MOST_CURVES = 100;
+const MOST_MARKS = 500;
 /** Where a check is of many runs, the page has to hold the curves of all of them. */
 const FEW_CURVES = 8;
+/** Curves other than that of the loss have this share of its parts. */
+const SHARE_OF_OTHERS = 4;
 const LONGEST_VALUE = 120;
 /** A log of names without end does not fill memory. */
 const LONGEST_NAME = 200;
-const MEASURES: ReadonlySet<string> = new Set(["loss", "grad_norm", "throughput_samples_per_sec"]);
+const DEEPEST = 3;
 const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
+/** What logs of other programs call a step, the best first. */
+const STEP_KEYS = ["step", "global_step", "_step", "current_steps", "iteration", "iter", "update", "batch", "epoch"];
+/** Members that place a record or name its subject, and are no measure. */
+const NO_MEASURES: ReadonlySet<string> = new Set(["kind", "type", "t", "step", "phase", "epoch", "wall_time", "wall_time_ms", "_timestamp", "_runtime"]);
+/** Members that tell apart what records of one kind are about. */
+const SUBJECTS = ["name", "region", "param", "tag"];
 
 /** Takes in the records of a stream in order. */
 export class FactsTaker {
@@ -39,23 +59,34 @@ export class FactsTaker {
   private end: Fact[] = [];
   private readonly kinds = new Map<string, number>();
   private readonly series = new Map<string, Series>();
+  private readonly marks: Mark[] = [];
   private steps: { first: number; last: number } | null = null;
+  private at = 0;
   private firstTime: number | null = null;
   private lastTime: number | null = null;
   private profile: ProfileName | null = null;
   private phase = "train";
   private resumes = 0;
+  private records = 0;
+  private stepKey: string | null | undefined;
 
   /** Keeps at most *mostParts* parts of each curve. */
   constructor(private readonly mostParts: number = MOST_PARTS) {}
 
-  record(record: ObjectNode, kind: string | null, profile: ProfileName): void {
+  record(record: ObjectNode, kind: string | null, profile: ProfileName | null): void {
     this.profile = profile;
+    this.records++;
     const name = kind === null ? "without kind" : kind.slice(0, LONGEST_NAME);
     if (this.kinds.has(name) || this.kinds.size < MOST_NAMES) this.kinds.set(name, (this.kinds.get(name) ?? 0) + 1);
     if (profile === "toy/v1") this.toy(record, kind);
     else if (profile === "metrics/v1") this.entry(record);
-    else this.scalar(record);
+    else if (profile === "kaun/v1") this.scalar(record);
+    else this.other(record);
+  }
+
+  /** Takes note of a line that cannot be read. */
+  gap(): void {
+    this.mark("gap", this.at);
   }
 
   /** Takes in the manifest of a kaun run. */
@@ -66,63 +97,105 @@ export class FactsTaker {
   facts(): RunFacts {
     const begin = this.profile === "kaun/v1" ? this.firstTime : 0;
     const seconds = begin === null || this.lastTime === null ? null : this.lastTime - begin;
-    const kinds = [...this.kinds].sort((a, b) => b[1] - a[1]).map(([kind, count]): [string, number] => [shortened(kind, 40), count]);
-    const { start, end, steps, resumes } = this;
-    return { start, end, kinds, steps, seconds, resumes, curves: this.curves() };
+    const kinds = this.profile === null ? [] : [...this.kinds].sort((a, b) => b[1] - a[1]);
+    const { start, end, steps, resumes, marks } = this;
+    const axis = this.profile === null ? (this.stepKey ?? "record") : "step";
+    return {
+      start, end, steps, seconds, resumes, marks, axis: shortened(axis, 40), curves: this.curves(),
+      kinds: kinds.map(([kind, count]): [string, number] => [shortened(kind, 40), count]),
+    };
   }
 
   private curves(): Curve[] {
     const curves = [...this.series.values()].map((series) => series.curve());
     const rank = (curve: Curve) => (LOSS_NAMES.includes(curve.name) ? 0 : 1);
-    return curves.sort((a, b) => rank(a) - rank(b)).map((curve) => ({ ...curve, name: shortened(curve.name, 40) }));
+    return curves.sort((a, b) => rank(a) - rank(b)).map((curve) => ({ ...curve, name: shortened(curve.name, 60) }));
   }
 
   private toy(record: ObjectNode, kind: string | null): void {
     this.time(numberAt(record, "t"));
     const phase = stringAt(record, "phase") ?? this.phase;
-    if (kind === "step") {
-      const loss = record.members.get("loss");
-      const name = phase === "train" ? "loss" : `loss (${phase})`;
-      this.step(record, loss ? [[name, loss]] : [], phase === "train");
-    } else if (kind === "run_start" && this.start.length === 0) {
+    if (kind === "run_start" && this.start.length === 0) {
       this.start = flat(record);
       this.phase = phase;
-    } else if (kind === "run_resume") {
-      this.resumes++;
-      const from = numberAt(record, "from_step");
-      if (from !== null) this.series.get("loss")?.restart(from);
-    } else if (kind === "run_end") this.end = flat(record);
+    } else if (kind === "run_resume") this.resume(numberAt(record, "from_step"));
+    else if (kind === "run_end") this.end = flat(record);
+    else if (kind === "step") this.place(record, (name) => (phase === "train" ? name : `${name} (${phase})`), phase === "train");
+    else if (kind !== null) {
+      const subject = SUBJECTS.map((name) => stringAt(record, name)).find((text) => text !== null);
+      this.place(record, (name) => [kind, ...(subject === undefined ? [] : [subject]), name].join(" "), false);
+    }
+  }
+
+  private resume(from: number | null): void {
+    this.resumes++;
+    if (from === null) return;
+    for (const series of this.series.values()) series.restart(from);
+    this.mark("resume", from);
+    this.at = from;
   }
 
   private entry(record: ObjectNode): void {
     const milliseconds = numberAt(record, "wall_time_ms");
     this.time(milliseconds === null ? null : milliseconds / 1000);
-    const extra = record.members.get("extra");
-    const measures = [...record.members].filter(([name]) => MEASURES.has(name));
-    this.step(record, [...measures, ...(extra?.type === "object" ? extra.members : [])], true);
+    this.place(record, (name) => name.replace(/^extra\./, ""), true);
   }
 
   private scalar(record: ObjectNode): void {
     this.time(numberAt(record, "wall_time"));
     const tag = stringAt(record, "tag");
+    const step = stepIn(record, "step");
     const value = record.members.get("value");
-    if (tag !== null && value) this.step(record, [[tag, value]], true);
+    if (tag === null || step === null || !value) return;
+    this.reach(step);
+    this.measure(tag, value, step);
   }
 
-  private step(record: ObjectNode, measures: Iterable<[string, Node]>, counts: boolean): void {
-    const step = numberAt(record, "step");
-    if (step === null || !Number.isSafeInteger(step)) return;
-    if (counts) this.steps = { first: this.steps?.first ?? step, last: step };
-    for (const [whole, node] of measures) {
-      const name = whole.slice(0, LONGEST_NAME);
-      if (node.type !== "number" && node.type !== "null") continue;
-      let series = this.series.get(name);
-      if (!series) {
-        if (this.series.size === (this.mostParts < MOST_PARTS ? FEW_CURVES : MOST_NAMES)) continue;
-        this.series.set(name, (series = new Series(name, this.mostParts)));
-      }
-      series.add(step, node.type === "null" ? null : Number(node.text));
+  /** Takes the numbers of a record of a format of its own. */
+  private other(record: ObjectNode): void {
+    if (this.stepKey === undefined) this.stepKey = STEP_KEYS.find((key) => stepIn(record, key) !== null) ?? null;
+    const step = this.stepKey === null ? this.records : stepIn(record, this.stepKey);
+    if (step === null) return;
+    this.at = step;
+    this.measures(record, (name) => name, step);
+  }
+
+  /** Takes the numbers of a record at its step, else at the last one. */
+  private place(record: ObjectNode, named: (name: string) => string, counts: boolean): void {
+    const step = stepIn(record, "step");
+    if (counts && step !== null) this.reach(step);
+    this.measures(record, named, step ?? this.at);
+  }
+
+  private reach(step: number): void {
+    this.at = step;
+    this.steps = { first: this.steps?.first ?? step, last: step };
+  }
+
+  private measures(value: ObjectNode, named: (name: string) => string, step: number, prefix = "", depth = 1): void {
+    for (const [key, node] of value.members) {
+      if (depth === 1 && (NO_MEASURES.has(key) || key === this.stepKey)) continue;
+      if (node.type === "object" && depth < DEEPEST) this.measures(node, named, step, `${prefix}${key}.`, depth + 1);
+      else if (node.type === "number" || (node.type === "null" && this.series.has(named(prefix + key)))) this.measure(named(prefix + key), node, step);
+      else if (node.type === "null" && LOSS_NAMES.includes(key)) this.measure(named(prefix + key), node, step);
     }
+  }
+
+  private measure(whole: string, node: Node, step: number): void {
+    if (node.type !== "number" && node.type !== "null") return;
+    const name = whole.slice(0, LONGEST_NAME);
+    let series = this.series.get(name);
+    if (!series) {
+      if (this.series.size === (this.mostParts < MOST_PARTS ? FEW_CURVES : MOST_CURVES)) return;
+      const parts = LOSS_NAMES.includes(name) ? this.mostParts : Math.ceil(this.mostParts / SHARE_OF_OTHERS);
+      this.series.set(name, (series = new Series(name, parts)));
+    }
+    series.add(step, node.type === "null" ? null : Number(node.text));
+  }
+
+  private mark(kind: Mark["kind"], step: number): void {
+    const last = this.marks.at(-1);
+    if (this.marks.length < MOST_MARKS && (last?.kind !== kind || last.step !== step)) this.marks.push({ kind, step });
   }
 
   private time(seconds: number | null): void {
@@ -137,12 +210,17 @@ function numberAt(record: ObjectNode, name: string): number | null {
   return node?.type === "number" ? Number(node.text) : null;
 }
 
+function stepIn(record: ObjectNode, name: string): number | null {
+  const value = numberAt(record, name);
+  return value !== null && (Number.isSafeInteger(value) || name === "epoch") ? value : null;
+}
+
 function stringAt(record: ObjectNode, name: string): string | null {
   const node = record.members.get(name);
   return node?.type === "string" ? node.value : null;
 }
 
-/** Returns every member that is no object by its name, those of inner objects behind the name and a dot. */
+/** Returns every member that is not an object by its name, those of inner objects after the name and a dot. */
 function flat(value: ObjectNode, prefix = ""): Fact[] {
   const found: Fact[] = [];
   for (const [key, node] of value.members) {

@@ -12,22 +12,24 @@ import { counted, shownPath } from "./text-report.js";
 
 /** Returns the details of a stream. */
 export function verdictView(verdict: Verdict): HTMLElement {
-  const { report, bytes, facts } = verdict;
+  const { report, bytes, facts, look } = verdict;
   return html(
     "article",
     { class: "tc-verdict" },
     html("h2", { class: "tc-path", tabindex: -1 }, shownPath(report.path)),
     html("p", { class: "tc-state-line" }, stateChip(verdict), " ", html("span", {}, meaning(verdict))),
-    report.profile && html("p", { class: "tc-counts" }, countsOf(verdict)),
-    bytes && bytesView(bytes),
+    report.state && html("p", { class: "tc-counts" }, countsOf(verdict)),
+    bytes && !look && bytesView(bytes),
     findingsView(verdict),
-    facts && curvesView(facts.curves),
+    facts && curvesView(facts),
     facts && factsView(facts),
   );
 }
 
 /** Returns the state of a stream as a coloured word. */
 export function stateChip({ report }: Verdict): HTMLElement {
+  // The state of a file of another format says nothing that helps.
+  if (report.profile === null && report.state !== null) return html("span", { class: "tc-state tc-state-foreign" }, "not a log");
   return html("span", { class: `tc-state tc-state-${report.state ?? "missing"}` }, report.state ?? "no stream");
 }
 
@@ -41,19 +43,23 @@ export function findingCounts({ report }: Verdict): string {
 function countsOf(verdict: Verdict): string {
   const { profile, events, bytes, valid } = verdict.report;
   const records = `${grouped(events)} ${events === 1 ? "record" : "records"}`;
-  return [valid ? "valid" : "not valid", profile, records, size(bytes), findingCounts(verdict)].join(" · ");
+  const unpacked = verdict.isPacked ? `${size(bytes)} unpacked from gzip` : size(bytes);
+  return [valid ? "valid" : "not valid", profile ?? "no profile", records, unpacked, findingCounts(verdict)].join(" · ");
 }
 
-function meaning({ report, bytes }: Verdict): string {
+function meaning(verdict: Verdict): string {
+  const { report, bytes, look } = verdict;
+  if (look) return `This looks like ${look.look}, not like a training log in JSON Lines.`;
+  if (report.profile === null && report.state !== null) return "This is not a log in a format that toyspec knows. Its numbers are drawn all the same where it has some.";
   switch (report.state) {
     case "complete":
       return report.profile === "toy/v1" ? "The run has ended, and every line can be read." : "Every line can be read, to the last byte.";
     case "torn":
       return bytes && bytes.fragment > 0
-        ? "The last line was not finished. Everything before it can be read: the run was killed, or is still going."
-        : "Every line can be read, but the run has not ended: it was killed, or is still going.";
+        ? "The last line is not finished. Everything before it can be read. The run was killed, or is still going."
+        : "Every line can be read, but the run has not ended. It was killed, or is still going.";
     case "damaged":
-      return `${counted(bytes?.gaps ?? 0, "line")} cannot be read. All others can, and are.`;
+      return `${counted(bytes?.gaps ?? 0, "line")} of ${grouped(report.events + (bytes?.gaps ?? 0))} cannot be read. All others were.`;
     default:
       return "There is no events.jsonl or metrics.jsonl in this folder or below.";
   }

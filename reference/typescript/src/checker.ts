@@ -5,7 +5,7 @@ import { shortened } from "./escaping.js";
 import { type Fragment, type Line, LineSplitter } from "./lines.js";
 import { times, typed } from "./phrases.js";
 import { lineStart, type Place, placeIn, placeOf } from "./places.js";
-import { looksLike, StreamHead } from "./looks.js";
+import { adviceFor, knownLook, type Look, lookOf, StreamHead } from "./looks.js";
 import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
 import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
 import { type ObjectNode } from "./scanner.js";
@@ -86,6 +86,11 @@ export class StreamChecker {
     return this.splitter.size;
   }
 
+  /** What the first bytes are known as, undefined for what may be a log. */
+  get look(): Look | undefined {
+    return knownLook(this.head.bytes, this.size <= this.head.bytes.length);
+  }
+
   /** Judges the lines that the chunk commits. */
   feed(chunk: Uint8Array): void {
     this.head.feed(chunk);
@@ -126,8 +131,8 @@ export class StreamChecker {
 
   /** Says what a stream without a profile looks like, once. */
   private reportFormat(): void {
-    const look = looksLike(this.head.bytes, { isAll: this.size <= this.head.bytes.length, first: this.firstRecord?.node });
-    this.collector.addOnly("unknown-format", this.firstRecord?.place ?? this.firstGap, look);
+    const look = lookOf(this.head.bytes, { isAll: this.size <= this.head.bytes.length, first: this.firstRecord?.node });
+    this.collector.addOnly("unknown-format", this.firstRecord?.place ?? this.firstGap, look.look, adviceFor(look));
   }
 
   private follow(profile: ProfileName | null): void {

@@ -68,9 +68,10 @@ export class Collector {
   }
 
   /** Lists the finding of a stream without a profile. */
-  addOnly(rule: string, place: Place, message: string): void {
+  addOnly(rule: string, place: Place, message: string, advice?: string): void {
     this.isMuted = false;
-    this.add(rule, place, message);
+    const finding = this.add(rule, place, message);
+    if (finding && advice !== undefined) finding.help = advice;
     this.isMuted = true;
   }
 

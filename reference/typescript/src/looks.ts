@@ -42,12 +42,17 @@ export function knownLook(head: Uint8Array, isAll: boolean): Look | undefined {
   return line === null ? undefined : FIRST_LINES.find(({ pattern }) => pattern.test(line));
 }
 
-/** Returns the message of unknown-format. */
-export function looksLike(head: Uint8Array, { isAll, first }: Context): string {
+/** Returns what a stream without a profile looks like: the message of unknown-format. */
+export function lookOf(head: Uint8Array, { isAll, first }: Context): Look {
   const known = knownLook(head, isAll);
-  if (known) return known.look;
-  if (first) return first.members.size === 0 ? LOOKS.empty_record : LOOKS.record.replace("{keys}", () => shownKeys(first));
-  return head.includes(0) ? LOOKS.binary : LOOKS.text;
+  if (known) return known;
+  if (!first) return { look: head.includes(0) ? LOOKS.binary : LOOKS.text };
+  return { look: first.members.size === 0 ? LOOKS.empty_record : LOOKS.record.replace("{keys}", () => shownKeys(first)) };
+}
+
+/** Returns what to do about a file that is known, undefined where no program is known that reads it. */
+export function adviceFor({ read_with: program }: Look): string | undefined {
+  return program === undefined ? undefined : `this file can be read with \`${program}\``;
 }
 
 function shownKeys({ members }: ObjectNode): string {
