@@ -2,8 +2,9 @@
 
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
+import { streamName } from "../src/profiles.js";
 import { hasManifest } from "../src/sidecars.js";
-import { LIMITS } from "../src/tables.js";
+import { LIMITS, PROFILES } from "../src/tables.js";
 import { vet } from "../src/vetting.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
@@ -58,7 +59,7 @@ export async function judge(stream: Stream, onProgress: Progress = () => {}, mos
     fragment = joined(end >= 0 ? NOTHING : fragment, chunk.subarray(end + 1));
     checker.feed(chunk);
   }
-  const report = checker.finish(sidecars);
+  const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
   if (report.profile === "kaun/v1") takeManifest(facts, sidecars);
   const bytes = counter.map(report.bytes, report.bytes - committed);
   return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob) };

@@ -1,9 +1,9 @@
 /** Takes what a person drops, picks or pastes. */
 
 import { SIDECARS } from "../src/sidecars.js";
-import type { PickedFile, Selection } from "./selection.js";
+import { type PickedFile, type Selection, STREAM_NAMES } from "./selection.js";
 
-const WANTED: ReadonlySet<string> = new Set(["events.jsonl", "metrics.jsonl", ...SIDECARS]);
+const WANTED: ReadonlySet<string> = new Set([...STREAM_NAMES, ...SIDECARS]);
 
 /** Returns what was dropped. Call it while the event is handled: the browser forgets the files afterwards. */
 export function dropped(transfer: DataTransfer): Promise<Selection> {

@@ -1,5 +1,6 @@
 /** What was dropped, picked or pasted, and the streams in it: see spec/bundle.md. */
 
+import { streamName } from "../src/profiles.js";
 import { SIDECARS, type Sidecar } from "../src/sidecars.js";
 
 /** A file, and its path from what was dropped or picked. */
@@ -29,11 +30,12 @@ export interface Stream {
   name: string;
   /** Name of the directory that the run's id is held against. */
   directory?: string | undefined;
+  /** They take part in the verdict on events.jsonl; beside others they help to tell the profile. */
   sidecars: SidecarFile[];
 }
 
 const EVENTS = "events.jsonl";
-const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl"]);
+export const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
 
 /** Returns the streams of a selection in the order in which `toyspec check` lists them. */
@@ -48,11 +50,11 @@ export function streamsIn(selection: Selection): Stream[] {
 
 /** Judges files as if each was named; those that belong beside an events.jsonl take part in its verdict. */
 function looseStreams(files: readonly PickedFile[]): Stream[] {
-  const hasEvents = files.some((file) => nameOf(file.path) === EVENTS);
+  const hasEvents = files.some((file) => streamName(file.path) === EVENTS);
   const beside = hasEvents ? files.filter((file) => SIDECAR_NAMES.has(nameOf(file.path))) : [];
   return files
     .filter((file) => !beside.includes(file))
-    .map((file) => ({ path: file.path, blob: file.blob, name: nameOf(file.path), sidecars: nameOf(file.path) === EVENTS ? sidecarsOf(beside) : [] }));
+    .map((file) => ({ path: file.path, blob: file.blob, name: nameOf(file.path), sidecars: streamName(file.path) === EVENTS ? sidecarsOf(beside) : [] }));
 }
 
 interface Directory {
@@ -88,13 +90,12 @@ function streamsBelow(files: readonly PickedFile[]): Stream[] {
 function streamIn(directory: Directory, file: PickedFile): Stream {
   const name = nameOf(file.path);
   const stream: Stream = { path: file.path, blob: file.blob, name, sidecars: [] };
-  if (name !== EVENTS) return stream;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);
     if (beside) return [{ name: sidecar, blob: beside.blob }];
     return directory.directories.has(sidecar) ? [{ name: sidecar, blob: null }] : [];
   });
-  return { ...stream, directory: directory.name, sidecars };
+  return streamName(name) === EVENTS ? { ...stream, directory: directory.name, sidecars } : { ...stream, sidecars };
 }
 
 function sidecarsOf(files: readonly PickedFile[]): SidecarFile[] {

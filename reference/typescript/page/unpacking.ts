@@ -39,7 +39,7 @@ async function* unpacked(blob: Blob, onRead: (bytes: number) => void): AsyncGene
   const reader = packed.pipeThrough(new DecompressionStream("gzip")).getReader();
   let given = 0;
   for (;;) {
-    let step: ReadableStreamReadResult<Uint8Array>;
+    let step: Awaited<ReturnType<typeof reader.read>>;
     try {
       step = await reader.read();
     } catch {

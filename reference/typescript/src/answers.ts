@@ -8,7 +8,6 @@ import { type FileReport, reportMissing, StreamChecker } from "./checker.js";
 import { hasLocks, StreamRefusedError, StreamWriteError, Writer } from "./node.js";
 import { type Mode, read, type Record, type Report, StreamError } from "./reader.js";
 import { Sequence } from "./sequence.js";
-import { manifestIn } from "./sidecars.js";
 import { type ProfileName, PROFILES } from "./tables.js";
 import { tagRecord, tagValue, untag } from "./tagging.js";
 import { Binary32, Float, type Value } from "./values.js";
@@ -72,7 +71,7 @@ function withInput(request: Request, data: Uint8Array | null, make: (request: Re
 
 function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
   const records: Record[] = [];
-  const reading = read([stream], { mode, profile, name, maxLineBytes, hasManifest: bundle?.hasManifest });
+  const reading = read([stream], { mode, profile, name, maxLineBytes, hasManifest: bundle?.manifest !== undefined });
   let report: Report;
   let refused: StreamError | null = null;
   try {
@@ -99,7 +98,8 @@ function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes }: Request, 
 }
 
 function checkerAnswer({ profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
-  const checker = new StreamChecker({ profile, maxLineBytes, name, hasManifest: bundle?.hasManifest, directory: bundle?.directory });
+  const directory = name === PROFILES["toy/v1"].file ? bundle?.directory : undefined;
+  const checker = new StreamChecker({ profile, maxLineBytes, name, hasManifest: bundle?.manifest !== undefined, directory });
   checker.feed(stream);
   return verdictAnswer(checker.finish(bundle?.sidecars ?? []));
 }
@@ -112,8 +112,8 @@ function verdictAnswer(report: FileReport): Answer {
 }
 
 function summarizerAnswer({ profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
-  const manifest = bundle && manifestIn(bundle.sidecars);
-  const { report, ...found } = summarize([stream], { profile, maxLineBytes, name, hasManifest: bundle?.hasManifest, manifest, directory: bundle?.directory });
+  const { manifest, directory } = bundle ?? {};
+  const { report, ...found } = summarize([stream], { profile, maxLineBytes, name, manifest, directory });
   const summary =
     found.profile === "toy/v1" ? toyValue(found.views)
     : found.profile === "metrics/v1" ? metricsValue(found.views)

@@ -4,19 +4,23 @@ import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 import { type ReadOptions, readAsync, type Record, type Report } from "./reader.js";
-import { hasManifest, type Sidecar, SIDECARS } from "./sidecars.js";
-import { LIMITS } from "./tables.js";
+import type { ObjectNode } from "./scanner.js";
+import { manifestIn, type Sidecar, SIDECARS } from "./sidecars.js";
+import { LIMITS, PROFILES } from "./tables.js";
+
+const EVENTS = PROFILES["toy/v1"].file;
 
 /** What is in the directory of a run. */
 export interface Bundle {
-  /** Name that the run's id is compared with; absent where the stream is metrics.jsonl. */
-  directory: string | undefined;
+  /** Name of the directory. */
+  directory: string;
   /** Name of the stream's file. */
   name: string;
   stream: Uint8Array;
+  /** What takes part in the verdict on events.jsonl; empty for metrics.jsonl. */
   sidecars: Sidecar[];
-  /** True where a manifest of kaun/v1 is among them. */
-  hasManifest: boolean;
+  /** The manifest of kaun/v1 beside the stream. */
+  manifest: ObjectNode | undefined;
 }
 
 /** Returns the stream of a bundle and the files beside it, null where there is no stream. */
@@ -24,20 +28,20 @@ export function openBundle(directory: string): Bundle | null {
   const name = streamIn(directory);
   if (!existsSync(join(directory, name))) return null;
   const stream = readFileSync(join(directory, name));
-  if (name === "metrics.jsonl") return { directory: undefined, name, stream, sidecars: [], hasManifest: false };
-  const sidecars = sidecarsIn(directory);
-  return { directory: basename(resolve(directory)), name, stream, sidecars, hasManifest: hasManifest(sidecars) };
+  const beside = sidecarsIn(directory);
+  const sidecars = name === EVENTS ? beside : [];
+  return { directory: basename(resolve(directory)), name, stream, sidecars, manifest: manifestIn(beside) };
 }
 
 /** Yields the records of a stream or bundle at a path, and returns the report; see `readAsync`. */
 export async function* readFile(path: string, options: ReadOptions = {}): AsyncGenerator<Record, Report> {
   const stream = statSync(path).isDirectory() ? join(path, streamIn(path)) : path;
-  const beside = basename(stream) === "metrics.jsonl" ? [] : sidecarsIn(dirname(stream));
-  return yield* readAsync(createReadStream(stream), { name: stream, hasManifest: hasManifest(beside), ...options });
+  const manifest = manifestIn(sidecarsIn(dirname(stream)));
+  return yield* readAsync(createReadStream(stream), { name: stream, hasManifest: manifest !== undefined, ...options });
 }
 
 function streamIn(directory: string): string {
-  return existsSync(join(directory, "events.jsonl")) ? "events.jsonl" : "metrics.jsonl";
+  return existsSync(join(directory, EVENTS)) ? EVENTS : PROFILES["metrics/v1"].file;
 }
 
 /** Returns the files beside a stream in a directory. */

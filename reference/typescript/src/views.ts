@@ -68,7 +68,7 @@ export interface SummarizeOptions extends Omit<ReadOptions, "mode"> {
 
 /** Returns the views of a stream, computed from every readable record. */
 export function summarize(chunks: Iterable<Uint8Array>, options: SummarizeOptions = {}): Summary {
-  const reading = new Reading({ ...options, mode: "salvage" });
+  const reading = new Reading({ hasManifest: options.manifest !== undefined, ...options, mode: "salvage" });
   const toy = new ToyViews();
   const metrics = new MetricsViews();
   const kaun = new KaunViews();
@@ -136,17 +136,19 @@ function present<Members extends object>(members: Members): { [Key in keyof Memb
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** A step of the latest attempt. */
 interface Step {
-  phase: string;
+  /** Its own phase; undefined where it has that of the run, which a later record may tell. */
+  phase: string | undefined;
   step: bigint;
   loss: number | null | undefined;
+  /** True where a later attempt does it again, if it is of phase train. */
+  isRepeated: boolean;
 }
 
 class ToyViews {
   private started = false;
   private phase = "train";
-  private steps: Step[] = [];
+  private readonly steps: Step[] = [];
   private runId: string | undefined;
   private duration: number | undefined;
   private reason: string | undefined;
@@ -168,7 +170,9 @@ class ToyViews {
   }
 
   views(): ToySummary {
-    const own = this.steps.filter(({ phase }) => phase === this.phase);
+    // What is decoded or evaluated counts by itself.
+    const isLatest = ({ isRepeated }: Step) => !isRepeated || this.phase !== "train";
+    const own = this.steps.filter((step) => (step.phase ?? this.phase) === this.phase && isLatest(step));
     const curve = own.flatMap(({ loss }) => (loss === undefined ? [] : [loss]));
     return present({
       run_id: this.runId, phase: this.phase, steps: own.length, last_step: own.at(-1)?.step, loss_curve: curve,
@@ -177,13 +181,12 @@ class ToyViews {
   }
 
   private step(members: Map<string, Node>): void {
-    const phase = textAt(members, "phase") ?? this.phase;
-    this.steps.push({ phase, step: integerAt(members, "step")!, loss: valueAt(members, "loss") });
+    this.steps.push({ phase: textAt(members, "phase"), step: integerAt(members, "step")!, loss: valueAt(members, "loss"), isRepeated: false });
   }
 
   private resume(from: bigint | undefined): void {
-    // What is decoded or evaluated counts by itself.
-    if (from !== undefined) this.steps = this.steps.filter(({ phase, step }) => phase !== "train" || step <= from);
+    if (from === undefined) return;
+    for (const step of this.steps) step.isRepeated ||= step.step > from;
   }
 }
 
