@@ -182,7 +182,7 @@ go: ## vet and test the Go module
 
 .PHONY: ocaml
 ocaml: ## test the OCaml library
-	@$(call with_tool,dune --version && ocamlfind query yojson,apt install ocaml-dune libyojson-ocaml-dev · opam install dune yojson,\
+	@$(call with_tool,dune --version && test -e "$$(ocamlfind query yojson)/yojson.cmi",apt install ocaml-dune libyojson-ocaml-dev · opam install dune yojson,\
 		cd reference/ocaml && dune build && dune test)
 
 .PHONY: ruby

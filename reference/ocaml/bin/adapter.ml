@@ -4,13 +4,15 @@ open Toyspec
 
 type json = Yojson.Safe.t
 
+let strings names : json = `List (List.map (fun name -> `String name) names)
+
 let hello : json =
   `Assoc
     [ ( "hello",
         `Assoc
           [ ("protocol", `Int 1); ("name", `String "toyspec-ocaml"); ("language", `String "OCaml"); ("version", `String "0.1.0");
-            ("roles", `List [ `String "reader"; `String "writer"; `String "canonical-writer" ]); ("profiles", `List (List.map (fun (name, _) -> `String name) Tables.profiles)); ("lines", `Bool true);
-            ("capabilities", `List [ `String "line_limit"; `String "own_kinds" ]) ] ) ]
+            ("roles", strings [ "reader"; "summarizer"; "writer"; "canonical-writer" ]); ("profiles", strings (List.map fst Tables.profiles));
+            ("lines", `Bool true); ("capabilities", strings [ "line_limit"; "bundle"; "session"; "latest_attempt"; "own_kinds" ]) ] ) ]
 
 let tags = [ "int"; "float"; "f32"; "object" ]
 let anything : Tables.value option = None
@@ -68,29 +70,68 @@ let number request key = match Profile.member request key with Some (`Int i) -> 
 let mode request =
   match text request "mode" with Some "strict" -> Reader.Strict | Some "prefix" -> Prefix | Some "salvage" -> Salvage | _ -> Tail
 
-let reader_answer request data : (string * json) list =
-  let values = ref [] in
-  let each (record : Reader.record) = values := record.value :: !values in
+let option name value = match value with Some text -> (name, `String text) | None -> (name, `Null)
+
+(* Reads a directory, or the bytes of a stream. *)
+let read_source ?mode request each =
+  let profile = text request "profile" and max_line_bytes = number request "max_line_bytes" in
+  match text request "directory" with
+  | Some directory -> Reader.read_file ?mode ?profile ?max_line_bytes directory each
+  | None ->
+    let data = Option.value (text request "data") ~default:"" in
+    Reader.read_string ?mode ?profile ?name:(text request "name") ?max_line_bytes data each
+
+let reader_answer request : (string * json) list =
+  let records = ref [] in
+  let each (record : Reader.record) = records := record :: !records in
   let outcome, (report : Reader.report), error =
-    try
-      let report =
-        Reader.read_string ~mode:(mode request) ?profile:(text request "profile") ?name:(text request "name")
-          ?max_line_bytes:(number request "max_line_bytes") data each
-      in
-      ("read", report, [])
+    try ("read", read_source ~mode:(mode request) request each, [])
     with Reader.Refused_stream { line; offset; reason; report; _ } ->
       let error : json = `Assoc [ ("line", `Int line); ("offset", `Int offset); ("reason", `String reason) ] in
       ("fails", report, if report.gaps = [] then [] else [ ("error", error) ])
   in
-  let record value =
-    let fields = Option.value (Profile.fields report.profile value) ~default:[] in
-    tag (Some (Tables.value (Object fields))) value
+  let all = List.rev !records in
+  let shown = if text request "view" = Some "latest" && report.profile = Some "toy/v1" then Attempts.latest all else all in
+  let record (record : Reader.record) =
+    let fields = Option.bind report.profile (fun profile -> Profile.fields profile record.value) in
+    tag (Some (Tables.value (Object (Option.value fields ~default:[])))) record.value
   in
   let gap (gap : Reader.gap) : json = `Assoc [ ("offset", `Int gap.at); ("length", `Int gap.length); ("reason", `String gap.reason) ] in
-  [ ("outcome", `String outcome); ("profile", `String report.profile); ("state", `String (Reader.state_name report.state));
-    ("records", `List (List.rev_map record !values)); ("count", `Int report.records); ("committed", `Int report.committed);
+  [ ("outcome", `String outcome); option "profile" report.profile; ("state", `String (Reader.state_name report.state));
+    ("records", `List (List.map record shown)); ("count", `Int report.records); ("committed", `Int report.committed);
     ("fragment", `Int report.fragment); ("gap_bytes", `Int report.gap_bytes); ("gaps", `List (List.map gap report.gaps)) ]
   @ error
+
+let wrapped members : json =
+  match members with [ (key, _) ] when List.mem key tags -> `Assoc [ ("object", `Assoc members) ] | _ -> `Assoc members
+
+let tagged_view (view : Views.view) : json =
+  let number name to_text = function Some x -> `Assoc [ (name, `String (to_text x)) ] | None -> `Null in
+  let wide = number "float" Numbers.binary64_text and narrow = number "f32" Numbers.binary32_text in
+  let integer digits = `Assoc [ ("int", `String digits) ] in
+  let point (point : Views.point) =
+    let epoch = match point.epoch with Some epoch -> [ ("epoch", integer epoch) ] | None -> [] in
+    `Assoc ((("step", integer point.step) :: epoch) @ [ ("value", wide point.value) ])
+  in
+  let of_tag (tag : Views.tag) =
+    let best = match tag.best with Some best -> [ ("best", point best) ] | None -> [] in
+    `Assoc ([ ("count", integer (string_of_int tag.count)); ("latest", point tag.latest) ] @ best)
+  in
+  match view with
+  | Text text -> `String text
+  | Integer digits -> integer digits
+  | Number x -> wide x
+  | Narrow x -> narrow x
+  | Numbers items -> `List (List.map wide items)
+  | Narrows items -> `List (List.map narrow items)
+  | Tags tags -> wrapped (List.map (fun (name, tag) -> (name, of_tag tag)) tags)
+
+let summary_answer request : (string * json) list =
+  let records = ref [] in
+  let report = read_source ~mode:Salvage request (fun record -> records := record :: !records) in
+  let views = Views.of_records ?directory:(text request "directory") report.profile (List.rev !records) in
+  let summary = `Assoc (List.map (fun (name, view) -> (name, tagged_view view)) views) in
+  [ option "profile" report.profile; ("state", `String (Reader.state_name report.state)); ("summary", summary) ]
 
 let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -142,11 +183,63 @@ let writer_answer request records : (string * json) list =
   | stream -> [ ("outcome", `String "written"); ("stream", `String (to_base64 stream)) ]
   | exception Canonical.Refused reason -> [ ("outcome", `String "refused"); ("reason", `String reason) ]
 
+(* The writers that are held, by their directories. *)
+let held : (string, Writer.t) Hashtbl.t = Hashtbl.create 4
+
+let refuse reason = raise (Canonical.Refused reason)
+
+let open_writer request directory =
+  let exist = Option.value (text request "exist") ~default:"" in
+  match (Option.value (text request "profile") ~default:"toy/v1", exist) with
+  | "toy/v1", "replace" -> Writer.open_run ~exist:Replace directory
+  | "toy/v1", "fail" -> Writer.open_run ~exist:Fail directory
+  | "toy/v1", "resume" -> Writer.open_run ~exist:Resume directory
+  | "toy/v1", _ -> refuse "a toy/v1 stream is not appended to"
+  | profile, "append" -> Writer.append (Filename.concat directory (Profile.table profile).file) profile
+  | profile, _ -> refuse (profile ^ " streams are appended to")
+
+let leave w request directory =
+  match text request "end" with
+  | Some "held" -> Hashtbl.replace held directory w
+  | Some "errored" -> Writer.finish w ~reason:"errored" ~error:(Option.value (text request "error") ~default:"")
+  | Some "interrupted" -> Writer.finish w ~reason:"interrupted"
+  | Some "killed" -> Writer.close w
+  | _ -> Writer.finish w
+
+let session request directory records =
+  (match text request "run_id" with
+  | Some id when not (Run_ids.is_safe id) -> refuse (Printf.sprintf "run id %S is not allowed" id)
+  | _ -> ());
+  let w = open_writer request directory in
+  try
+    List.iter (fun tagged -> Writer.write w (untag tagged)) records;
+    leave w request directory
+  with error -> Writer.close w; raise error
+
+let session_answer request directory records : (string * json) list =
+  match session request directory records with
+  | () -> [ ("outcome", `String "written") ]
+  | exception (Canonical.Refused reason | Writer.Refused reason) -> [ ("outcome", `String "refused"); ("reason", `String reason) ]
+
+let release directory : (string * json) list =
+  Option.iter Writer.close (Hashtbl.find_opt held directory);
+  Hashtbl.remove held directory;
+  [ ("outcome", `String "written") ]
+
+(* The bytes of the stream, which a request has in base64. *)
+let with_data request : json =
+  match (request, text request "stream") with
+  | `Assoc members, Some stream -> `Assoc (("data", `String (of_base64 stream)) :: List.remove_assoc "stream" members)
+  | _ -> request
+
 let answer request : (string * json) list =
-  match (text request "role", text request "stream", Profile.member request "records") with
-  | Some "reader", Some stream, _ -> reader_answer request (of_base64 stream)
-  | Some ("writer" | "canonical-writer"), _, Some (`List records) -> writer_answer request records
-  | _ -> [ ("untestable", `String "this adapter reads and writes streams") ]
+  match (text request "role", Profile.member request "records", text request "directory", text request "release") with
+  | Some "reader", _, _, _ -> reader_answer (with_data request)
+  | Some "summarizer", _, _, _ -> summary_answer (with_data request)
+  | Some "writer", _, _, Some directory -> release directory
+  | Some "writer", Some (`List records), Some directory, _ -> session_answer request directory records
+  | Some ("writer" | "canonical-writer"), Some (`List records), _, _ -> writer_answer request records
+  | _ -> [ ("untestable", `String "this adapter has no such role") ]
 
 let print json =
   print_string (Yojson.Safe.to_string json);
@@ -174,17 +267,23 @@ let all_input () =
   Buffer.contents out
 
 let answer_once role rest =
-  let request : json = `Assoc (options rest) in
   let input = all_input () in
-  if role = "reader" then begin
-    let reply = reader_answer request input in
+  let request : json = `Assoc (("role", `String role) :: ("data", `String input) :: options rest) in
+  if role = "reader" || role = "summarizer" then begin
+    let reply = if role = "reader" then reader_answer request else summary_answer request in
     print (`Assoc reply);
-    exit (if List.assoc "outcome" reply = `String "read" then 0 else 1)
+    exit (if List.assoc_opt "outcome" reply = Some (`String "fails") then 1 else 0)
   end;
-  let lines = List.filter (( <> ) "") (String.split_on_char '\n' input) in
-  match write role (Option.value (text request "profile") ~default:"toy/v1") (List.map Yojson.Safe.from_string lines) with
-  | stream -> print_string stream
-  | exception Canonical.Refused reason -> prerr_endline reason; exit 1
+  let records = List.map Yojson.Safe.from_string (List.filter (( <> ) "") (String.split_on_char '\n' input)) in
+  let reply =
+    match text request "directory" with
+    | Some directory -> session_answer request directory records
+    | None -> writer_answer request records
+  in
+  match (List.assoc "outcome" reply, List.assoc_opt "stream" reply, List.assoc_opt "reason" reply) with
+  | `String "refused", _, Some (`String reason) -> prerr_endline reason; exit 1
+  | _, Some (`String stream), _ -> print_string (of_base64 stream)
+  | _ -> ()
 
 let () =
   set_binary_mode_in stdin true;

@@ -57,6 +57,7 @@ let is_run_id s =
   !fine && !count >= 1 && !count <= 255
 
 let put_string out s =
+  if not (Vetter.is_utf8 s) then refuse "the string %S is not valid UTF-8" s;
   Buffer.add_char out '"';
   String.iter
     (function
@@ -79,7 +80,15 @@ let put_null out (t : Tables.value option) name =
   (match t with Some { nullable = false; _ } -> refuse "null for %s" name | _ -> ());
   Buffer.add_string out "null"
 
+let is_digits text =
+  let start = if text <> "" && text.[0] = '-' then 1 else 0 in
+  let size = String.length text - start in
+  let all = size > 0 && String.for_all (fun c -> c >= '0' && c <= '9') (String.sub text start size) in
+  all && (size = 1 || text.[start] <> '0')
+
 let put_integer out (t : Tables.value option) name digits =
+  if not (is_digits digits) then refuse "%s is %S, which is not an integer in decimal digits" name digits;
+  if Float.abs (float_of_string digits) = infinity then refuse "%s is an integer beyond the range of binary64" name;
   Option.iter (fun t -> in_range t name (float_of_string digits)) t;
   Buffer.add_string out (if digits = "-0" then "0" else digits)
 
@@ -96,18 +105,24 @@ let put_number out (t : Tables.value option) name (value : json) =
   let digits = match value with `Int i -> Some (string_of_int i) | `Intlit text -> Some text | _ -> None in
   match (t, digits, value) with
   | (None | Some { form = Integer; _ }), Some digits, _ -> put_integer out t name digits
-  | Some { form = Number | Binary32; _ }, Some digits, _ -> put_float out t name (float_of_string digits)
+  | Some { form = Number | Binary32; _ }, Some digits, _ ->
+    if not (is_digits digits) then refuse "%s is %S, which is not an integer in decimal digits" name digits;
+    put_float out t name (float_of_string digits)
   | (None | Some { form = Number | Binary32; _ }), None, `Float x -> put_float out t name x
-  | _ -> refuse "%s is a number, which has another type" name
+  | _ -> refuse "%s is a number, and must have another type" name
 
-let judge_string (t : Tables.value option) name s =
+let check_string (t : Tables.value option) name s =
   match t with
   | None -> ()
   | Some { form = String; allowed; run_id; date_time; _ } ->
     if allowed <> [] && not (List.mem s allowed) then refuse "%s is not one of %s" name (String.concat ", " allowed);
     if run_id && not (is_run_id s) then refuse "%s does not have the required form" name;
-    if date_time && not (is_date_time s) then refuse "%s is no date-time with a zone that exists" name
+    if date_time && not (is_date_time s) then refuse "%s is not a date-time with a zone that exists" name
   | Some _ -> refuse "%s has another type" name
+
+let refuse_repeated keys =
+  let next before key = if before = Some key then refuse "the key %s is given twice" key else Some key in
+  ignore (List.fold_left next None (List.sort compare keys))
 
 let rec put_value out (t : Tables.value option) name depth (value : json) =
   match value with
@@ -116,10 +131,10 @@ let rec put_value out (t : Tables.value option) name depth (value : json) =
   | `Bool b ->
     (match t with None | Some { form = Boolean; _ } -> () | Some _ -> refuse "%s has another type" name);
     Buffer.add_string out (string_of_bool b)
-  | `String s -> judge_string t name s; put_string out s
+  | `String s -> check_string t name s; put_string out s
   | `Assoc members -> put_mapping out t name (depth + 1) members
   | `List items -> put_list out t name (depth + 1) items
-  | `Tuple _ | `Variant _ -> refuse "%s is no JSON" name
+  | `Tuple _ | `Variant _ -> refuse "%s is not JSON" name
 
 and put_mapping out (t : Tables.value option) name depth members =
   match t with
@@ -145,6 +160,7 @@ and put_list out (t : Tables.value option) name depth items =
 (* Declared members in their order, then all others by the bytes of their keys. *)
 and put_object out (fields : Tables.field list) others depth members =
   if depth > Tables.max_depth then refuse "nested deeper than %d" Tables.max_depth;
+  refuse_repeated (List.map fst members);
   let started = ref false in
   let put t key value =
     Buffer.add_char out (if !started then ',' else '{');
@@ -162,7 +178,6 @@ and put_object out (fields : Tables.field list) others depth members =
     fields;
   let unknown = List.filter (fun (key, _) -> not (List.exists (fun (f : Tables.field) -> f.name = key) fields)) members in
   let sorted = List.sort (fun (a, _) (b, _) -> compare (a : string) b) unknown in
-  ignore (List.fold_left (fun before (key, _) -> if before = Some key then refuse "the key %s stands twice" key; Some key) None sorted);
   List.iter (fun (key, value) -> put others key value) sorted;
   Buffer.add_string out (if !started then "}" else "{}")
 

@@ -4,7 +4,7 @@ type record = { raw : string; line : int; offset : int; kind : string option; va
 type gap = { at_line : int; at : int; length : int; reason : string }
 
 type report = {
-  profile : Profile.t;
+  profile : Profile.t option;
   state : state;
   records : int;
   committed : int;
@@ -22,7 +22,9 @@ type reading = {
   limit : int;
   mode : mode;
   name : string;
+  manifest : bool;
   mutable profile : Profile.t option;
+  mutable decided : bool; (* the profile is known, perhaps that there is none *)
   mutable last : string option;
   mutable records : int;
   mutable committed : int;
@@ -41,12 +43,12 @@ let add_gap r (gap : gap) =
 
 let take_record r raw each =
   let value = Yojson.Safe.from_string raw in
-  let profile = match r.profile with Some profile -> profile | None -> Profile.detect value ~fallback:(Profile.of_name r.name) in
-  r.profile <- Some profile;
-  r.last <- Profile.kind profile value;
+  if not r.decided then r.profile <- Profile.of_record value ~manifest:r.manifest;
+  r.decided <- true;
+  r.last <- Option.bind r.profile (fun profile -> Profile.kind profile value);
   r.records <- r.records + 1;
   r.committed <- r.committed + r.length + 1;
-  each { raw; line = r.line; offset = r.offset; kind = r.last; value }
+  each { raw; line = r.line; offset = r.offset; kind = r.last; value = Integers.in_record r.profile value }
 
 let take_line r each =
   let raw = Buffer.contents r.held in
@@ -81,20 +83,22 @@ let finish r =
   | Some _ when r.length > 0 -> add_gap r { at_line = r.line; at = r.offset; length = r.length; reason = "stopped" }
   | _ -> ());
   let fragment = if r.stopped = None then r.length else 0 in
-  let profile = Option.value r.profile ~default:(Profile.of_name r.name) in
-  let unfinished = match (Profile.table profile).last with Some last -> r.last <> Some last | None -> false in
+  let profile = if r.decided then r.profile else Profile.of_name r.name ~manifest:r.manifest ~gap:(r.gap_bytes > 0) in
+  let unfinished =
+    match Option.bind profile (fun profile -> (Profile.table profile).last) with Some last -> r.last <> Some last | None -> false
+  in
   let state = if r.gap_bytes > 0 then Damaged else if fragment > 0 || r.records = 0 || unfinished then Torn else Complete in
   let report =
     { profile; state; records = r.records; committed = r.committed; fragment; gaps = List.rev r.gaps; gap_bytes = r.gap_bytes }
   in
-  let refuse line offset reason = raise (Refused_stream { name = r.name; line; offset; reason; report }) in
+  let refuse line offset reason = raise (Refused_stream { name = (if r.name = "" then "<stream>" else r.name); line; offset; reason; report }) in
   (match r.stopped with Some gap when r.mode <> Prefix -> refuse gap.at_line gap.at gap.reason | _ -> ());
   if r.mode = Strict && state <> Complete then refuse r.line r.committed (state_name state);
   report
 
-let read ?(mode = Tail) ?profile ?(name = "<stream>") ?(max_line_bytes = Tables.max_line_bytes) input each =
+let read ?(mode = Tail) ?profile ?(name = "") ?(manifest = false) ?(max_line_bytes = Tables.max_line_bytes) input each =
   let r =
-    { limit = max_line_bytes; mode; name; profile; last = None; records = 0; committed = 0; gaps = []; gap_bytes = 0; stopped = None;
+    { limit = max_line_bytes; mode; name; manifest; profile; decided = profile <> None; last = None; records = 0; committed = 0; gaps = []; gap_bytes = 0; stopped = None;
       line = 1; offset = 0; length = 0; held = Buffer.create 1024 }
   in
   let chunk = Bytes.create 65536 in
@@ -113,9 +117,10 @@ let read_file ?mode ?profile ?max_line_bytes path each =
     else path
   in
   let channel = open_in_bin path in
-  Fun.protect ~finally:(fun () -> close_in channel) (fun () -> read ?mode ?profile ~name:path ?max_line_bytes (input channel) each)
+  Fun.protect ~finally:(fun () -> close_in_noerr channel) (fun () ->
+      read ?mode ?profile ~name:path ~manifest:(Manifest.is_beside path) ?max_line_bytes (input channel) each)
 
-let read_string ?mode ?profile ?name ?max_line_bytes text each =
+let read_string ?mode ?profile ?name ?manifest ?max_line_bytes text each =
   let at = ref 0 in
   let input bytes offset length =
     let size = min length (String.length text - !at) in
@@ -123,4 +128,4 @@ let read_string ?mode ?profile ?name ?max_line_bytes text each =
     at := !at + size;
     size
   in
-  read ?mode ?profile ?name ?max_line_bytes input each
+  read ?mode ?profile ?name ?manifest ?max_line_bytes input each

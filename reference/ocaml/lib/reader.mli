@@ -13,7 +13,8 @@ type record = {
   line : int;  (** from 1 *)
   offset : int;  (** byte offset of the line, from 0 *)
   kind : string option;  (** what the record declares to be *)
-  value : Yojson.Safe.t;  (** a repeated key is there as often as it was written; the last counts *)
+  value : Yojson.Safe.t;
+      (** a repeated key is there as often as it was written; the last counts. An integer that was written [1.0] is one. *)
 }
 
 type gap = {
@@ -25,7 +26,7 @@ type gap = {
 
 (** The account of one reading: [committed + fragment + gap_bytes] is the size of the stream. *)
 type report = {
-  profile : Profile.t;
+  profile : Profile.t option;  (** [None] where the stream follows none *)
   state : state;
   records : int;
   committed : int;  (** bytes of readable and blank lines, with their LFs *)
@@ -38,12 +39,12 @@ exception Refused_stream of { name : string; line : int; offset : int; reason : 
 (** The mode refuses the stream. *)
 
 val read :
-  ?mode:mode -> ?profile:Profile.t -> ?name:string -> ?max_line_bytes:int -> (bytes -> int -> int -> int) -> (record -> unit) -> report
+  ?mode:mode -> ?profile:Profile.t -> ?name:string -> ?manifest:bool -> ?max_line_bytes:int -> (bytes -> int -> int -> int) -> (record -> unit) -> report
 (** [read input each] calls [each] for every record. [input] is like {!Stdlib.input}. [mode] is [Tail] by default; [profile] is
-    detected, with the help of [name], where it is not given. Raises {!Refused_stream}. *)
+    detected where it is not given, with the help of [name], and of [manifest]: the manifest of a kaun/v1 run is beside it. Raises {!Refused_stream}. *)
 
 val read_file : ?mode:mode -> ?profile:Profile.t -> ?max_line_bytes:int -> string -> (record -> unit) -> report
 (** [read_file path each] is like {!read} for a stream or the directory of a bundle; raises [Sys_error] too. *)
 
-val read_string : ?mode:mode -> ?profile:Profile.t -> ?name:string -> ?max_line_bytes:int -> string -> (record -> unit) -> report
+val read_string : ?mode:mode -> ?profile:Profile.t -> ?name:string -> ?manifest:bool -> ?max_line_bytes:int -> string -> (record -> unit) -> report
 (** [read_string text each] is like {!read} for the bytes of a stream. *)

@@ -3,11 +3,16 @@ type t = {
   mutable ended : bool;
   mutable last : float;
   mutable phase : string;
+  mutable resumes : bool; (* run_resume has to be next *)
   mutable bases : (string * string) list; (* digits of the last step by phase *)
+  mutable final : (string * Yojson.Safe.t) list;
 }
 
-let create () = { started = false; ended = false; last = 0.; phase = "train"; bases = [] }
+let create () = { started = false; ended = false; resumes = false; last = 0.; phase = "train"; bases = []; final = [] }
+let resume s = s.resumes <- s.started
 let ended s = s.ended
+let is_open s = s.started && (not s.ended) && not s.resumes
+let final s = s.final
 let last s = s.last
 let string record key = match Profile.member record key with Some (`String text) -> Some text | _ -> None
 
@@ -32,8 +37,9 @@ let admit s record =
   let kind = string record "kind" in
   let refuse reason = raise (Canonical.Refused reason) in
   if s.ended then refuse "the run has ended";
-  if (not s.started) && kind <> Some "run_start" then refuse "the first record is a run_start";
+  if (not s.started) && kind <> Some "run_start" then refuse "the first record must be a run_start";
   if s.started && kind = Some "run_start" then refuse "the run has started";
+  if s.resumes && kind <> Some "run_resume" then refuse "the first record after a resumption must be a run_resume";
   (match (kind, List.assoc_opt (phase_of s record) s.bases, digits record "step") with
   | Some "step", Some base, Some step when step.[0] <> '-' && not (is_after step base) ->
     refuse (Printf.sprintf "step %s after step %s; write run_resume first" step base)
@@ -42,12 +48,23 @@ let admit s record =
   | `Assoc members, Some t when t < s.last -> `Assoc (List.map (fun (key, value) -> (key, if key = "t" then `Float s.last else value)) members)
   | _ -> record
 
+let note_step s record step =
+  let phase = phase_of s record in
+  s.bases <- (phase, step) :: List.remove_assoc phase s.bases;
+  if phase = "train" then
+    s.final <-
+      ("final_step", `Intlit step)
+      :: (match Profile.member record "loss" with
+         | Some ((`Null | `Float _ | `Int _ | `Intlit _) as loss) -> [ ("final_loss", (loss :> Yojson.Safe.t)) ]
+         | _ -> [])
+
 let note s record =
   (match number record "t" with Some t when t > s.last -> s.last <- t | _ -> ());
   (match (string record "kind", digits record "step") with
   | Some "run_start", _ when not s.started -> s.phase <- phase_of s record
   | Some "run_end", _ -> s.ended <- true
   | Some "run_resume", _ -> s.bases <- (match digits record "from_step" with Some from -> [ ("train", from) ] | None -> [])
-  | Some "step", Some step -> s.bases <- (phase_of s record, step) :: List.remove_assoc (phase_of s record) s.bases
+  | Some "step", Some step -> note_step s record step
   | _ -> ());
-  s.started <- true
+  s.started <- true;
+  s.resumes <- false

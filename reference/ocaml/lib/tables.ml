@@ -265,7 +265,7 @@ let profiles =
           [
           ( "run",
             [
-              field "schema_version" (value Integer);
+              field "schema_version" (value ~least:1.0 ~greatest:1.0 Integer);
               field ~required:true "run_id" (value ~run_id:true String);
               field "created_at" (value Number);
               field "tags" (value (Array ((value String), None)));

@@ -1,7 +1,10 @@
-(** Judges one line as bytes and as JSON, strictly: Yojson accepts comments, NaN and more. *)
+(** Checks one line as bytes and as JSON, strictly: Yojson accepts comments, NaN and more. *)
 
 val is_blank : string -> bool
 (** [is_blank line] is [true] when the line holds nothing but JSON white space. *)
+
+val is_utf8 : string -> bool
+(** [is_utf8 text] is [true] for well-formed UTF-8. *)
 
 val vet : string -> first:bool -> string option
 (** [vet line ~first] is the first rule that makes a line unreadable, [None] for a readable one. The line is not blank and

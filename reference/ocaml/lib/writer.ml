@@ -1,127 +1,168 @@
 type exist = Replace | Fail | Resume
 
-exception Refused of string
+exception Refused = Stream_file.Refused
 
 type t = {
   path : string;
   profile : Profile.t;
+  calls : Syscalls.t;
   clock : unit -> float;
-  start : float;
-  process : int;
-  mutable descriptor : Unix.file_descr option;
-  mutable committed : int;
+  mutable start : float;
+  mutable file : Stream_file.t;
   sequence : Sequence.t;
+  mutable dropped : int;
+  mutable unsaid : int; (* dropped, and not stated in the stream yet *)
+  mutable look_at : float;
+  mutable has_moved : bool;
 }
 
-let refuse path format = Printf.ksprintf (fun reason -> raise (Refused (path ^ ": " ^ reason))) format
+(* How often a writer checks whether its path still names its file. *)
+let look_seconds = 1.
+let refuse path reason = raise (Refused (path ^ ": " ^ reason))
+let is_toy w = w.profile = "toy/v1"
 
 let rec make_directories path =
   if not (Sys.file_exists path) then begin
     make_directories (Filename.dirname path);
-    try Unix.mkdir path 0o777 with Unix.Unix_error (Unix.EEXIST, _, _) -> ()
+    try Unix.mkdir path 0o777 with Unix.Unix_error (EEXIST, _, _) -> ()
   end
 
-let lock path descriptor =
-  ignore (Unix.lseek descriptor 0 Unix.SEEK_SET);
-  try Unix.lockf descriptor Unix.F_TLOCK 0 with Unix.Unix_error ((Unix.EAGAIN | Unix.EACCES), _, _) -> refuse path "another writer holds the stream"
+let check_state w (report : Reader.report) =
+  (match report.profile with
+  | None -> refuse w.path "the stream has no known format"
+  | Some profile -> if profile <> w.profile && report.records > 0 then refuse w.path ("the stream is " ^ profile));
+  if report.state = Damaged then refuse w.path "the stream is damaged";
+  if report.state = Complete && is_toy w then refuse w.path "the stream is complete"
 
-let rec write_all descriptor bytes offset length =
-  if length > 0 then begin
-    let written = Unix.single_write descriptor bytes offset length in
-    write_all descriptor bytes (offset + written) (length - written)
+(* Brings an existing stream to a line end, or says why it cannot be written to. *)
+let take_over w exist =
+  let size = Stream_file.size w.file in
+  if size > 0 then begin
+    if exist <> Resume then refuse w.path "the stream exists";
+    let keep (record : Reader.record) = Sequence.note w.sequence record.value in
+    let manifest = Manifest.is_beside w.path in
+    let report = Reader.read ~mode:Salvage ~name:w.path ~manifest (Stream_file.input w.file) keep in
+    check_state w report;
+    Sequence.resume w.sequence;
+    w.start <- w.start -. Sequence.last w.sequence;
+    if report.fragment > 0 then ignore (Stream_file.set_aside w.file (size - report.fragment))
   end
 
-(* Keeps the fragment in a file beside the stream and cuts the stream after its last LF. *)
-let set_aside path descriptor committed length =
-  let bytes = Bytes.create length in
-  ignore (Unix.lseek descriptor committed Unix.SEEK_SET);
-  let size = Unix.read descriptor bytes 0 length in
-  let aside = Unix.openfile (Printf.sprintf "%s.torn-%d" path committed) [ O_WRONLY; O_CREAT; O_TRUNC; O_CLOEXEC ] 0o666 in
-  Fun.protect ~finally:(fun () -> Unix.close aside) (fun () -> write_all aside bytes 0 size; Unix.fsync aside);
-  Unix.ftruncate descriptor committed
-
-(* Brings an existing stream to a line end, or says why it cannot be written to; gives its committed size. *)
-let take_over path profile descriptor exist sequence =
-  lock path descriptor;
-  let size = (Unix.fstat descriptor).st_size in
-  if size = 0 then 0
-  else begin
-    if exist <> Resume then refuse path "the stream exists";
-    let keep (record : Reader.record) = Sequence.note sequence record.value in
-    ignore (Unix.lseek descriptor 0 Unix.SEEK_SET);
-    let report = Reader.read ~mode:Salvage ~profile ~name:path (Unix.read descriptor) keep in
-    if report.state = Damaged then refuse path "the stream is damaged";
-    if report.state = Complete && (Profile.table profile).last <> None then refuse path "the stream is complete";
-    let committed = size - report.fragment in
-    if report.fragment > 0 then set_aside path descriptor committed report.fragment;
-    committed
-  end
-
-let open_stream path profile exist clock =
-  let descriptor = Unix.openfile path [ O_RDWR; O_APPEND; O_CREAT; O_CLOEXEC ] 0o666 in
-  let sequence = Sequence.create () in
-  match take_over path profile descriptor exist sequence with
-  | exception error -> Unix.close descriptor; raise error
-  | committed ->
-    let start = clock () -. if profile = "toy/v1" then Sequence.last sequence else 0. in
-    { path; profile; clock; start; process = Unix.getpid (); descriptor = Some descriptor; committed; sequence }
-
-(* Renames a stream that no writer holds, if there is one. *)
-let move_aside path =
-  if Sys.file_exists path then begin
-    let descriptor = Unix.openfile path [ O_RDWR; O_CLOEXEC ] 0 in
-    Fun.protect
-      ~finally:(fun () -> Unix.close descriptor)
-      (fun () ->
-        lock path descriptor;
-        if (Unix.fstat descriptor).st_size > 0 then Sys.rename path (path ^ ".prev"))
-  end
-
-let open_run ?(exist = Replace) ?(clock = Unix.gettimeofday) directory =
-  make_directories directory;
-  let path = Filename.concat directory (Profile.table "toy/v1").file in
-  if exist = Replace then move_aside path;
-  open_stream path "toy/v1" exist clock
-
-let append path profile =
-  make_directories (Filename.dirname path);
-  open_stream path profile Resume (fun () -> 0.)
-
-let close w =
-  Option.iter Unix.close w.descriptor;
-  w.descriptor <- None
-
-(* Writes a whole line, or takes back what was written of it; where that fails too, nothing more is written. *)
-let append_line w descriptor line =
-  match write_all descriptor (Bytes.of_string line) 0 (String.length line) with
-  | () -> w.committed <- w.committed + String.length line
-  | exception error ->
-    (try Unix.ftruncate descriptor w.committed with Unix.Unix_error _ -> close w);
-    raise error
-
-let sync w descriptor =
-  Unix.fsync descriptor;
-  if not Sys.win32 then begin
-    let directory = Unix.openfile (Filename.dirname w.path) [ O_RDONLY; O_CLOEXEC ] 0 in
-    Fun.protect ~finally:(fun () -> Unix.close directory) (fun () -> Unix.fsync directory)
-  end
-
-let write w (record : Yojson.Safe.t) =
-  let toy = (Profile.table w.profile).last <> None in
-  let descriptor =
-    match w.descriptor with
-    | Some d when (not (toy && Sequence.ended w.sequence)) && w.process = Unix.getpid () -> d
-    | _ -> refuse w.path "the writer is closed"
+let open_stream path profile exist clock calls =
+  let file = if exist = Replace then Stream_file.replace calls path else Stream_file.open_file calls path in
+  let w =
+    { path; profile; calls; clock; start = clock (); file; sequence = Sequence.create (); dropped = 0; unsaid = 0;
+      look_at = Unix.gettimeofday () +. look_seconds; has_moved = false }
   in
-  let record =
+  try take_over w exist; w with error -> Stream_file.discard file; raise error
+
+let open_run ?(exist = Replace) ?(clock = Unix.gettimeofday) ?(calls = Syscalls.system) directory =
+  make_directories directory;
+  open_stream (Filename.concat directory (Profile.table "toy/v1").file) "toy/v1" exist clock calls
+
+let append ?(calls = Syscalls.system) path profile =
+  make_directories (Filename.dirname path);
+  open_stream path profile Resume (fun () -> 0.) calls
+
+let dropped w = w.dropped
+let is_closed w = Stream_file.is_closed w.file || (is_toy w && Sequence.ended w.sequence)
+let close w = if is_toy w then Stream_file.discard w.file else Stream_file.close w.file
+
+(* Creates the stream again with all that it held. *)
+let start_anew w =
+  let file = Stream_file.replace w.calls w.path in
+  (try Stream_file.copy_from file w.file with error -> Stream_file.abandon file; raise error);
+  Stream_file.close w.file;
+  w.file <- file
+
+(* Goes on at the end of the file that is at the path now, which may be new. *)
+let continue_anew w =
+  let old = w.file in
+  w.file <- Stream_file.open_file w.calls w.path;
+  (try take_over w Resume with error -> Stream_file.close w.file; w.file <- old; raise error);
+  Stream_file.close old
+
+let move w =
+  if not w.has_moved then
+    Printf.eprintf "toyspec: %s: the file was deleted, renamed or replaced while it was open; logging goes on in a new file\n%!" w.path;
+  w.has_moved <- true;
+  match make_directories (Filename.dirname w.path); if is_toy w then start_anew w else continue_anew w with
+  | () -> ()
+  | exception (Refused reason as error) -> Stream_file.close_for_good w.file reason; raise error
+  (* The next record tries again; this one would be nowhere. *)
+  | exception error -> w.look_at <- 0.; raise error
+
+(* Checks now and then whether the path still names the file, and starts the stream anew there where it does not. *)
+let look w ~due =
+  let now = Unix.gettimeofday () in
+  (* The wall clock may be set back. *)
+  if due || now >= w.look_at || w.look_at > now +. look_seconds then begin
+    w.look_at <- now +. look_seconds;
+    if not (Stream_file.is_at_path w.file) then move w
+  end
+
+let ordered w record = if is_toy w then Sequence.admit w.sequence record else record
+let line_of w record = Canonical.encode w.profile (ordered w record)
+
+let append_record w record =
+  let record = ordered w record in
+  Stream_file.append w.file (Canonical.encode w.profile record) ~committed:(fun () -> if is_toy w then Sequence.note w.sequence record)
+
+(* After a failure, writes a note with the number of records that were dropped. *)
+let say_dropped w t =
+  if is_toy w && w.unsaid > 0 && Sequence.is_open w.sequence then begin
+    let text = Printf.sprintf "toyspec: %d records could not be written and were dropped" w.unsaid in
+    append_record w (`Assoc [ ("kind", `String "note"); ("t", t); ("text", `String text) ]);
+    w.unsaid <- 0
+  end
+
+(* Gives a record its t; refuses one that may not be written, before anything is written. *)
+let prepared w (record : Yojson.Safe.t) =
+  if Stream_file.is_foreign w.file then refuse w.path "a forked process does not write";
+  if is_closed w then
+    refuse w.path ("the writer is closed" ^ Option.fold ~none:"" ~some:(( ^ ) ": ") (Stream_file.closed_because w.file));
+  let record : Yojson.Safe.t =
     match record with
-    | `Assoc members when toy ->
-      Sequence.admit w.sequence
-        (`Assoc (if List.mem_assoc "t" members then members else ("t", `Float (w.clock () -. w.start)) :: members))
+    | `Assoc members when is_toy w && not (List.mem_assoc "t" members) -> `Assoc (("t", `Float (w.clock () -. w.start)) :: members)
     | _ -> record
   in
-  append_line w descriptor (Canonical.encode w.profile record);
-  if toy then begin
-    Sequence.note w.sequence record;
-    if Sequence.ended w.sequence || Profile.kind w.profile record = Some "run_start" then sync w descriptor
-  end
+  (* A new run's id must be a safe name of a directory; readers accept more. *)
+  (match (Profile.kind w.profile record, Profile.member record "run_id") with
+  | Some "run_start", Some (`String id) when not (Run_ids.is_safe id) ->
+    raise (Canonical.Refused (Printf.sprintf "run id %S is not allowed: use 1 to 128 letters, digits, '.', '_', '-', starting with a letter or digit" id))
+  | _ -> ());
+  ignore (line_of w record);
+  record
+
+let write w record =
+  let record = prepared w record in
+  let kind = Profile.kind w.profile record in
+  (try
+     look w ~due:(kind = Some "run_end");
+     say_dropped w (Option.value (Profile.member record "t") ~default:(`Float 0.));
+     append_record w record
+   with Unix.Unix_error _ as error ->
+     w.dropped <- w.dropped + 1;
+     w.unsaid <- w.unsaid + 1;
+     raise error);
+  if is_toy w && (Sequence.ended w.sequence || kind = Some "run_start") then Stream_file.sync w.file;
+  (* The run is over; another program may have the file. *)
+  if is_toy w && Sequence.ended w.sequence then Stream_file.close w.file
+
+let finish ?error ?(reason = "completed") w =
+  let ending = [ ("kind", `String "run_end"); ("reason", `String reason) ] @ Sequence.final w.sequence in
+  let error = match error with Some text -> [ ("error", `String text) ] | None -> [] in
+  Fun.protect
+    ~finally:(fun () -> close w)
+    (fun () -> if Sequence.is_open w.sequence && not (is_closed w) then write w (`Assoc (ending @ error)))
+
+let with_run ?exist ?clock ?calls directory body =
+  let w = open_run ?exist ?clock ?calls directory in
+  match body w with
+  | result -> finish w; result
+  | exception Sys.Break -> finish w ~reason:"interrupted"; raise Sys.Break
+  | exception error ->
+    let trace = Printexc.get_raw_backtrace () in
+    (* The error of the program counts, not one of its log. *)
+    (try finish w ~reason:"errored" ~error:(Printexc.to_string error) with Unix.Unix_error _ | Refused _ | Canonical.Refused _ -> ());
+    Printexc.raise_with_backtrace error trace

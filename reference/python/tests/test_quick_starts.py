@@ -64,10 +64,18 @@ def typescript_program(folder: Path) -> list[list[str]]:
     return [["node", "main.mjs"]]
 
 
+def has_yojson() -> bool:
+    """Return whether OCaml programs can be built with Yojson; its run-time package alone does not do."""
+    if not shutil.which("ocamlfind"):
+        return False
+    found = subprocess.run(["ocamlfind", "query", "yojson"], capture_output=True, text=True, check=False)
+    return found.returncode == 0 and Path(found.stdout.strip(), "yojson.cmi").exists()
+
+
 PROGRAMS = {
     "c": (c_program, shutil.which("cc")),
     "go": (go_program, shutil.which("go")),
-    "ocaml": (ocaml_program, shutil.which("dune")),
+    "ocaml": (ocaml_program, shutil.which("dune") and has_yojson()),
     "ruby": (ruby_program, shutil.which("ruby")),
     # Its package is what `make typescript` builds.
     "typescript": (typescript_program, (REFERENCE / "typescript/dist/src/node.js").exists()),

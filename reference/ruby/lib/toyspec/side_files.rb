@@ -9,29 +9,34 @@ module Toyspec
     module_function
 
     # Renames a stream to <path>.prev; an earlier .prev moves to the next free .prev-N first. The caller holds the
-    # stream's lock. Where the second rename fails, the first is taken back.
+    # stream's lock. Returns the pairs of old and new names, the last first. Where a rename fails, none is left.
     def keep_previous(path)
-      previous = "#{path}.prev"
-      older = (File.exist?(previous) || File.symlink?(previous)) && free_name(previous)
-      File.rename(previous, older) if older
-      File.rename(path, previous)
+      moved, previous = [], "#{path}.prev"
+      moves = [[path, previous]]
+      moves.unshift([previous, free_name(previous)]) if there?(previous)
+      moves.each { |names| File.rename(*names) && moved.unshift(names) }
+      moved
     rescue SystemCallError
-      File.rename(older, previous) if older && !File.exist?(previous) && File.exist?(older)
+      restore(moved)
       raise
     end
 
-    # Renames <path>.prev back, where no stream was created in its place.
-    def restore_previous(path)
-      File.rename("#{path}.prev", path) unless File.exist?(path)
+    # Takes renames back, as far as no other file has an old name by now.
+    def restore(moved)
+      moved.each { |old, new| there?(old) ? break : File.rename(new, old) }
     rescue SystemCallError
       nil
+    end
+
+    def there?(path)
+      File.exist?(path) || File.symlink?(path)
     end
 
     # Returns the first of <path>-1, <path>-2, … that is not there.
     def free_name(path)
       (1..).each do |number|
         name = "#{path}-#{number}"
-        return name unless File.exist?(name) || File.symlink?(name)
+        return name unless there?(name)
       end
     end
 

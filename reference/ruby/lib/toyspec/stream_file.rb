@@ -20,7 +20,7 @@ module Toyspec
     def self.open(path)
       ATTEMPTS.times do
         check_regular(path)
-        created = !File.exist?(path) && !File.symlink?(path)
+        created = !SideFiles.there?(path)
         file = File.open(path, FLAGS | File::CREAT, 0o666)
         opened = new(path, file, created)
         return opened if opened.take
@@ -32,17 +32,16 @@ module Toyspec
 
     # Opens a new file at a path. A file that is there and not empty moves to <path>.prev.
     def self.replace(path)
-      moved = false
+      moved = []
       ATTEMPTS.times do
         file = open(path)
-        return file.tap { |new_file| new_file.replaces = moved } if file.size.zero?
+        return file.tap { |new_file| new_file.moved = moved } if file.size.zero?
 
-        move_away(path, file)
-        moved = true
+        moved = move_away(path, file)
       end
       raise StreamRefusedError, "#{path}: other programs replace the file again and again"
     rescue SystemCallError
-      SideFiles.restore_previous(path) if moved
+      SideFiles.restore(moved)
       raise
     end
 
@@ -59,11 +58,11 @@ module Toyspec
     end
     private_class_method :new, :check_regular, :move_away
 
-    # Whether an earlier stream was moved to <path>.prev for this one.
-    attr_writer :replaces
+    # The renames that made room for this file, as SideFiles.keep_previous returns them.
+    attr_writer :moved
 
     def initialize(path, file, created)
-      @path, @file, @created, @process = path, file, created, Process.pid
+      @path, @file, @created, @process, @moved = path, file, created, Process.pid, []
       @file.sync = true
       ignore_size_signal
     end
@@ -160,7 +159,7 @@ module Toyspec
       return if closed? || !@created || !@file.size.zero? || !at_path?
 
       File.unlink(@path)
-      SideFiles.restore_previous(@path) if @replaces
+      SideFiles.restore(@moved)
     rescue SystemCallError
       nil
     ensure
