@@ -122,7 +122,9 @@ def _trimmed(expected: Any, actual: Any) -> Any:
     """Return *actual* without what a writer may add, and with the expected part of a longer error text."""
     if expected.get("kind") in _OPEN_KINDS:
         return {key: item for key, item in actual.items() if key in expected}
-    added = _OPEN_MEMBERS if expected.get("kind") == "run_end" else {"t"}
+    added = _OPEN_MEMBERS if expected.get("kind") == "run_end" else frozenset({"t"})
+    if expected.get("reason") == "interrupted":
+        added |= {"error"}
     kept = {key: item for key, item in actual.items() if key in expected or key not in added}
     error = expected.get("error")
     if isinstance(error, str) and error in str(kept.get("error")):

@@ -242,6 +242,18 @@ class DemandsAResumption(Miniature):
             super().demand_resume(request, b"{}")
 
 
+class NestsWithoutEnd(Miniature):
+    """Writes lines that no reader reads, for example records that are nested too deep."""
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class WritesAnyInteger(NestsWithoutEnd):
+    """Writes integers that no binary64 number comes near."""
+
+
 class RemembersAnEarlierLoss(Miniature):
     """Writes the last loss there was as final_loss, also where the last step has none."""
 
@@ -332,6 +344,8 @@ ALL: tuple[Impostor, ...] = (
     _impostor(MovesBeforeItLooks, "writing/refused-start", "are not what they were: events.jsonl.prev"),
     _impostor(ResumesForeignRecords, "writing/no-profile-refused", "outcome is written"),
     _impostor(DemandsAResumption, "writing/resume-nothing", "outcome is refused"),
+    _impostor(WritesAnyInteger, "writing/invalid-input", "outcome is written"),
+    _impostor(NestsWithoutEnd, "encoding/write-within-limits", "outcome is written"),
     _impostor(RemembersAnEarlierLoss, "stream/final-loss", "final_loss is there"),
     _impostor(KeepsTheBeginning, "writing/fragment-aside", "does not hold the fragment: 65536 bytes"),
     _impostor(OverwritesFragments, "bundle/side-file-names", "does not hold what was in"),

@@ -23,7 +23,6 @@ from conformance.session_cases import SESSIONS, load
 
 # Statements that a case can show and that no impostor breaks, with the reason.
 WITHOUT_IMPOSTOR = {
-    "encoding/write-within-limits": "a record of 16 MiB is too much to be sent for each writer",
     "encoding/integer-safe": "SHOULD NOT",
     "encoding/no-lone-surrogate": "half a pair cannot be sent as JSON",
     "stream/regions-nest": "SHOULD",
