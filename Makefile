@@ -45,7 +45,11 @@ demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged a
 	@$(DEMO_VENV)/bin/python reference/python/demo/show.py
 
 .PHONY: test
-test: $(DEV) ## run all checks: drift, lint, docs, languages, wheel, pytest
+test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
+	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) quick-tests
+
+.PHONY: test-all
+test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the browser, the wheel
 	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) wheel-test pytest
 
 ##@ While working
@@ -129,6 +133,15 @@ bench-rust:
 	@cd reference/rust && cargo build --release --quiet || echo "left out: toyspec-rs (apt install cargo · brew install rust)"
 
 ##@ Single checks
+
+.PHONY: quick-tests
+quick-tests: $(DEV) ## run the tests that take no more than a moment each
+	@$(BIN)/python -m pytest -m 'not slow' $(ARGS)
+	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory); `make test-all` runs them too'
+
+.PHONY: fresh
+fresh: ## run the README's two commands in a minimal Debian 13 (root, Linux, debootstrap)
+	@.ci/fresh
 
 .PHONY: drift
 drift: $(DEV) ## prove that generated files are what the schemas make

@@ -1,16 +1,38 @@
-"""Gives the tests the same world wherever they are started."""
+"""Which tests are slow: `make test` leaves them to `make test-all`."""
 
 from __future__ import annotations
 
-import signal
+import pytest
 
-from hypothesis import settings
+SLOW_FILES = (
+    "browser/",  # each page in a real browser
+    "faults/test_fuzzing.py",
+    "faults/test_hostile_input.py",
+    "faults/test_soak.py",
+    "test_demo.py",
+    "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
+    "test_tracker_example.py",
+    "test_tracker_wandb.py",
+    "test_trainer_checkpoints.py",
+    "test_trainer_display.py",
+    "test_trainer_golden.py",
+    "test_trainer_models.py",
+    "test_trainer_resume.py",
+    "test_trainer_training.py",
+)
+"""Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""
 
-# What is started in the background of a script inherits an ignored SIGINT, and with it everything that it starts;
-# Ctrl-C is part of what is tested.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+SLOW_TESTS = (
+    "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
+    "test_line_validation.py::test_a_long_line_is_judged_in_little_memory",
+    "test_reader_sources.py::test_million_lines_stay_under_64_mib",
+)
+"""Single tests that read much or train."""
 
-# How long one example takes says how busy the machine is; what speed has to be is for `make bench`.
-settings.register_profile("untimed", settings(), deadline=None)
-settings.load_profile("untimed")
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow."""
+    for item in items:
+        name = item.nodeid.rpartition("python/tests/")[2]
+        if name.startswith((*SLOW_FILES, *SLOW_TESTS)):
+            item.add_marker("slow")
