@@ -12,9 +12,11 @@ from typing import Any, Literal
 import pytest
 
 from files import content
+from toyspec.errors import StreamClosedError, StreamRefusedError
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
-from toyspec.writing.append_file import AppendFile, Options, StreamClosedError, StreamRefusedError
+from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.opening import Opened
 
 LINES = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * n * 7) for n in range(6)]
 OLD = b'{"old":true}\n'
@@ -185,17 +187,30 @@ def test_sync_now_covers_the_directory(path: str) -> None:
     file.append(b"one", sync="now")
     file.append(b"two")
     file.close()
-    assert ["open", "lock", "write", "fsync", "open", "fsync", "close", "write", "close"] == counting.made
+    assert [
+        "open",
+        "lock",
+        "lock_record",
+        "write",
+        "fsync",
+        "open",
+        "fsync",
+        "close",
+        "write",
+        "close",
+    ] == counting.made
 
 
 def test_replace_moves_the_old_file(path: str) -> None:
-    """The old file is kept under .prev, over an older one; an empty one is not worth it."""
-    for text in (b"first\n", b"second\n"):
+    """The old file is kept under .prev, an older one there under the next number; an empty one is not worth it."""
+    for text in (b"first\n", b"second\n", b"third\n"):
         Path(path).write_bytes(text)
         AppendFile.replace(path).close()
         assert (b"", text) == (content(path), content(f"{path}.prev"))
     AppendFile.replace(path).close()
-    assert b"second\n" == content(f"{path}.prev")
+    names = ["events.jsonl", "events.jsonl.prev", "events.jsonl.prev-1", "events.jsonl.prev-2"]
+    assert names == sorted(os.listdir(os.path.dirname(path)))
+    assert [b"third\n", b"first\n", b"second\n"] == [content(f"{path}.prev{end}") for end in ("", "-1", "-2")]
 
 
 @pytest.mark.parametrize("way", [AppendFile.replace, AppendFile.reopen])
@@ -230,12 +245,23 @@ def test_create_refuses_an_existing_file(path: str) -> None:
 def test_reopen_appends_and_can_demand_a_file(path: str) -> None:
     """Reopening goes on behind what is there, or creates the file unless told not to."""
     with pytest.raises(FileNotFoundError):
-        AppendFile.reopen(path, create="never")
+        AppendFile.reopen(path, missing="fail")
     for line in (b"one", b"two"):
         file = AppendFile.reopen(path)
         file.append(line)
         file.close()
     assert b"one\ntwo\n" == content(path)
+
+
+@pytest.mark.parametrize("missing", ["lock", "lock_record"])
+def test_a_file_system_with_one_kind_of_lock_still_has_that(path: str, missing: str) -> None:
+    """A kind of lock that is not there is left out, and the other still keeps a second writer out."""
+    failing = FailingCalls(at=1, error=errno.ENOLCK, lasting="for-ever", only=missing)
+    options = Options(calls=failing.calls)
+    file = AppendFile.create(path, options=options)
+    with pytest.raises(StreamRefusedError, match="another writer"):
+        AppendFile.reopen(path, options=options)
+    file.close()
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
@@ -282,7 +308,7 @@ def test_a_failed_replacement_puts_the_old_file_back(path: str) -> None:
 
 def test_a_full_device_closes_the_file_for_good(path: str) -> None:
     """A device that takes nothing raises, and a part on it cannot be there."""
-    file = AppendFile("/dev/full", os.open("/dev/full", os.O_RDWR), size=0)
+    file = AppendFile(Opened("/dev/full", os.open("/dev/full", os.O_RDWR), is_new=False))
     with pytest.raises(OSError, match="No space left"):
         file.append(b"one")
     file.close()
@@ -311,6 +337,25 @@ def test_lines_of_a_stranger_are_not_cut_off(path: str, capfd: pytest.CaptureFix
         stranger.write(b"stranger's line\n")
     with pytest.raises(OSError, match="No space"):
         file.append(b"two!")
-    assert b"one\nstranger's line\ntw" == content(path)
+    file.append(b"three")
+    file.close()
+    assert b"one\nstranger's line\nthree\n" == content(path)
+    assert "" == capfd.readouterr().err
+
+
+def test_a_part_that_a_stranger_has_written_behind_stays(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A part of a line that is no longer at the end cannot go: the file is closed for good, and says so."""
+
+    def write(descriptor: int, data: bytes | memoryview) -> int:
+        if len(data) > 4:
+            return os.write(descriptor, data[:2])
+        with open(path, "ab") as stranger:
+            stranger.write(b"stranger's line\n")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=write)))
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"line")
+    assert b"listranger's line\n" == content(path)
     assert "another process writes the file" in capfd.readouterr().err
     assert file.closed_because is not None

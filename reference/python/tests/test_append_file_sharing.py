@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from files import content, in_subprocess
+from toyspec.errors import StreamClosedError
 from toyspec.system_calls import SystemCalls
-from toyspec.writing.append_file import AppendFile, Options, StreamClosedError
+from toyspec.writing.append_file import AppendFile, Options
 
 resource = pytest.importorskip("resource", reason="the platform has neither forks nor limits")
 

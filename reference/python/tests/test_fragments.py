@@ -36,15 +36,24 @@ def test_a_fragment_is_set_aside(path: str) -> None:
 
 
 def test_fragments_of_the_same_place_do_not_cover_one_another(path: str) -> None:
-    """A second fragment at the same offset gets a name of its own, the same bytes do not."""
+    """Every fragment at the same offset gets a name of its own."""
     for part in (b"part", b"other", b"part"):
         Path(path).write_bytes(b"one\n" + part)
         file = AppendFile.reopen(path)
         set_aside(file, 4)
         file.close()
     names = sorted(os.listdir(os.path.dirname(path)))
-    assert ["events.jsonl", "events.jsonl.torn-4", "events.jsonl.torn-4.2"] == names
-    assert (b"part", b"other") == (content(f"{path}.torn-4"), content(f"{path}.torn-4.2"))
+    assert ["events.jsonl", "events.jsonl.torn-4", "events.jsonl.torn-4-2", "events.jsonl.torn-4-3"] == names
+    assert [b"part", b"other", b"part"] == [content(f"{path}.torn-4{end}") for end in ("", "-2", "-3")]
+
+
+def test_a_long_fragment_is_kept_whole(path: str) -> None:
+    """The length of a fragment does not matter."""
+    Path(path).write_bytes(b"one\n" + b"x" * 3_200_000)
+    file = AppendFile.reopen(path)
+    set_aside(file, 4)
+    file.close()
+    assert (b"one\n", b"x" * 3_200_000) == (content(path), content(f"{path}.torn-4"))
 
 
 @pytest.mark.parametrize("effect", ["error", "short-write"])
@@ -73,4 +82,4 @@ def test_no_failing_call_loses_a_fragment(
         assert (b"one\n", b"part of a line") == (content(path), content(f"{path}.torn-4"))
         if not failing.was_hit:
             break
-    assert at > 8
+    assert at > 7

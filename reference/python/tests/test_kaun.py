@@ -17,12 +17,12 @@ from msgspec import UNSET
 
 from files import content
 from toyspec.checker.checking import check
+from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.kaun.run import KaunRun, runs_dir
 from toyspec.kaun.store import ScalarStore
 from toyspec.testing import FailingCalls, ManualClock
-from toyspec.writing.append_file import StreamRefusedError
 
 SCALAR = b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":0.5,"minimize":false}\n'
 MANIFEST = """{

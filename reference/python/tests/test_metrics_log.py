@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from files import content
 from toyspec.checker.checking import check
+from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.format.numbers import binary32
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.metrics.log import MetricsLog, MetricsLogError, MetricsSummary, grad_norm
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
-from toyspec.writing.append_file import AppendFile, Options, StreamRefusedError
+from toyspec.writing.append_file import AppendFile, Options
 
 FIELDS: dict[str, Any] = {"wall_time_ms": 12.5, "loss": 0.1, "grad_norm": 0.75, "throughput_samples_per_sec": 512}
 LINE = b'{"step":%d,"wall_time_ms":12.5,"loss":0.1,"grad_norm":0.75,"throughput_samples_per_sec":512.0,"extra":{}}\n'

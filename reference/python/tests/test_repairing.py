@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from files import content
-from toyspec.errors import StreamMissingError
+from toyspec.errors import StreamMissingError, StreamRefusedError
 from toyspec.testing import FailingCalls
-from toyspec.writing.append_file import AppendFile, StreamRefusedError
+from toyspec.writing.append_file import AppendFile
 from toyspec.writing.repairing import Repair, repair
 
 RECORDS = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n\n{"kind":"gpu"}\n'

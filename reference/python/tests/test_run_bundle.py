@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from files import content
@@ -141,15 +142,16 @@ def test_a_bundle_that_cannot_be_opened_is_inactive(tmp_path: Path, capfd: pytes
     assert said.startswith(f"toyspec: {run.events_path}: Not a directory; nothing more is logged")
 
 
-def test_a_disk_that_is_full_ends_the_log_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A record that cannot be written is the last that was tried, and the program goes on."""
+def test_a_disk_that_is_full_costs_records_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A record that cannot be written is noted when there is room again, and the program goes on."""
     run = bundle(tmp_path, calls=FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write").calls)
     run.run_start_llama(LLAMA, 2, 1.0, 0)
     run.step(1, 0.5)
     run.step(2, 0.5)
     run.run_end(2, 0.5)
-    assert (False, 1) == (run.active, content(run.events_path).count(b"\n"))
-    assert 1 == len(capfd.readouterr().err.splitlines())
+    found = [msgspec.json.decode(line)["kind"] for line in content(run.events_path).splitlines()]
+    assert (False, ["run_start", "step", "note", "run_end"]) == (run.active, found)
+    assert "No space left on device" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from toyspec.checker.checking import check
+from toyspec.errors import StreamRefusedError
 from toyspec.generated.toy_v1 import Git, Model
 from toyspec.reading.reader import read
 from toyspec.testing import ManualClock
@@ -69,16 +71,136 @@ def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
         start_run(tmp_path, template="{sha}")
 
 
-def test_a_resumed_run_gets_no_second_start(tmp_path: Path) -> None:
-    """A job that says resume starts its run once and goes on in it afterwards."""
-    for attempt in range(2):
+def test_the_same_script_resumes_again_and_again(tmp_path: Path) -> None:
+    """Each attempt goes on after the last train step, without a call that the first one does not make."""
+    for _ in range(3):
         run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
-        assert bool(attempt) == run.resumes
-        if run.resumes:
-            run.run_resume(run.last_step or 0)
         run.step(loss=0.5)
+        run.step(loss=0.25)
         run.close()
-    assert ["run_start", "step", "run_resume", "step"] == [record.kind for record in read(run.directory)]
+    with start_run(tmp_path, run_id="a", exist="resume") as run:
+        assert (6, True) == (run.last_step, run.resumes)
+    found = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
+    steps = [("run_start", None), ("step", 1), ("step", 2), ("run_resume", 2), ("step", 3), ("step", 4)]
+    assert [*steps, ("run_resume", 4), ("step", 5), ("step", 6), ("run_resume", 6), ("run_end", None)] == found
+    report = check(run.directory).files[0]
+    assert ("complete", []) == (report.state, report.findings)
+    assert 6 == list(read(run.directory))[-1]["final_step"]
+
+
+@pytest.mark.parametrize(
+    ("first", "from_step"),
+    [
+        (lambda run: run.step(loss=0.5), 3),
+        (lambda run: run.step(2, loss=0.5), 1),
+        (lambda run: run.step(9, loss=0.5), 8),
+        (lambda run: run.note("back again"), 3),
+        (lambda run: run.eval("held-out", step=2), 3),
+        (lambda run: run.step(1, phase="decode", token_id=7), 3),
+        (lambda run: run.run_resume(2, reason="preempted"), 2),
+    ],
+)
+def test_the_first_record_says_where_a_run_goes_on(tmp_path: Path, first: Any, from_step: int) -> None:
+    """A step with a number goes on from the one before, all else from the last; a call of run_resume says it itself."""
+    run = start_run(tmp_path, run_id="a")
+    for _ in range(3):
+        run.step(loss=1.0)
+    run.close()
+    with start_run(tmp_path, run_id="a", exist="resume", on_error="raise") as run:
+        first(run)
+    (resumed,) = [record for record in read(run.directory) if record.kind == "run_resume"]
+    assert from_step == resumed["from_step"]
+    assert not any(finding.severity == "error" for finding in check(run.directory).files[0].findings)
+
+
+def test_the_step_of_a_checkpoint_can_be_given(tmp_path: Path) -> None:
+    """With from_step the run_resume is written at once; on a first start it says nothing."""
+    for from_step in (None, 2, 2):
+        run = start_run(tmp_path, run_id="a", exist="resume", from_step=from_step, on_error="raise")
+        for _ in range(3):
+            run.step(loss=1.0)
+        run.close()
+    records = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
+    again = [("run_resume", 2), ("step", 3), ("step", 4), ("step", 5)]
+    assert [("run_start", None), ("step", 1), ("step", 2), ("step", 3), *again, *again] == records
+
+
+def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: Path) -> None:
+    """The last train step is that of the latest attempt, also when it did not come to its first."""
+    run = start_run(tmp_path, run_id="a", on_error="raise")
+    for _ in range(5):
+        run.step(loss=1.0)
+    run.close()
+    start_run(tmp_path, run_id="a", exist="resume", from_step=2, on_error="raise").close()
+    run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
+    assert 2 == run.last_step
+    run.step(loss=1.0)
+    assert [1, 2, 3, 4, 5, 3] == [record["step"] for record in read(run.directory) if record.kind == "step"]
+
+
+def test_a_run_that_has_ended_is_not_resumed(tmp_path: Path) -> None:
+    """Before the training begins, an error says so, and what to do."""
+    start_run(tmp_path, run_id="a").__exit__(None, None, None)
+    with pytest.raises(StreamRefusedError, match="cannot be resumed; give a new run another run id, or replace"):
+        start_run(tmp_path, run_id="a", exist="resume")
+    with pytest.raises(ValueError, match="needs a run_id"):
+        start_run(tmp_path, exist="resume")
+
+
+def test_a_refused_start_leaves_no_directory(tmp_path: Path) -> None:
+    """What was made for a run that does not start is gone again, with a name of its own or without."""
+    for run_id in ("a", None):
+        with pytest.raises(ValueError, match="/config/x must be"):
+            start_run(tmp_path / "runs", run_id=run_id, config={"x": object()})
+        assert [] == [path for path in tmp_path.rglob("*") if path.name != "runs"]
+    start_run(tmp_path / "runs", run_id="a", exist="fail").close()
+
+
+def test_starts_with_one_run_id_keep_every_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The third start keeps the first two logs, and each says where the earlier one is."""
+    for loss in (1.0, 2.0, 3.0):
+        with start_run(tmp_path, run_id="a") as run:
+            run.step(loss=loss)
+    names = ["events.jsonl", "events.jsonl.prev-1", "events.jsonl.prev"]
+    assert [3.0, 1.0, 2.0] == [
+        record["loss"] for name in names for record in read(tmp_path / "a" / name) if record.kind == "step"
+    ]
+    said = capfd.readouterr().err.splitlines()
+    path = tmp_path / "a/events.jsonl"
+    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev" == said[0]
+    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev, {path}.prev is now {path}.prev-1" == said[1]
+
+
+@pytest.mark.parametrize("numbers", ["counted", "given", "every tenth"])
+def test_every_nth_step_is_one_argument(tmp_path: Path, numbers: str) -> None:
+    """Whoever logs every step, or every tenth, gets every tenth and the last, and no warning about the others."""
+    with start_run(tmp_path, run_id="a", subsample=10, config={"lr": 0.5}) as run:
+        for step in range(1, 96):
+            if numbers == "counted":
+                run.step(loss=1.0 / step)
+            elif numbers == "given" or step % 10 == 0:
+                run.step(step, loss=1.0 / step)
+    start, *_, end = read(run.directory)
+    steps = [record["step"] for record in read(run.directory) if record.kind == "step"]
+    assert {"subsample": 10, "lr": 0.5} == start["config"]
+    expected = list(range(10, 100, 10)) if numbers == "every tenth" else [*range(1, 100, 10), 95]
+    assert (expected, expected[-1], 1.0 / expected[-1]) == (steps, end["final_step"], end["final_loss"])
+    assert [] == check(run.directory).files[0].findings
+
+
+def test_a_subsampled_run_resumes(tmp_path: Path) -> None:
+    """The first step of an attempt is written."""
+    run = start_run(tmp_path, run_id="a", subsample=10)
+    for _ in range(15):
+        run.step(loss=1.0)
+    run.close()
+    with start_run(tmp_path, run_id="a", subsample=10, exist="resume") as run:
+        for step in range(13, 30):
+            run.step(step, loss=1.0)
+    assert [1, 11, 13, 23, 29] == [record["step"] for record in read(run.directory) if record.kind == "step"]
+    assert [] == check(run.directory).files[0].findings
+    with pytest.raises(ValueError, match="subsample is 0; pass an integer N ≥ 1"):
+        start_run(tmp_path, subsample=0)
 
 
 def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

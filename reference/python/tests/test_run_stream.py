@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from files import content
 from toyspec.checker.checking import check
-from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.errors import StreamRefusedError
+from toyspec.format.canonical import InvalidEventError
 from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls, ManualClock
-from toyspec.writing.append_file import StreamRefusedError
 from toyspec.writing.run_writer import RunWriter
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
@@ -100,16 +96,14 @@ def test_resume_of_nothing_is_a_start(directory: Path, data: bytes | None) -> No
 @pytest.mark.parametrize(
     ("data", "reason", "fact"),
     [
-        (START + END, "complete", "the run has ended"),
-        (START + END + STEP, "complete", "the run has ended"),
         (START + b"{broken\n" + STEP, "damaged", "line 2 is damaged (invalid-json"),
         (START + b"\0\0\0\n", "damaged", "line 2 is damaged (nul-bytes"),
     ],
 )
-def test_resume_refuses_what_is_over_or_damaged(
+def test_resume_refuses_what_is_damaged(
     directory: Path, data: bytes, reason: str, fact: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A stream that has ended or lost a line is left as it is, with an error or with one line on standard error."""
+    """A stream that has lost a line is left as it is, with an error or with one line on standard error."""
     path = with_stream(directory, data + b"tail")
     with pytest.raises(StreamRefusedError) as caught:
         RunWriter(directory, exist="resume", on_error="raise")
@@ -118,9 +112,25 @@ def test_resume_refuses_what_is_over_or_damaged(
     run = RunWriter(directory, exist="resume")
     run.run_start()
     run.step()
-    assert not run.active
-    (said,) = capfd.readouterr().err.splitlines()
-    assert said.startswith(f"toyspec: {path}: {fact}")
+    assert (False, 2) == (run.active, run.dropped)
+    run.close()
+    first, last = capfd.readouterr().err.splitlines()
+    assert first.startswith(f"toyspec: {path}: {fact}")
+    assert f"toyspec: {path}: 2 records were not written in all" == last
+    assert data + b"tail" == path.read_bytes()
+    assert ["events.jsonl"] == os.listdir(directory)
+
+
+@pytest.mark.parametrize("data", [START + END, START + END + STEP])
+@pytest.mark.parametrize("on_error", ["disable", "raise"])
+def test_a_run_that_has_ended_is_not_resumed(directory: Path, data: bytes, on_error: Any) -> None:
+    """Before anything is trained, an error says that the run is over, and what to do."""
+    path = with_stream(directory, data + b"tail")
+    with pytest.raises(
+        StreamRefusedError, match="has ended and cannot be resumed; give a new run another run id"
+    ) as caught:
+        RunWriter(directory, exist="resume", on_error=on_error)
+    assert ("complete", str(path)) == (caught.value.reason, caught.value.filename)
     assert data + b"tail" == path.read_bytes()
     assert ["events.jsonl"] == os.listdir(directory)
 
@@ -241,148 +251,3 @@ def test_every_record_can_be_synced(directory: Path) -> None:
     for _ in range(3):
         run.step()
     assert 3 == counting.made.count("fsync") - before
-
-
-def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable", "raise"]) -> list[str]:
-    """Write a run of every sort of call; return the kinds that were acknowledged as written."""
-    acknowledged = []
-    with contextlib.suppress(OSError), RunWriter(directory, on_error=on_error, calls=failing.calls) as run:
-        calls: list[tuple[str, Callable[[], object]]] = [
-            ("run_start", run.run_start),
-            ("step", lambda: run.step(loss=0.5)),
-            ("step", lambda: run.step(loss=1, extra={"a": 1})),
-            ("note", lambda: run.note("x" * 100)),
-            ("gpu", lambda: run.forward(b'{"kind":"gpu"}')),
-            ("step", run.step),
-        ]
-        for kind, call in calls:
-            dropped = run.dropped
-            with contextlib.suppress(OSError, InvalidEventError):
-                call()
-                if run.active and run.dropped == dropped:
-                    acknowledged.append(kind)
-    return acknowledged
-
-
-@pytest.mark.parametrize("on_error", ["disable", "raise"])
-@pytest.mark.parametrize("effect", ["error", "short-write"])
-@pytest.mark.parametrize("lasting", ["once", "for-ever"])
-def test_no_failing_call_ends_the_program_or_spoils_the_stream(
-    tmp_path: Path,
-    lasting: Literal["once", "for-ever"],
-    effect: Literal["error", "short-write"],
-    on_error: Literal["disable", "raise"],
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """Whichever call fails: acknowledged records stay, the stream stays readable, one line says what happened."""
-    for at in itertools.count(1):
-        directory = tmp_path / str(at)
-        path = with_stream(directory, START)
-        failing = FailingCalls(at=at, error=errno.ENOSPC, lasting=lasting, effect=effect)
-        acknowledged = write_run(directory, failing, on_error)
-        said = capfd.readouterr().err.splitlines()
-        if not failing.was_hit:
-            assert ([], 7) == (said, len(list(read(path))))
-            break
-        if path.exists() and path.read_bytes() != START:
-            found = [record.kind for record in read(path)]
-            assert acknowledged == found[: len(acknowledged)]
-            assert all(finding.severity != "error" for finding in check(path).files[0].findings)
-        assert START in (content(str(path)), content(f"{path}.prev"))
-        assert on_error == "raise" or (1 == len(said) and str(path) in said[0])
-    assert at > 20
-
-
-def test_after_a_failure_calls_do_nothing(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A disk that is full for a moment ends the log, not the training; standard error names path and cause once."""
-    failing = FailingCalls(at=2, error=errno.ENOSPC, only="write")
-    with RunWriter(directory, calls=failing.calls) as run:
-        run.run_start()
-        for _ in range(3):
-            run.step(loss=0.5)
-        run.step("misuse is not noticed any more")  # type: ignore[arg-type]
-        assert (False, 1) == (run.active, run.dropped)
-    assert ["run_start"] == kinds(run)
-    expected = f"toyspec: {run.events_path}: No space left on device; nothing more is logged, the program goes on\n"
-    assert expected == capfd.readouterr().err
-    RunWriter(directory, exist="resume", on_error="raise").close()
-
-
-def test_a_caller_that_wants_errors_can_go_on(directory: Path) -> None:
-    """With on_error raise, a record that failed is not in the stream, and the next one is."""
-    failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
-    with RunWriter(directory, on_error="raise", calls=failing.calls) as run:
-        run.run_start()
-        with pytest.raises(OSError, match="No space left"):
-            run.step(loss=1.5)
-        run.step(loss=2.5)
-    assert [(1, 2.5)] == [(record["step"], record["loss"]) for record in read(run.events_path) if record.kind == "step"]
-
-
-def test_a_directory_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A root that is a file, or a path that is too long, leaves an inactive writer and one line."""
-    (tmp_path / "file").write_bytes(b"")
-    for directory in (tmp_path / "file" / "r", tmp_path / ("d" * 300) / "r"):
-        with RunWriter(directory) as run:
-            run.run_start()
-            run.step()
-        assert not run.active
-        assert 1 == capfd.readouterr().err.count("nothing more is logged, the program goes on")
-        with pytest.raises(OSError, match=r"Not a directory|too long"):
-            RunWriter(directory, on_error="raise")
-
-
-def nested(depth: int) -> Any:
-    """Return *depth* arrays inside one another."""
-    return [nested(depth - 1)] if depth else 1
-
-
-@pytest.mark.parametrize(
-    ("extra", "fact"), [({"a": nested(70)}, "nested deeper than 64"), ({"a": "x" * 2**24}, "the limit is 16777216")]
-)
-def test_a_record_beyond_a_limit_is_left_out(
-    directory: Path, extra: dict[str, Any], fact: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """One record that is too deep or too long is dropped with one line for its sort; the log goes on."""
-    run = RunWriter(directory)
-    run.run_start()
-    for _ in range(2):
-        run.eval("x", extra=extra)
-    run.step()
-    assert (True, 2) == (run.active, run.dropped)
-    assert ["run_start", "step"] == kinds(run)
-    said = capfd.readouterr().err
-    assert (1, True) == (said.count("is left out"), fact in said)
-    run.close()
-    strict = RunWriter(directory, on_error="raise")
-    strict.run_start()
-    with pytest.raises(RecordRefusedError, match=fact):
-        strict.eval("x", extra=extra)
-
-
-def test_a_line_that_is_too_long_is_not_forwarded(directory: Path) -> None:
-    """The limit holds for lines of others as well."""
-    run = RunWriter(directory, on_error="raise")
-    run.run_start()
-    with pytest.raises(RecordRefusedError, match="16777217 bytes"):
-        run.forward(b'{"kind":"gpu","x":"' + b"y" * (2**24 - 20) + b'"}')
-
-
-def test_a_failing_end_does_not_hide_the_exception(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """When run_end cannot be written either, the exception of the block is the one that comes out."""
-    for error, raised in ((ValueError("the real one"), ValueError), (None, OSError)):
-        failing = FailingCalls(at=3, error=errno.EIO, lasting="for-ever", only="write")
-        with pytest.raises(raised, match=r"the real one|Input/output"):
-            leave_by(error, RunWriter(directory, on_error="raise", calls=failing.calls))
-        said = capfd.readouterr().err
-        assert (error is not None) == ("run_end could not be written: Input/output error" in said)
-
-
-def test_an_error_of_close_is_told(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A system that reports at close that it lost data is heard."""
-    calls = SystemCalls(close=FailingCalls(at=3, error=errno.EDQUOT, only="close").calls.close)
-    run = RunWriter(directory, calls=calls)
-    run.run_start()
-    run.step()
-    run.run_end()
-    assert "Disk quota exceeded; nothing more is logged" in capfd.readouterr().err

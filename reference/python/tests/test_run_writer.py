@@ -203,8 +203,6 @@ def test_an_invalid_call_raises_and_writes_nothing(run: RunWriter, clock: Manual
     "call",
     [
         lambda run: run.step(lossy=1),
-        lambda run: run.tap("mlp", step=1, l3=1),
-        lambda run: run.grad("w", step=1, dtype="f32"),
         lambda run: run.note(),
     ],
 )
@@ -213,6 +211,9 @@ def test_a_member_that_no_kind_has_is_a_type_error(run: RunWriter, call: Any) ->
     start(run)
     with pytest.raises(TypeError):
         call(run)
+    for statistics in ({"l3": 1}, {"dtype": "f32"}):
+        with pytest.raises(InvalidEventError, match=f"grad has no member {next(iter(statistics))}"):
+            run.grad("w", step=1, **statistics)
     assert [] == lines(run)
 
 
@@ -308,9 +309,9 @@ def test_a_forwarded_record_keeps_its_bytes(run: RunWriter) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"", "it is no single line"),
-        (b"  ", "it is no single line"),
-        (b'{"kind":"gpu"\n}', "it is no single line"),
+        (b"", "it is not a single line"),
+        (b"  ", "it is not a single line"),
+        (b'{"kind":"gpu"\n}', "it is not a single line"),
         (b'{"kind":"gpu"}\n{"kind":"gpu"}', "invalid-json at byte"),
         (b'{"kind":"gpu"', "invalid-json at byte 13"),
         (b'{"kind":"gpu","kind":"gpu"}', "duplicate-key at byte 21"),

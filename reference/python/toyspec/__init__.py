@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions, StreamChecker, UnknownRuleError, check, check_bytes
     from toyspec.errors import (
         DamagedStreamError,
+        StreamClosedError,
         StreamError,
         StreamMissingError,
+        StreamRefusedError,
         StreamUnreadableError,
         TornStreamError,
         ToyspecError,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
     from toyspec.reading.run_log import RunLog
-    from toyspec.writing.append_file import StreamClosedError, StreamRefusedError
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
@@ -63,10 +64,10 @@ _HOMES = {
     "RunLog": "reading.run_log",
     "RunWriter": "writing.run_writer",
     "StreamChecker": "checker",
-    "StreamClosedError": "writing.append_file",
+    "StreamClosedError": "errors",
     "StreamError": "errors",
     "StreamMissingError": "errors",
-    "StreamRefusedError": "writing.append_file",
+    "StreamRefusedError": "errors",
     "StreamUnreadableError": "errors",
     "TailEvent": "reading.follower",
     "TornStreamError": "errors",

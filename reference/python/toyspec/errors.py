@@ -3,6 +3,8 @@
 ::
 
     ToyspecError
+    ├── StreamRefusedError          a file may not be written: in use, ended, damaged, not ours (an OSError too)
+    ├── StreamClosedError           a file is no longer written (an OSError too)
     └── StreamError                 a stream cannot be read as asked
         ├── StreamMissingError      there is no stream at the path
         ├── StreamUnreadableError   it is there, but cannot be opened or read
@@ -17,7 +19,8 @@ Misuse of an API raises ValueError or TypeError.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from typing import TYPE_CHECKING, Literal
 
 from toyspec.escaping import printable
 
@@ -75,3 +78,30 @@ class DamagedStreamError(StreamError):
 
 class TornStreamError(StreamError):
     """The stream is not complete: bytes follow its last line feed, its end event is missing, or it is empty."""
+
+
+class _FileError(ToyspecError, OSError):
+    def __str__(self) -> str:
+        return f"{printable(str(self.filename))}: {self.strerror}"
+
+
+RefusalReason = Literal["locked", "irregular", "damaged", "complete", "foreign"]
+"""Locked: another writer has the file. Irregular: a pipe, device or directory. Foreign: not one of our formats.
+
+Damaged and complete: what its lines say.
+"""
+
+
+class StreamRefusedError(_FileError):
+    """The file may not be written, although the system would allow it; nothing was changed."""
+
+    def __init__(self, path: str, reason: RefusalReason, fact: str) -> None:
+        OSError.__init__(self, errno.EBUSY if reason == "locked" else errno.EINVAL, fact, path)
+        self.reason = reason
+
+
+class StreamClosedError(_FileError):
+    """The file was closed: by its owner, for good after a failure, or because the process was forked."""
+
+    def __init__(self, path: str, fact: str) -> None:
+        OSError.__init__(self, errno.EBADF, fact, path)

@@ -6,8 +6,10 @@ import contextlib
 import errno
 import os
 import stat
+import struct
 import sys
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import msgspec
 
@@ -18,9 +20,17 @@ try:
 except ImportError:  # Windows has no lock that readers do not feel.
     fcntl = None  # type: ignore[assignment]
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+PASSING_ERRORS = frozenset(
+    [errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EINTR, errno.EAGAIN]
+)
+"""Failures of a write that may be over when it is tried again, such as a full disk."""
+
 # What a file system answers that cannot do this at all, as opposed to failing at it.
 _NO_LOCKS = frozenset([errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL])
+_LOCK_IS_HELD = frozenset([errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES])
+# struct flock on Linux: type, whence, start, length, process. A length of 0 reaches to the end, wherever that is.
+_RECORD_LOCK = "hhqqi"
 _NO_SYNC = frozenset([errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EROFS])
 
 
@@ -31,6 +41,23 @@ def lock_exclusively(descriptor: int) -> None:
     """
     if fcntl is not None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def lock_record(descriptor: int) -> None:
+    """Take a record lock on a whole open file as well; raise BlockingIOError when another process has one.
+
+    Programs that know record locks only, such as those on the JVM, see this lock and not the other. On Linux it belongs
+    to the opening of the file. Elsewhere, where one kind of lock sees the other, do nothing.
+    """
+    if fcntl is not None and sys.platform == "linux":
+        wanted = struct.pack(_RECORD_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            # The system has no record locks of an opening: that of the process ends when any opening of it is closed.
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class SystemCalls(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +71,7 @@ class SystemCalls(msgspec.Struct, frozen=True, kw_only=True):
     close: Callable[[int], None] = os.close
     replace: Callable[[str, str], None] = os.replace
     lock: Callable[[int], None] = lock_exclusively
+    lock_record: Callable[[int], None] = lock_record
 
     def __repr__(self) -> str:
         """Return a text that is short in a signature: which calls are replaced."""
@@ -56,12 +84,18 @@ SYSTEM_CALLS = SystemCalls()
 
 
 def try_lock(calls: SystemCalls, descriptor: int) -> None:
-    """Lock an open file exclusively, unless its file system has no locks; raise BlockingIOError when it is locked."""
-    try:
-        calls.lock(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
+    """Take both kinds of lock on an open file; raise BlockingIOError when another process has one of them.
+
+    A kind that its file system does not have is left out, and both where it has none.
+    """
+    for lock in (calls.lock, calls.lock_record):
+        try:
+            lock(descriptor)
+        except OSError as error:
+            if error.errno in _LOCK_IS_HELD:
+                raise BlockingIOError(error.errno, "another process has the lock") from None
+            if error.errno not in _NO_LOCKS:
+                raise
 
 
 def sync_file(calls: SystemCalls, descriptor: int) -> None:
@@ -90,9 +124,23 @@ def sync_directory(calls: SystemCalls, path: str) -> None:
         calls.close(descriptor)
 
 
-def write_new_file(calls: SystemCalls, path: str, blocks: Iterable[bytes]) -> None:
-    """Write the file *path* anew from *blocks* and force it to its device."""
-    descriptor = calls.open(path, _NEW_FILE, 0o666)
+def write_new_file(
+    calls: SystemCalls, path: str, blocks: Iterable[bytes], *, exist: Literal["overwrite", "fail"] = "overwrite"
+) -> None:
+    """Write the file *path* from *blocks* and force it to its device; remove what there is of it when that fails.
+
+    With *exist* ``"fail"``, raise FileExistsError where there is a file.
+    """
+    descriptor = calls.open(path, _NEW_FILE | (os.O_TRUNC if exist == "overwrite" else os.O_EXCL), 0o666)
+    try:
+        _fill(calls, descriptor, path, blocks)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _fill(calls: SystemCalls, descriptor: int, path: str, blocks: Iterable[bytes]) -> None:
     try:
         for block in blocks:
             rest = memoryview(block)

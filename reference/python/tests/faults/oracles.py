@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from toyspec.checker import check_bytes
-from toyspec.errors import DamagedStreamError, TornStreamError
+from toyspec.errors import DamagedStreamError, StreamRefusedError, TornStreamError
 from toyspec.read_reports import Gap, ReadReport
 from toyspec.reading.reader import Mode, read
 from toyspec.reading.records import Record, RecordFeed
-from toyspec.writing.append_file import StreamRefusedError
 from toyspec.writing.repairing import repair
 
 MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")

@@ -16,9 +16,10 @@ import toyspec
 from faults.methods import TESTS, strace_trouble
 from faults.tally import count, scaled, settle
 from live_streams import END, START, append, nothing, put_in_place, seen, step, watch
+from toyspec.errors import StreamRefusedError
 from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
-from toyspec.writing.append_file import AppendFile, Options, StreamRefusedError
+from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.repairing import repair
 
 
@@ -114,7 +115,7 @@ def test_n05_a_system_without_append_is_told_at_the_start(
         assert 1 == capfd.readouterr().err.count(os.strerror(error))
         for number in range(1, 4):
             run.step(number)
-    assert "" == capfd.readouterr().err
+    assert f"toyspec: {tmp_path}/run/events.jsonl: 4 records were not written in all\n" == capfd.readouterr().err
     with pytest.raises(OSError, match=os.strerror(error)):
         toyspec.RunWriter(tmp_path / "run", calls=SystemCalls(open=refuse), on_error="raise").run_start()
 

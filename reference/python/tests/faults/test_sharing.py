@@ -12,7 +12,8 @@ import pytest
 
 import toyspec
 from faults.tally import count
-from toyspec.writing.append_file import AppendFile, StreamRefusedError
+from toyspec.errors import StreamRefusedError
+from toyspec.writing.append_file import AppendFile
 from toyspec.writing.repairing import repair
 
 

@@ -24,11 +24,10 @@ from faults.methods import TESTS
 from faults.soak_parts import REPAIRS
 from faults.soaking import Account
 from faults.tally import COUNTS, count, scaled, settle
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.reading.follower import Follower, TailEvent, follow
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record
-from toyspec.writing.append_file import StreamRefusedError
 from toyspec.writing.repairing import Repair
 from toyspec.writing.run_writer import RunWriter
 

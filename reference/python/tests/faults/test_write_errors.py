@@ -40,7 +40,7 @@ def demand(done: subprocess.CompletedProcess[str], stream: Path) -> dict[str, An
     found: list[bytes] = []
     if stream.exists():
         reading = read(stream)
-        found = [_name(record) for record in reading]
+        found = [_name(record) for record in reading if not _is_about_an_outage(record)]
         assert reading.report.state in {"torn", "complete"}
     order = [
         b"run_start",
@@ -51,13 +51,17 @@ def demand(done: subprocess.CompletedProcess[str], stream: Path) -> dict[str, An
     return said
 
 
+def _is_about_an_outage(record: toyspec.Record) -> bool:
+    return record.kind == "note" and "dropped here: " in record["text"]
+
+
 def _name(record: toyspec.Record) -> bytes:
     return f"{record.kind} {record['step']}".encode() if "step" in record.value else str(record.kind).encode()
 
 
 @pytest.mark.parametrize("injection", TRACED)
 def test_e01_e05_e06_e07_e08_e13_a_failing_system_call_ends_the_log_alone(injection: str, tmp_path: Path) -> None:
-    """Whatever call the kernel fails: training ends as planned, one line says why the log does not."""
+    """Whatever call the kernel fails: training ends as planned, and standard error says what the log lacks."""
     run = tmp_path / "run"
     stream = run / "events.jsonl"
     run.mkdir()
@@ -68,7 +72,8 @@ def test_e01_e05_e06_e07_e08_e13_a_failing_system_call_ends_the_log_alone(inject
         assert (0, "") == (said["dropped"], done.stderr)
         assert read(stream).report.state == "complete"
     else:
-        assert 1 == done.stderr.count(str(stream)), done.stderr
+        assert 1 <= done.stderr.count(str(stream)) <= 3, done.stderr
+        assert (said["dropped"] > 0) == ("not written in all" in done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -174,6 +179,9 @@ def test_e04_e02_a_limit_of_file_size_leaves_whole_records(limit: int, tmp_path:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     demand(done, run / "events.jsonl")
     assert "file too large" in done.stderr.lower()
+    if limit < 200:  # not even run_start fits, and no empty file is left
+        assert not run.exists()
+        return
     assert (run / "events.jsonl").stat().st_size <= limit
     assert read(run).report.fragment is None
 

@@ -29,9 +29,9 @@ def main() -> None:
     acknowledged: list[str] = []
 
     def log(name: str, call: Callable[[], None]) -> None:
-        was_active = writer.active
+        was_active, dropped = writer.active, writer.dropped
         call()
-        if was_active and (writer.active or name == "run_end") and not writer.dropped:
+        if was_active and writer.dropped == dropped:
             acknowledged.append(name)
 
     log("run_start", writer.run_start)

@@ -13,17 +13,17 @@ from toyspec.cli import exit_codes
 from toyspec.cli.event_words import event_of, unknown_members
 from toyspec.cli.parsers import Parser, UsageError, seconds
 from toyspec.cli.terminal import without_ci_commands
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.system_calls import cause_of
-from toyspec.writing.append_file import StreamRefusedError
 from toyspec.writing.clocks import utc_text
 from toyspec.writing.environment import this_host
 from toyspec.writing.run_ids import check_run_id
-from toyspec.writing.run_stream import RunStream, Settings
+from toyspec.writing.run_stream import RunStream
+from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,12 +10,11 @@ from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.paths import fact_of, shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable, printable_bytes, shortened
 from toyspec.findings import PathError
 from toyspec.runs.discovery import NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
-from toyspec.writing.append_file import StreamRefusedError
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from toyspec.errors import ToyspecError
 from toyspec.escaping import shortened
+from toyspec.format.foreign_values import built_in, mapping_of
 from toyspec.format.numbers import binary32_text, binary64_text
 from toyspec.format.scalars import integer, is_finite, items, number, scalar, text
 from toyspec.generated.fields import FIELDS
@@ -119,10 +119,8 @@ def _ready_types(field_type: object) -> frozenset[type]:
 
 def members_of(event: Any) -> Mapping[Any, Any]:
     """Return the members of an event, its tag included, as they were given; UNSET ones too."""
-    if isinstance(event, Mapping):
-        return event
     if not isinstance(event, Struct):
-        raise _refusal("", "an object", event)
+        return _mapping(event, "")
     names = zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True)
     members = {name: getattr(event, attribute) for attribute, name in names}
     config = event.__struct_config__
@@ -130,10 +128,9 @@ def members_of(event: Any) -> Mapping[Any, Any]:
 
 
 def _object(value: Any, fields: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
-    if not isinstance(value, Struct | Mapping):
-        raise _refusal(pointer, "an object", value)
     _check_depth(depth, pointer)
-    members = {_key(key, pointer): member for key, member in members_of(value).items() if member is not UNSET}
+    given = members_of(value) if isinstance(value, Struct) else _mapping(value, pointer)
+    members = {_key(key, pointer): member for key, member in given.items() if member is not UNSET}
     known = {
         key: _field(members[key], field_type, f"{pointer}/{key}", depth + 1)
         for key, field_type in fields.items()
@@ -164,7 +161,7 @@ def _field(value: Any, field_type: Any, pointer: str, depth: int) -> Any:
 def _number_field(value: Any, pointer: str) -> float | None:
     try:
         return number(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:
         raise _refusal(pointer, "a number", value) from error
 
 
@@ -176,7 +173,7 @@ def _binary32_field(value: Any, pointer: str) -> msgspec.Raw | None:
 def _integer_field(value: Any, pointer: str) -> int | None:
     try:
         found = integer(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:
         raise _refusal(pointer, "an integer", value) from error
     if found is not None and not is_finite(found):
         raise _refusal(pointer, "an integer within binary64", value)
@@ -213,10 +210,20 @@ def _open_map(value: Any, pointer: str, depth: int) -> dict[str, Any]:
 
 
 def _sorted_members(value: Any, pointer: str) -> list[tuple[str, Any]]:
-    if not isinstance(value, Mapping):
-        raise _refusal(pointer, "an object", value)
+    members = {_key(key, pointer): member for key, member in _mapping(value, pointer).items()}
     # Code points sort as their UTF-8 bytes do.
-    return sorted({_key(key, pointer): member for key, member in value.items()}.items(), key=operator.itemgetter(0))
+    return sorted(members.items(), key=operator.itemgetter(0))
+
+
+def _mapping(value: Any, pointer: str) -> dict[Any, Any]:
+    """Return the members of a mapping, or of an object that has named values; the objects of libraries may refuse."""
+    try:
+        members = mapping_of(value)
+        if members is not None:
+            return dict(members.items())
+    except Exception as error:
+        raise _refusal(pointer, "an object", value, error) from error
+    raise _refusal(pointer, "an object", value)
 
 
 def _check_depth(depth: int, pointer: str) -> None:
@@ -256,16 +263,10 @@ def _built_in(value: Any, pointer: str) -> Any:
     """Return a value of a library in built-in types: a scalar, a path, an enum, a dataclass, a date and the like."""
     if isinstance(value, Struct):
         return members_of(value)
-    if isinstance(value, PathLike):
-        path = fspath(value)
-        return path if isinstance(path, str) else path.decode("utf-8", "replace")
     try:
-        found = scalar(value)
-        if _open_scalar(found) is not _NO_SCALAR:
-            return found
-        return msgspec.to_builtins(value, str_keys=True)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise _refusal(pointer, "a value that JSON can hold", value) from error
+        return built_in(value)
+    except Exception as error:
+        raise _refusal(pointer, "a value that JSON can hold", value, error) from error
 
 
 def _key(key: Any, pointer: str) -> str:
@@ -279,6 +280,13 @@ def _key(key: Any, pointer: str) -> str:
     raise _refusal(pointer, "an object with keys that are strings", key)
 
 
-def _refusal(pointer: str, expected: str, value: object) -> InvalidEventError:
+def _refusal(pointer: str, expected: str, value: object, cause: Exception | None = None) -> InvalidEventError:
     shown = shortened(repr(value)) if isinstance(value, str | int | float) else type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        shown = f"{shown} of shape {shortened(str(tuple(shape)))}; reduce it to one number, as by mean()"
+    elif cause is not None and not isinstance(cause, TypeError) and str(cause):
+        shown = f"{shown} ({shortened(str(cause))})"
+    if expected.startswith("a value"):
+        shown = f"{shown}; pass a number, a string, a list or a mapping, as str() makes one"
     return InvalidEventError(f"{shortened(pointer) or 'the event'} must be {expected}, got {shown}")

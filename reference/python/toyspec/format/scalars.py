@@ -67,9 +67,12 @@ def items(value: Any) -> list[Any] | tuple[Any, ...] | None:
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
+        try:
+            return sorted(value)
+        except TypeError:
+            return sorted(value, key=repr)
     to_list = getattr(value, "tolist", None)
-    if not callable(to_list) or getattr(value, "ndim", 1) == 0:
+    if not callable(to_list) or isinstance(value, type) or getattr(value, "ndim", 1) == 0:
         return None
     found = to_list()
     return found if isinstance(found, list) else None

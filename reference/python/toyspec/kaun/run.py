@@ -29,16 +29,15 @@ from toyspec.kaun.store import ScalarStore
 from toyspec.reading.stream_files import open_stream
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say, sync_directory, write_new_file
 from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
-from toyspec.writing.fragments import set_aside
 from toyspec.writing.run_ids import check_run_id
-from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from toyspec.writing.event_arguments import Measure
-    from toyspec.writing.run_stream import OnError
+    from toyspec.writing.settings import OnError
 
 _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
@@ -236,27 +235,8 @@ class KaunRun:
             return self._file
         with self._opening:
             if self._file is None:
-                self._file = self._reopened()
+                self._file = open_to_append(self.events_path, "kaun/v1", options=Options(calls=self._calls))
             return self._file
-
-    def _reopened(self) -> AppendFile:
-        file = AppendFile.reopen(self.events_path, options=Options(calls=self._calls))
-        try:
-            self._take_over(file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                file.close()
-            raise
-        return file
-
-    def _take_over(self, file: AppendFile) -> None:
-        """Refuse a damaged stream, and move away what a dead writer left behind its last line."""
-        scan = StreamScan(file, profile="kaun/v1")
-        for _ in scan:
-            pass
-        aside = set_aside(file, scan.committed)
-        if aside is not None:
-            say(f"{self.events_path}: the bytes after the last scalar were moved to {aside}")
 
     def _survive(self, error: OSError) -> None:
         """Give up logging and say so, unless the caller wants *error*."""

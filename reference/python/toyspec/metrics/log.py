@@ -11,7 +11,6 @@ All numbers but ``wall_time_ms`` are binary32: they are rounded when they are re
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import os
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamMissingError, ToyspecError
+from toyspec.errors import StreamMissingError, StreamRefusedError, ToyspecError
 from toyspec.format.canonical import InvalidEventError, encode, members_of
 from toyspec.format.line_validation import vet
 from toyspec.format.numbers import binary32
@@ -33,7 +32,7 @@ from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import open_stream
 from toyspec.system_calls import cause_of, say
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import set_aside
+from toyspec.writing.appending import open_to_append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -187,39 +186,25 @@ class MetricsLog:
             return self._file
 
     def _reopened(self) -> AppendFile:
-        file = AppendFile.reopen(self.path, options=self._options)
-        try:
-            self._catch_up(file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                file.close()
-            raise
+        file = open_to_append(self.path, self._catch_up, options=self._options)
+        self.torn_path = file.torn_path or self.torn_path
         return file
 
     def _repair(self) -> None:
-        """Move away what is behind the last entry, unless a live writer is just writing it."""
+        """Move away what is after the last entry, unless a live writer is just writing it."""
         try:
-            file = AppendFile.reopen(self.path, create="never", options=self._options)
-        except OSError:
-            # Locked, or not ours to write: who only reads is not stopped.
+            self._reopened().close()
+        except StreamRefusedError:
+            # Another writer has it: who only reads is not stopped.
             return
-        try:
-            try:
-                self._catch_up(file)
-            finally:
-                file.close()
         except OSError as error:
             say(f"{self.path}: the bytes after the last entry could not be moved away: {cause_of(error)}")
 
-    def _catch_up(self, file: AppendFile) -> None:
-        """Take in what others have written since, now that nobody else can, and move a fragment away."""
-        if file.size == self._committed:
-            return
-        self._load(lambda offset: file.read(offset, _BLOCK_BYTES))
-        aside = set_aside(file, self._committed)
-        if aside is not None:
-            self.torn_path = aside
-            say(f"{self.path}: the bytes after the last entry were moved to {aside}")
+    def _catch_up(self, file: AppendFile) -> int:
+        """Take in what others have written since, now that nobody else can; return where the last entry ends."""
+        if file.size != self._committed:
+            self._load(lambda offset: file.read(offset, _BLOCK_BYTES))
+        return self._committed
 
     def _load(self, read: Callable[[int], bytes]) -> None:
         """Read all entries anew by *read*, which gives bytes from an offset."""

@@ -2,7 +2,7 @@
 
 Each line goes to the file by one unbuffered write of the line and its LF to an O_APPEND descriptor. What ``append``
 has returned for is in the operating system's hands: nothing of it is lost when the process dies. A line that fails
-half-way is completed, else rolled back, else the file is closed for good.
+half-way is completed, else taken back, else the file is closed for good.
 """
 
 from __future__ import annotations
@@ -14,57 +14,32 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Literal
+from typing import Literal, NoReturn
 
 import msgspec
 
-from toyspec.errors import ToyspecError
-from toyspec.escaping import printable
+from toyspec.errors import StreamClosedError
 from toyspec.system_calls import (
+    PASSING_ERRORS,
     SYSTEM_CALLS,
     SystemCalls,
     cause_of,
     is_at,
-    is_regular,
     say,
     sync_directory,
     sync_file,
-    try_lock,
 )
+from toyspec.writing import opening
+from toyspec.writing.parts import bytes_in_file, copy_bytes
 
 Durability = Literal["process", "fsync"]
 """What a line survives once it is acknowledged: the end of the process, or of the machine as well."""
 
 _Sync = Literal["as-opened", "now"]
 
-_FLAGS = os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_MODE = 0o666
-# The file at a path may be replaced between opening and locking it; this often in a row is no accident.
-_OPEN_ATTEMPTS = 100
-
+_monotonic = time.monotonic
 _open_files: dict[int, weakref.ref[AppendFile]] = {}
 _fork_hook_is_set = False
-
-
-class _FileError(ToyspecError, OSError):
-    def __str__(self) -> str:
-        return f"{printable(self.filename)}: {self.strerror}"
-
-
-class StreamRefusedError(_FileError):
-    """The file cannot be written, although the system would allow it; nothing was changed."""
-
-    def __init__(self, path: str, reason: Literal["locked", "irregular", "damaged", "complete"], fact: str) -> None:
-        OSError.__init__(self, errno.EBUSY if reason == "locked" else errno.EINVAL, fact, path)
-        self.reason = reason
-        """Locked: another writer has it. Irregular: a pipe, device or directory. Others: what its lines say."""
-
-
-class StreamClosedError(_FileError):
-    """The file was closed: by its owner, for good after a failure, or because the process was forked."""
-
-    def __init__(self, path: str, fact: str) -> None:
-        OSError.__init__(self, errno.EBADF, fact, path)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +48,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability = "process"
     sync_seconds: float = 0.0
     """With durability fsync, a line is synced when the last sync is so long ago, or at close; 0 syncs every line."""
+    look_seconds: float = 1.0
+    """How long after one look whether the path still names the file the next one comes, at the earliest."""
     calls: SystemCalls = SYSTEM_CALLS
 
 
@@ -83,97 +60,68 @@ class AppendFile:
     """One file of lines, open for appending, and the only writer of it where the platform has locks.
 
     Threads may share it. A signal handler may append while it interrupts ``append``: its line is written right
-    after the interrupted one. After a fork the child's handle is dead.
+    after the interrupted one. After a fork the child's handle is dead. When the path no longer names the file, because
+    it was deleted, moved or replaced, the file is started anew there with all its lines.
     """
 
     _descriptor = -1
 
-    def __init__(self, path: str, descriptor: int, *, size: int, options: Options = _DEFAULT) -> None:
-        self.path = path
-        self.committed = size
+    def __init__(self, opened: opening.Opened, *, options: Options = _DEFAULT) -> None:
+        self.path = opened.path
+        self.committed = os.fstat(opened.descriptor).st_size
         """Number of bytes that are known to be whole lines."""
         self.appended = 0
         """Number of lines that this handle has committed."""
+        self.moves = opened.moves
+        """Old and new path of every earlier file that was moved to make room, in order."""
+        self.torn_path: str | None = None
+        """Path of the file that has the bytes which followed the last line; None without any."""
         self.lock = threading.RLock()
         """Held while a line is written; hold it to keep several calls together."""
         self.closed_because: str | None = None
         """Why nothing can be written any more; None while the file is open."""
         self.has_said_why = False
         """True once standard error has been told that the file is closed for good."""
-        self._descriptor = descriptor
+        self._descriptor = opened.descriptor
+        self._opened = opened
+        self._place = os.path.abspath(opened.path)
+        self.options = options
         self.calls = options.calls
         self._write = options.calls.write
         self._sync_seconds = options.sync_seconds if options.durability == "fsync" else None
         self._synced_at = time.monotonic()
+        self._next_look = _monotonic() + options.look_seconds
+        self._has_started_anew = False
         self._is_synced = True
         self._pid = os.getpid()
         self._is_writing = False
         self._closes_next = False
-        self._in_flight = 0
+        self._in_flight = b""
         self._deferred: deque[tuple[bytes, _Sync]] = deque()
         _remember(self)
 
     @classmethod
     def create(cls, path: str, *, options: Options = _DEFAULT) -> AppendFile:
         """Create the file *path*; raise FileExistsError when there is one."""
-        descriptor = options.calls.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, _MODE)
-        _lock_or_close(path, descriptor, options.calls)
-        return cls(path, descriptor, size=0, options=options)
+        return cls(opening.create(path, options.calls), options=options)
 
     @classmethod
     def reopen(
-        cls, path: str, *, create: Literal["if-missing", "never"] = "if-missing", options: Options = _DEFAULT
+        cls, path: str, *, missing: Literal["create", "fail"] = "create", options: Options = _DEFAULT
     ) -> AppendFile:
         """Open the file *path* and lock it; raise StreamRefusedError when another writer has it.
 
-        The content is not looked at: ``committed`` is the size, which may end in a fragment; see ``fragments``.
+        The content is not looked at: ``committed`` is the size, which may end in a fragment; see ``appending``.
         """
-        for _ in range(_OPEN_ATTEMPTS):
-            try:
-                descriptor = options.calls.open(path, os.O_RDWR | _FLAGS, _MODE)
-            except FileNotFoundError:
-                if create == "never":
-                    raise
-                with contextlib.suppress(FileExistsError):
-                    return cls.create(path, options=options)
-                continue
-            _lock_or_close(path, descriptor, options.calls)
-            if is_at(path, descriptor):
-                return cls(path, descriptor, size=os.fstat(descriptor).st_size, options=options)
-            options.calls.close(descriptor)
-        raise StreamRefusedError(path, "locked", "other writers replace it again and again")
+        return cls(opening.reopen(path, options.calls, missing=missing), options=options)
 
     @classmethod
     def replace(cls, path: str, *, options: Options = _DEFAULT) -> AppendFile:
-        """Create the file *path*; an older one moves to ``<path>.prev``, over one that is there already.
+        """Create the file *path*; an older one is kept, see ``opening.replace``.
 
-        An empty older file is used as it is. Raise StreamRefusedError when another writer has the older one.
+        Raise StreamRefusedError when another writer has the older one.
         """
-        for _ in range(_OPEN_ATTEMPTS):
-            old = cls.reopen(path, options=options)
-            if old.committed == 0:
-                return old
-            try:
-                if os.name == "nt":  # An open file cannot be moved there.
-                    old.close()
-                options.calls.replace(path, f"{path}.prev")
-                return cls._create_or_restore(path, options)
-            except FileExistsError:
-                continue
-            finally:
-                old.close()
-        raise StreamRefusedError(path, "locked", "other writers replace it again and again")
-
-    @classmethod
-    def _create_or_restore(cls, path: str, options: Options) -> AppendFile:
-        try:
-            return cls.create(path, options=options)
-        except OSError:
-            with contextlib.suppress(OSError):
-                # A link, unlike a move, cannot cover a file that someone else has created meanwhile.
-                os.link(f"{path}.prev", path)
-                os.unlink(f"{path}.prev")
-            raise
+        return cls(opening.replace(path, options.calls), options=options)
 
     @property
     def is_foreign(self) -> bool:
@@ -200,14 +148,18 @@ class AppendFile:
         ``appended`` tells which. The next ``append`` does the same first.
         """
         with self.lock:
-            expected = self.committed + self._in_flight
-            if not self._in_flight or self.closed_because is not None or self.is_foreign:
+            data = self._in_flight
+            if not data or self.closed_because is not None or self.is_foreign:
                 return
-            if self.size >= expected:
-                self.committed, self._in_flight = expected, 0
+            cause = InterruptedError(errno.EINTR, "interrupted", self.path)
+            written = bytes_in_file(self._descriptor, data, self.committed)
+            if written == len(data):
+                self.committed, self._in_flight = self.size, b""
                 self.appended += 1
+            elif written is None:
+                self._give_up(f"a line was interrupted ({cause_of(cause)}) where another process writes")
             else:
-                self._roll_back(0, InterruptedError(errno.EINTR, "interrupted"))
+                self._take_back(written, cause)
 
     def sync(self, *, directory: Literal["too", "not"] = "not") -> None:
         """Force what is committed to the device. A failure closes the file for good: it may not be asked twice."""
@@ -220,7 +172,7 @@ class AppendFile:
                     sync_directory(self.calls, os.path.dirname(self.path))
             except OSError as error:
                 self._give_up(f"fsync failed ({cause_of(error)}), lines that were written may be lost")
-                raise
+                raise self._named(error) from None
             self._synced_at = time.monotonic()
 
     def truncate(self, size: int) -> None:
@@ -272,18 +224,19 @@ class AppendFile:
             if self._in_flight or self.closed_because is not None or self._pid != os.getpid():
                 self.settle()
                 self._check_open()
-            self._in_flight = length = len(data)
+            if _monotonic() >= self._next_look:
+                self._look()
+            self._in_flight = data
             try:
                 written = self._write(self._descriptor, data)
             except OSError as error:
-                self._roll_back(0, error)
-                raise
-            if written != length:
+                self._fail(error, 0)
+            if written != len(data):
                 self._complete(data, written)
             # An exception from a signal cannot come between these three.
-            self.committed += length
+            self.committed += len(data)
             self.appended += 1
-            self._in_flight = 0
+            self._in_flight = b""
             self._is_synced = False
         finally:
             self._is_writing = False
@@ -299,8 +252,7 @@ class AppendFile:
             try:
                 written += self._write_some(rest[written:])
             except OSError as error:
-                self._roll_back(written, error)
-                raise
+                self._fail(error, written)
 
     def _write_some(self, data: memoryview) -> int:
         written = self._write(self._descriptor, data)
@@ -308,24 +260,88 @@ class AppendFile:
             raise OSError(errno.EIO, "the system took no byte", self.path)
         return written
 
-    def _roll_back(self, written: int, cause: OSError) -> None:
+    def _fail(self, error: OSError, written: int) -> NoReturn:
+        """Take back the *written* bytes of a line, close the file for good where that or writing is over, and raise."""
+        self._take_back(written, error)
+        if error.errno not in PASSING_ERRORS and self.closed_because is None:
+            self._give_up(f"a line could not be written ({cause_of(error)})")
+        raise self._named(error)
+
+    def _take_back(self, written: int, cause: OSError) -> None:
         """Remove the part of a line that could not be written whole; close the file for good when that fails."""
         try:
-            self._remove_part(written)
+            if written:
+                self._remove_part(written)
+            self._in_flight = b""
         except OSError as error:
             self._give_up(f"a line could not be written ({cause_of(cause)}) nor removed ({cause_of(error)})")
 
     def _remove_part(self, written: int) -> None:
-        size = self.size
-        excess = size - self.committed
-        if excess > self._in_flight:
-            # Lines of another writer lie there: cutting would lose them.
+        """Cut the *written* bytes off the end, if they are there: not what another process has written behind them."""
+        if bytes_in_file(self._descriptor, self._in_flight[:written], self.committed) != written:
             raise OSError(errno.ESTALE, "another process writes the file", self.path)
-        # Someone may have emptied the file under the writer; then only what this call wrote may go.
-        target = self.committed if excess >= 0 else max(size - written, 0)
-        if target != size:
-            self.calls.ftruncate(self._descriptor, target)
-        self.committed, self._in_flight = target, 0
+        end = self.size - written
+        self.calls.ftruncate(self._descriptor, end)
+        self.committed = end
+
+    def _named(self, error: OSError) -> OSError:
+        """Return *error* with the path of the file in it, where it names none."""
+        if error.filename is None:
+            error.filename = self.path
+        return error
+
+    def _look(self) -> None:
+        """Start the file anew where its path no longer names it: what is written to it would be nowhere."""
+        is_there = True
+        with contextlib.suppress(OSError):
+            is_there = is_at(self._place, self._descriptor)
+        if not is_there:
+            try:
+                self._start_anew()
+            except OSError as error:
+                if error.errno not in PASSING_ERRORS:
+                    fact = "the file was deleted, moved or replaced, and could not be started anew"
+                    self._give_up(f"{fact} ({cause_of(error)})")
+                raise self._named(error) from None
+        self._next_look = _monotonic() + self.options.look_seconds
+
+    def _start_anew(self) -> None:
+        os.makedirs(os.path.dirname(self._place), exist_ok=True)
+        fresh = opening.replace(self._place, self.calls)
+        try:
+            copied = copy_bytes(self._descriptor, fresh.descriptor, self.committed, self.calls)
+            sync_file(self.calls, fresh.descriptor)
+            sync_directory(self.calls, os.path.dirname(self._place))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.calls.ftruncate(fresh.descriptor, 0)
+                fresh.take_back()
+            with contextlib.suppress(OSError):
+                self.calls.close(fresh.descriptor)
+            raise
+        old, self._descriptor, self._opened, self.committed = self._descriptor, fresh.descriptor, fresh, copied
+        with contextlib.suppress(OSError):
+            self.calls.close(old)
+        if not self._has_started_anew:
+            self._has_started_anew = True
+            kept = "".join(f"; what was in its place is now {new}" for _, new in fresh.moves[-1:])
+            fact = "deleted, moved or replaced while it was written"
+            say(f"{self.path}: {fact}; started anew with all {copied} bytes{kept}")
+
+    def discard(self) -> None:
+        """Close the file; where it is empty, take back what opening it has changed on the disk."""
+        with self.lock:
+            if self.closed_because is None and not self.is_foreign:
+                self._take_back_opening()
+            self.close()
+
+    def _take_back_opening(self) -> None:
+        """Remove an empty file that is new, and give what it has replaced its name back."""
+        if not self._opened.has_changes:
+            return
+        with contextlib.suppress(OSError):
+            if self.size == 0 and is_at(self._place, self._descriptor):
+                self._opened.take_back()
 
     def _check_open(self) -> None:
         if self.closed_because is None and self.is_foreign:
@@ -334,6 +350,7 @@ class AppendFile:
             raise StreamClosedError(self.path, f"cannot write: {self.closed_because}")
 
     def _give_up(self, why: str) -> None:
+        self._take_back_opening()
         self.closed_because = f"closed for good: {why}"
         with contextlib.suppress(OSError):
             self._close_descriptor()
@@ -380,21 +397,3 @@ def _abandon_all() -> None:
         if file is not None:
             file._abandon()  # noqa: SLF001 - same module
     _open_files.clear()
-
-
-def _lock_or_close(path: str, descriptor: int, calls: SystemCalls) -> None:
-    try:
-        _lock_regular(path, descriptor, calls)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            calls.close(descriptor)
-        raise
-
-
-def _lock_regular(path: str, descriptor: int, calls: SystemCalls) -> None:
-    if not is_regular(descriptor):
-        raise StreamRefusedError(path, "irregular", "not a regular file")
-    try:
-        try_lock(calls, descriptor)
-    except BlockingIOError:
-        raise StreamRefusedError(path, "locked", "another writer has it open") from None

@@ -47,7 +47,7 @@ def repair(
     """
     stream, _ = locate_stream(os.fspath(path))
     try:
-        file = AppendFile.reopen(stream, create="never", options=Options(calls=calls))
+        file = AppendFile.reopen(stream, missing="fail", options=Options(calls=calls))
     except FileNotFoundError:
         raise StreamMissingError(stream, "No such file or directory") from None
     try:

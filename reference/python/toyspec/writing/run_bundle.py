@@ -20,7 +20,8 @@ from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock, utc_text
 from toyspec.writing.environment import this_host
 from toyspec.writing.run_ids import ANONYMOUS, check_run_id
-from toyspec.writing.run_stream import RunStream, Settings
+from toyspec.writing.run_stream import RunStream
+from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
     from toyspec.writing.event_arguments import Measure

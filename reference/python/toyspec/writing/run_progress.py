@@ -41,6 +41,12 @@ class RunProgress:
         self.last_train_loss: float | UnsetType | None = UNSET
         """Loss of that event; None where it was not finite, UNSET where it has none."""
         self._last_steps: dict[str, int] = {}
+        self._logged_steps: dict[str, int] = {}
+
+    @property
+    def resume_step(self) -> int | None:
+        """Number of the train step after which the latest attempt stands; None before the first."""
+        return self._last_steps.get(_TRAIN)
 
     @property
     def can_end(self) -> bool:
@@ -60,6 +66,15 @@ class RunProgress:
     def next_step(self, phase: str) -> int:
         """Return the number of the step that comes next in *phase*, from 1."""
         return self._last_steps.get(phase, 0) + 1
+
+    def pass_step(self, step: int, phase: str) -> None:
+        """Take in a step that is not in the stream, left out on purpose or lost: the next one comes after it."""
+        self._last_steps[phase] = step
+
+    def is_due(self, step: int, phase: str, every: int) -> bool:
+        """Return whether *step* is at least *every* steps after the last one of *phase* in this attempt's stream."""
+        last = self._logged_steps.get(phase)
+        return last is None or step - last >= every
 
     def admit(self, kind: str | None, event: Mapping[str, Any]) -> None:
         """Raise InvalidEventError when the record *event*, valid by itself, may not come next."""
@@ -110,7 +125,7 @@ class RunProgress:
         """Take in a step record that is in the stream."""
         self.records += 1
         self.time = t
-        self._last_steps[phase] = step
+        self._last_steps[phase] = self._logged_steps[phase] = step
         if phase == _TRAIN:
             self.last_train_step = step
             self.last_train_loss = loss
@@ -122,6 +137,7 @@ class RunProgress:
     def _resume(self, from_step: Any) -> None:
         self.must_resume = False
         self._last_steps = {_TRAIN: from_step} if _is_count(from_step) else {}
+        self._logged_steps = {}
 
 
 def _is_count(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toyspec.generated.toy_v1 import Backend, Git, Model
     from toyspec.writing.append_file import Durability
     from toyspec.writing.event_arguments import Phase
-    from toyspec.writing.run_stream import Exist, OnError
+    from toyspec.writing.settings import Exist, OnError
 
 
 def start_run(  # noqa: PLR0913 - each is an option of its own
@@ -29,44 +30,67 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     run_id: str | None = None,
     template: str = DEFAULT_TEMPLATE,
     model: Model | Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | Any | None = None,
     backend: Backend | Mapping[str, Any] | str | None = None,
     git: Git | Mapping[str, Any] | Literal["from-files"] | None = "from-files",
     phase: Phase = UNSET,
     compare_to: str | UnsetType = UNSET,
+    subsample: int | None = None,
     exist: Exist = "replace",
+    from_step: int | None = None,
     durability: Durability = "process",
     on_error: OnError = "disable",
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
-    """Return the writer of a new run in a directory under *root*, its run_start written.
+    """Return the writer of a run in a directory under *root*, its run_start written.
 
     Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
-    becomes of a stream that is there. *arch* is the architecture of the *model*. *git* ``"from-files"`` takes the
-    commit around the working directory where one is checked out. See RunWriter for the other options.
+    becomes of a stream that is there. *arch* is the architecture of the *model*. *config* is a mapping, a dataclass or
+    a namespace. *subsample* N writes every N-th step, and the last; ``step`` is called for all of them, or for those.
+    *git* ``"from-files"`` takes the commit around the working directory where one is checked out. See RunWriter for
+    the other options.
 
-    With ``exist="resume"`` and a stream to go on in, no run_start is written: call ``run_resume`` next.
+    With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
+    *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
+    number goes on from the number before, all else from the last train step of the latest attempt, ``last_step``. A run
+    that has ended raises StreamRefusedError.
     """
-    if run_id is None:
-        directory = _claimed(os.fspath(root), template, arch, clock.wall(), on_error)
-    else:
-        directory = os.path.join(root, check_run_id(run_id))
-    run = RunWriter(directory, exist=exist, durability=durability, on_error=on_error, clock=clock)
-    if run.resumes:
-        return run
-    try:
-        run.run_start(
-            model={"arch": arch, **members_of(model or {})},
-            config=config,
-            backend=backend,
-            git=git_revision() if git == "from-files" else git,
-            phase=phase,
-            compare_to=compare_to,
+    if run_id is None and exist == "resume":
+        raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
+    with contextlib.ExitStack() as undoing:
+        if run_id is None:
+            directory = _claimed(os.fspath(root), template, arch, clock.wall(), on_error)
+            undoing.callback(_remove_if_empty, directory)
+        else:
+            directory = os.path.join(root, check_run_id(run_id))
+        run = RunWriter(
+            directory,
+            exist=exist,
+            durability=durability,
+            on_error=on_error,
+            subsample=subsample,
+            resuming="by-itself",
+            clock=clock,
         )
-    except BaseException:
-        run.close()
-        raise
+        undoing.callback(run.close)
+        if run.resumes and from_step is not None:
+            run.run_resume(from_step)
+        elif not run.resumes:
+            run.run_start(
+                model={"arch": arch, **members_of(model or {})},
+                config=config,
+                backend=backend,
+                git=git_revision() if git == "from-files" else git,
+                phase=phase,
+                compare_to=compare_to,
+            )
+        undoing.pop_all()
     return run
+
+
+def _remove_if_empty(directory: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)
 
 
 def _claimed(root: str, template: str, arch: str, wall: float, on_error: OnError) -> str:

@@ -5,94 +5,76 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET
 
+from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
-from toyspec.format.line_validation import holds_long_number, vet
+from toyspec.format.line_validation import vet
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.generated.toy_v1 import Step
-from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say
-from toyspec.writing.append_file import AppendFile, Durability, Options, StreamRefusedError
-from toyspec.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
+from toyspec.system_calls import cause_of, say
+from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.appending import open_to_append
+from toyspec.writing.changed_values import ChangedValues
+from toyspec.writing.clocks import Stopwatch, utc_text
+from toyspec.writing.directories import make_directories, remove_directories
+from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.event_checks import check_record
-from toyspec.writing.fragments import set_aside
+from toyspec.writing.placed_records import PlacedRecord, ready_step
 from toyspec.writing.run_progress import RunProgress
 from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.writing.event_arguments import StepValues
-
-_encode = msgspec.json.Encoder().encode
-_STEP_DECODER = msgspec.json.Decoder(Step)
-
-Exist = Literal["replace", "fail", "resume"]
-"""What happens to a stream that is there: it moves to ``events.jsonl.prev``, or FileExistsError, or it goes on."""
+    from toyspec.generated.toy_v1 import Step
+    from toyspec.writing.settings import Settings
 
 Numbering = Literal["given", "counted"]
 """Whether a step comes with its number."""
 
-OnError = Literal["disable", "raise"]
-"""What a failing system does: one line on standard error and no more logging, or an OSError at the caller."""
-
-# A line that is shorter has no integer that overflows binary64.
-_LONG_NUMBER = 300
-_MINUS = ord("-")
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is written."""
-
-    exist: Exist = "replace"
-    on_error: OnError = "disable"
-    durability: Durability = "process"
-    sync_seconds: float = 0.0
-    """See ``append_file.Options``."""
-    clock: Clock = SYSTEM_CLOCK
-    calls: SystemCalls = SYSTEM_CALLS
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability)):
-            if getattr(self, name) not in get_args(allowed):
-                choices = ", ".join(map(repr, get_args(allowed)))
-                raise ValueError(f"{name} is {getattr(self, name)!r}, it must be one of {choices}")
-        if not self.sync_seconds >= 0:
-            raise ValueError(f"sync_seconds is {self.sync_seconds}, it must not be negative")
+# Without these nothing after them would be valid: they are written late rather than never.
+_INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 
 
 class RunStream:
     """The file of one run.
 
-    A record that its schema or its place in the stream forbids raises InvalidEventError and is not written. The file
-    is closed behind run_end.
+    A record that its schema or its place in the stream forbids is not written: InvalidEventError tells of it, or one
+    line on standard error once the run has started; see ``settings.OnError``. The file is closed after run_end.
     Threads may share a stream; what a signal handler writes while it interrupts a call follows right after it.
     """
 
     def __init__(self, path: str, *, settings: Settings) -> None:
-        """Create the directory of *path* and open the stream; raise FileExistsError only with ``exist="fail"``."""
+        """Create the directory of *path* and open the stream.
+
+        Raise FileExistsError with ``exist="fail"``, StreamRefusedError for a run that has ended with ``"resume"``, and
+        OSError as the settings want it. Nothing is changed on the disk then.
+        """
         self.path = path
-        self._progress = RunProgress()
-        self.dropped = 0
-        """Number of records that could not be written."""
-        self.ignores = False
-        """True once nothing more is written, and a call for it is no mistake: the file was closed, or given up."""
         self.settings = settings
+        self._progress = RunProgress()
+        self._dropped = DroppedRecords(path)
+        self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
+        self._state: Literal["open", "ended", "closed", "lost"] = "open"
         self._is_busy = False
-        self._deferred: deque[Callable[[], None]] = deque()
-        self._untold: tuple[Callable[..., None], tuple[Any, ...]] | None = None
+        self._deferred: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._untold: PlacedRecord | None = None
         self._appended = 0
-        self._refused: set[str] = set()
+        self._owed: PlacedRecord | None = None
+        self._withheld: Step | None = None
+        self._made: list[str] = []
         try:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            self._made = make_directories(os.path.dirname(path))
             self._file = self._opened()
         except OSError as error:
-            if settings.exist == "fail" and isinstance(error, FileExistsError):
+            remove_directories(self._made)
+            is_misuse = isinstance(error, StreamRefusedError) and error.reason == "complete"
+            if is_misuse or (settings.exist == "fail" and isinstance(error, FileExistsError)):
                 raise
             if not self._survives(error, None):
                 raise
@@ -110,6 +92,17 @@ class RunStream:
         return self._progress
 
     @property
+    def dropped(self) -> int:
+        """Number of records that were to be written and are not in the stream."""
+        return self._dropped.count + (self._owed is not None)
+
+    @property
+    def can_end(self) -> bool:
+        """True when a run_end may come next."""
+        progress = self.progress
+        return progress.can_end or (progress.must_resume and self.settings.resuming == "by-itself")
+
+    @property
     def is_open(self) -> bool:
         """True while records can be written."""
         file = self._file
@@ -117,51 +110,34 @@ class RunStream:
 
     def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
         """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
-        self._perform(lambda: self._write(event, encoder))
+        self._perform(self._write, event, encoder)
 
     def write_raw(self, raw: bytes) -> None:
         """Write the line *raw*, without LF, as it is."""
-        self._perform(lambda: self._write_raw(raw))
+        self._perform(self._write_raw, raw)
 
-    def write_step(self, event: Step, numbering: Numbering, values: StepValues) -> None:
+    def write_step(self, event: Step, numbering: Numbering) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
-        file = self._file
-        if file is None or self._is_busy or self._deferred or self._untold is not None:
-            self._perform(lambda: self._write_step(event, numbering))
-            return
-        # As in _perform and _write_step, without a call that can be spared: this one is made most often.
-        progress = self._progress
-        with file.lock:
-            self._is_busy = True
-            try:
-                phase, line = progress.phase, None
-                if values == "plain" and progress.is_running:
-                    if numbering == "counted":
-                        event.step = progress.next_step(phase)
-                    event.t = self._watch.seconds()
-                    try:
-                        line = _encode(event)
-                    except (TypeError, ValueError):
-                        line = None  # what only equals a plain name has no text
-                # A count below zero, or one so long that it may not be finite, is for the type to judge.
-                if line is None or (_MINUS in line and b":-" in line) or len(line) >= _LONG_NUMBER:
-                    self._write_step(event, numbering)
-                else:
-                    if numbering == "given":
-                        progress.admit_step(event.step, phase)
-                    self._append_step(file, line, (event.t, event.step, phase, event.loss))
-            finally:
-                self._is_busy = False
-        if self._deferred:
-            self._perform(_nothing)
+        self._perform(self._write_step, event, numbering)
+
+    def refuse(self, error: InvalidEventError) -> None:
+        """Treat a record that cannot be made as one that is invalid."""
+        self._perform(_raise, error)
 
     def end(self, make_event: Callable[[RunProgress], Event]) -> None:
         """Write the run_end that *make_event* makes of where the stream stands then."""
-        self._perform(lambda: self._write(make_event(self._progress)))
+        self._perform(self._end, make_event)
 
     def close(self) -> None:
-        """Close the file; do nothing when it is closed, or belongs to a parent process."""
-        if self._file is not None and not self._file.is_foreign:
+        """Close the file; do nothing when it is closed, or belongs to a parent process.
+
+        A stream that has no record then is as if it had not been opened.
+        """
+        if self._file is None:
+            if self._state == "lost":
+                self._state = "closed"
+                self._dropped.conclude()
+        elif not self._file.is_foreign:
             self._perform(self._close)
 
     def _opened(self) -> AppendFile:
@@ -171,74 +147,120 @@ class RunStream:
             return AppendFile.replace(self.path, options=options)
         if settings.exist == "fail":
             return AppendFile.create(self.path, options=options)
-        file = AppendFile.reopen(self.path, options=options)
-        try:
-            self._take_over(file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                file.close()
-            raise
-        return file
+        return open_to_append(self.path, self._learn, options=options)
 
-    def _take_over(self, file: AppendFile) -> None:
-        """Learn where a stream stands that someone else has left, and move its fragment out of the way."""
+    def _learn(self, file: AppendFile) -> int:
+        """Learn where a stream stands that someone else has left; return where its last record ends."""
         scan = StreamScan(file, profile="toy/v1")
         for record in scan:
             self._progress.take(record.kind, record.value)
         if self._progress.ended:
-            raise StreamRefusedError(self.path, "complete", "the run has ended; a stream holds one run")
+            hint = "give a new run another run id, or replace this log, which is kept as events.jsonl.prev"
+            raise StreamRefusedError(self.path, "complete", f"the run has ended and cannot be resumed; {hint}")
         self._progress.await_resume()
-        aside = set_aside(file, scan.committed)
-        if aside is not None:
-            say(f"{self.path}: the bytes after the last record were moved to {aside}")
+        return scan.committed
 
-    def _perform(self, action: Callable[[], None]) -> None:
+    def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
         file = self._file
         if file is None:
-            if self._progress.ended:
-                raise InvalidEventError("the run has ended: nothing is written behind run_end")
+            self._pass_over()
             return
         with file.lock:
             if self._is_busy and not file.is_foreign:
-                self._deferred.append(action)
+                self._deferred.append((action, arguments))
                 return
             self._is_busy = True
             try:
-                self._settle(file)
-                action()
+                if self._untold is not None:
+                    self._settle(file)
+                action(*arguments)
                 if self._progress.ended:
                     self._close()
+            except InvalidEventError as error:
+                if self.settings.on_error == "raise" or not self._progress.is_running:
+                    raise
+                self._dropped.leave_out("invalid", str(error))
             finally:
                 self._is_busy = False
             while self._deferred:
-                self._perform(self._deferred.popleft())
+                action, arguments = self._deferred.popleft()
+                self._perform(action, *arguments)
+
+    def _pass_over(self) -> None:
+        """Do what is right for a record that comes when the file is closed."""
+        if self._state == "lost":
+            self._dropped.count += 1
+        elif self._state == "ended":
+            fact = "the run has ended: nothing is written after run_end"
+            if self.settings.on_error == "raise":
+                raise InvalidEventError(fact)
+            self._dropped.leave_out("late", fact)
+
+    def _go_on(self, step: object = UNSET) -> None:
+        """Write the run_resume that comes before the first record of a resumed stream, *step* if it is one."""
+        if self.settings.resuming == "by-call" or not self._progress.must_resume:
+            return
+        from_step = step - 1 if type(step) is int and step > 0 else self._progress.resume_step or 0
+        now = utc_text(self.settings.clock.wall())
+        self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now})
+
+    def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        self._go_on()
+        withheld, self._withheld = self._withheld, None
+        if withheld is not None:
+            # It was passed over; now it comes next.
+            phase = self._progress.phase if withheld.phase is UNSET else withheld.phase
+            self._progress.pass_step(withheld.step - 1, phase)
+            withheld.t = self._watch.seconds()
+            self._write_ready_step(withheld)
+        if self._file is not None and self._dropped.outage and self._owed is None:
+            self._write_note(self._file)
+        self._write(make_event(self._progress))
 
     def _close(self) -> None:
         file, self._file = self._file, None
-        self.ignores = not self._progress.ended
+        self._state = "ended" if self._progress.ended else "closed"
         if file is None:
             return
+        if self._owed is not None:
+            self._owed = None
+            self._dropped.count += 1
         try:
-            file.close()
+            file.discard()
+            if not self._progress.records:
+                remove_directories(self._made)
         except OSError as error:
             if not self._survives(error, file):
                 raise
+        self._dropped.conclude()
 
     def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
-        members = {key: value for key, value in members_of(event).items() if value is not UNSET}
-        kind = members.get("kind")
+        given = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError("the event has no kind: the member that names what it is about")
+        if kind != "run_resume":
+            self._go_on(given.get("step") if kind == "step" else UNSET)
         self._progress.admit_kind(kind)
-        members.setdefault("t", self._watch.seconds())
+        given.setdefault("t", self._watch.seconds())
         try:
-            line = encoder(members)
+            line = encoder(given)
         except RecordRefusedError as error:
             self._leave_out(kind, error)
             return
         check_record(line, kind)
-        self._admit_and_append(line, kind, msgspec.json.decode(line))
+        value = msgspec.json.decode(line)
+        self._progress.admit(kind, value)
+        self._changed.look(kind, given, value)
+        self._append(self._record(line, kind, value))
+
+    def _record(self, line: bytes, kind: str, value: dict[str, Any]) -> PlacedRecord:
+        progress = self._progress
+        if kind != "step":
+            return PlacedRecord(line, kind, progress.take, (kind, value))
+        facts = (value["t"], value["step"], value.get("phase") or progress.phase, value.get("loss", UNSET))
+        return PlacedRecord(line, kind, progress.take_step, facts)
 
     def _write_raw(self, raw: bytes) -> None:
         if len(raw) > MAX_LINE_BYTES:
@@ -248,113 +270,139 @@ class RunStream:
         verdict = vet(raw, first=self._progress.records == 0)
         if b"\n" in raw or verdict.value is None or verdict.faults:
             fault = verdict.faults[0] if verdict.faults else None
-            fact = "it is no single line" if fault is None else f"{fault.rule} at byte {fault.offset}: {fault.message}"
+            fact = f"{fault.rule} at byte {fault.offset}: {fault.message}" if fault else "it is not a single line"
             raise InvalidEventError(f"the line cannot be forwarded: {fact}")
         kind = verdict.value.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError("the line cannot be forwarded: it has no kind")
         check_record(raw, kind)
-        self._admit_and_append(raw, kind, verdict.value)
-
-    def _admit_and_append(self, line: bytes, kind: str, value: dict[str, Any]) -> None:
-        progress, file = self._progress, self._file
-        progress.admit(kind, value)
-        if file is None:
-            return
-        self._untold, self._appended = (progress.take, (kind, value)), file.appended
-        try:
-            file.commit(line + b"\n", "now" if kind in _SYNCED_KINDS else "as-opened")
-        except OSError as error:
-            self._after_error(file, error)
-        else:
-            self._settle(file)
-        self._watch.told = max(self._watch.told, progress.time)
+        self._progress.admit(kind, verdict.value)
+        self._append(self._record(raw, kind, verdict.value))
 
     def _write_step(self, event: Step, numbering: Numbering) -> None:
-        file, progress = self._file, self._progress
-        if file is None:
-            return
+        progress = self._progress
         if not progress.is_running:
+            self._go_on(event.step if numbering == "given" and event.phase in {UNSET, "train"} else UNSET)
             progress.admit_kind("step")
         phase: str = progress.phase if event.phase is UNSET else event.phase
+        if type(phase) is not str:
+            self._write(event)  # which says that it must be one
+            return
         if numbering == "counted":
             event.step = progress.next_step(phase)
         event.t = self._watch.seconds()
-        line = _ready_step(event)
+        if self.settings.subsample > 1 and type(event.step) is int and self._withholds(event, phase):
+            return
+        self._write_ready_step(event)
+
+    def _withholds(self, event: Step, phase: str) -> bool:
+        """Return whether *event* is not written now, because too few steps have passed since the last one."""
+        progress = self._progress
+        progress.admit_step(event.step, phase)
+        is_due = progress.is_due(event.step, phase, self.settings.subsample)
+        self._withheld = None if is_due else event
+        if not is_due:
+            progress.pass_step(event.step, phase)
+        return not is_due
+
+    def _write_ready_step(self, event: Step) -> None:
+        line = ready_step(event)
         if line is None:
             self._write(event)
             return
-        if numbering == "given":
-            progress.admit_step(event.step, phase)
-        self._append_step(file, line, (event.t, event.step, phase, event.loss))
+        progress = self._progress
+        phase: str = progress.phase if event.phase is UNSET else event.phase
+        progress.admit_step(event.step, phase)
+        if b":null" in line and not self._changed.knows_null:
+            self._changed.look("step", members_of(event), msgspec.json.decode(line))
+        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)))
 
-    def _append_step(self, file: AppendFile, line: bytes, facts: tuple[float, int, str, Any]) -> None:
-        take = self._progress.take_step
-        self._untold, self._appended = (take, facts), file.appended
-        try:
-            file.commit(line + b"\n")
-        except OSError as error:
-            self._after_error(file, error)
+    def _append(self, record: PlacedRecord) -> None:
+        """Write a record that may come next, and take it in once it is in the stream."""
+        file = self._file
+        if file is None:
             return
-        take(*facts)
-        self._untold = None
+        try:
+            if self._owed is not None:
+                self._put(file, self._owed)
+                self._owed = None
+            self._put(file, record)
+        except OSError as error:
+            self._after_error(file, error, record)
+            return
+        self._watch.told = max(self._watch.told, self._progress.time)
+        if self._dropped.outage and not self._progress.ended:
+            self._write_note(file)
 
-    def _after_error(self, file: AppendFile, error: OSError) -> None:
-        """Count the record as dropped, and raise *error* or give up, as the caller wants it."""
+    def _put(self, file: AppendFile, record: PlacedRecord) -> None:
+        self._untold, self._appended = record, file.appended
+        file.commit(record.line + b"\n", "now" if record.kind in _SYNCED_KINDS else "as-opened")
+        record.take(*record.facts)
+        self._untold = None
+        if record.kind == "run_start" and file.moves:
+            kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
+            say(f"an earlier log was kept: {kept}")
+
+    def _write_note(self, file: AppendFile) -> None:
+        """Write how many records were dropped; where that fails, it is tried after the next record."""
+        note = {"kind": "note", "t": max(self._watch.seconds(), self._progress.time), "text": self._dropped.fact}
+        try:
+            file.commit(encode(note) + b"\n")
+        except OSError:
+            return
+        self._progress.take("note", note)
+        self._dropped.end_outage()
+
+    def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
+        """Raise *error* where the caller wants it; else drop the record, or give up where that is final."""
         self._settle(file)
-        self.dropped += 1
-        if not self._survives(error, file):
-            raise error
+        if self.settings.on_error == "raise" or file.closed_because is not None:
+            self._dropped.count += 1
+            if not self._survives(error, file):
+                raise error
+            return
+        if record.kind not in _INDISPENSABLE_KINDS:
+            self._dropped.add(cause_of(error))
+            if record.kind == "step":
+                self._progress.pass_step(*record.facts[1:3])
+        elif self._owed is None:
+            self._dropped.begin(cause_of(error))
+            self._owed = record
+            record.take(*record.facts)
 
     def _settle(self, file: AppendFile) -> None:
         """Take in the record that was written last, unless that is done: an exception may have come in between.
 
         Only if it is in the file; to take it in twice does no harm.
         """
-        if self._untold is None:
-            return
-        take, facts = self._untold
-        file.settle()
-        if file.appended > self._appended:
-            take(*facts)
-        self._untold = None
+        record, self._untold = self._untold, None
+        if record is not None:
+            file.settle()
+            if file.appended > self._appended:
+                record.take(*record.facts)
+                self._owed = None if self._owed is record else self._owed
 
     def _survives(self, error: OSError, file: AppendFile | None) -> bool:
         """Give up logging and say so, unless the caller wants the error: then return False."""
         if self.settings.on_error == "raise":
             return False
         self._file = None
-        self.ignores = not self._progress.ended
+        self._state = "ended" if self._progress.ended else "lost"
         if file is None or not file.has_said_why:
             say(f"{self.path}: {cause_of(error)}; nothing more is logged, the program goes on")
         if file is not None and not file.is_foreign:
             with contextlib.suppress(OSError):
-                file.close()
+                file.discard()
+            remove_directories(self._made if not self._progress.records else [])
         return True
 
     def _leave_out(self, kind: str, error: RecordRefusedError) -> None:
         """Refuse one record that would be beyond a limit; say so once for each limit, unless the caller wants it."""
-        self.dropped += 1
-        if self.settings.on_error == "raise":
+        if self.settings.on_error == "raise" or not self._progress.is_running:
+            self._dropped.count += 1
             raise error
-        if error.rule not in self._refused:
-            self._refused.add(error.rule)
-            say(f"{self.path}: a {kind} record is left out, as all later ones like it: {error}")
+        self._dropped.leave_out(kind, str(error), key=error.rule)
 
 
-def _ready_step(event: Step) -> bytes | None:
-    """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
-    try:
-        line = _encode(event)
-        # Reading back finds what the field does not allow; writing again, what is spelled in another way.
-        found = _STEP_DECODER.decode(line)
-        is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
-        # The type takes an integer of any length.
-        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return None
-    return line if is_ready else None
-
-
-def _nothing() -> None:
-    """Do nothing, so that what was deferred gets its turn."""
+def _raise(error: InvalidEventError) -> None:
+    raise error

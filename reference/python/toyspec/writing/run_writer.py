@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
 from msgspec import UNSET, UnsetType
 
 from toyspec.escaping import shortened
-from toyspec.format.canonical import InvalidEventError
+from toyspec.format.canonical import InvalidEventError, members_of
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.writing.environment import this_host
-from toyspec.writing.event_arguments import STEP_VALUES, are_plain, ending_of, part, values_of_step
+from toyspec.writing.event_arguments import ending_of, part
 from toyspec.writing.run_ids import check_run_id
-from toyspec.writing.run_stream import RunStream, Settings
+from toyspec.writing.run_stream import RunStream
+from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,13 +46,12 @@ if TYPE_CHECKING:
         Measures,
         Phase,
         Reason,
-        StepValues,
         TapStatistics,
         TensorStatistics,
         Verdict,
     )
     from toyspec.writing.run_progress import RunProgress
-    from toyspec.writing.run_stream import Exist, OnError
+    from toyspec.writing.settings import Exist, OnError, Resuming
 
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
@@ -72,20 +72,36 @@ class RunWriter:
         durability: Durability = "process",
         sync_seconds: float = 0.0,
         on_error: OnError = "disable",
+        subsample: int | None = None,
+        resuming: Resuming = "by-call",
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> None:
         """Open the run for writing; *run_id* is the directory's name unless given.
 
-        *exist* says what becomes of a stream that is there: ``"replace"`` moves it to ``events.jsonl.prev``,
-        ``"fail"`` raises FileExistsError, ``"resume"`` goes on in it, first with ``run_resume``. *on_error*
-        ``"disable"`` answers a failing system, a locked stream and one that cannot be resumed with one line on
-        standard error and no more logging; ``"raise"`` raises OSError. A record survives the process once its call
-        returns, with *durability* ``"fsync"`` the machine too, at most *sync_seconds* after the sync before.
+        *exist* says what becomes of a stream that is there: ``"replace"`` moves it to ``events.jsonl.prev``, and an
+        earlier one there to ``.prev-1`` and so on, ``"fail"`` raises FileExistsError, ``"resume"`` goes on in it, first
+        with ``run_resume``; a run that has ended raises StreamRefusedError then. With *resuming* ``"by-itself"`` the
+        first record of a resumed stream writes that ``run_resume``: see ``start_run``.
+
+        *on_error* ``"disable"`` stops no program: a full disk drops records until there is room, an invalid record is
+        left out once the run has started, and a stream that cannot be written is no longer logged to. Standard error
+        tells of each once; ``dropped`` counts. ``"raise"`` raises OSError and InvalidEventError.
+
+        A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too, at most
+        *sync_seconds* after the sync before. *subsample* N writes every N-th step and the last.
         """
         settings = Settings(
-            exist=exist, on_error=on_error, durability=durability, sync_seconds=sync_seconds, clock=clock, calls=calls
+            exist=exist,
+            on_error=on_error,
+            durability=durability,
+            sync_seconds=sync_seconds,
+            resuming=resuming,
+            subsample=1 if subsample is None else subsample,
+            clock=clock,
+            calls=calls,
         )
+        self._subsample = subsample
         self.directory = os.fspath(directory)
         name = run_id if run_id is not None else os.path.basename(os.path.abspath(self.directory))
         self.run_id = check_run_id(name)
@@ -114,7 +130,7 @@ class RunWriter:
 
     @property
     def resumes(self) -> bool:
-        """True while the writer of a resumed stream waits for ``run_resume``, which comes first."""
+        """True until ``run_resume`` is written into a resumed stream."""
         return self._stream.progress.must_resume
 
     @property
@@ -124,20 +140,19 @@ class RunWriter:
 
     @property
     def dropped(self) -> int:
-        """Number of records that could not be written."""
+        """Number of records that were to be written and are not in the stream."""
         return self._stream.dropped
 
     @property
     def last_step(self) -> int | None:
-        """Number of the last step of phase train in the stream; None without one."""
-        step = self._stream.progress.last_train_step
-        return None if step is UNSET else step
+        """Number of the train step after which the latest attempt stands; None before the first."""
+        return self._stream.progress.resume_step
 
     def run_start(  # noqa: PLR0913 - one for each part of the event
         self,
         *,
         model: Model | Mapping[str, Any] | str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | Any | None = None,
         backend: Backend | Mapping[str, Any] | str | None = None,
         host: Host | Mapping[str, Any] | str | UnsetType | None = None,
         git: Git | Mapping[str, Any] | str | None = None,
@@ -160,7 +175,7 @@ class RunWriter:
             backend=part(backend, "kind"),
             git=part(git, "sha"),
             model=part(model, "arch"),
-            config=UNSET if config is None else config,
+            config=self._config(config),
             compare_to=compare_to,
         )
 
@@ -181,10 +196,6 @@ class RunWriter:
         extra: Measures = UNSET,
     ) -> None:
         """Write one optimizer step, or one decoded token; without *step* its number is one more than the last."""
-        stream = self._stream
-        if stream.ignores:
-            return
-        # The types of the values are the stream's to judge: most are plain, and this call is made most often.
         event = _UNCHECKED_STEP(
             phase=phase,
             t=0.0,
@@ -200,14 +211,7 @@ class RunWriter:
             logprob=logprob,
             extra=extra,
         )
-        values: StepValues = "any"
-        if phase is UNSET and (extra is UNSET or are_plain(extra)):
-            types = (
-                type(step), type(loss), type(ppl), type(lr), type(grad_norm), type(tokens), type(compute_us),
-                type(wall_us), type(token_id), type(logprob)
-            )  # fmt: skip
-            values = STEP_VALUES.get(types) or values_of_step(types)
-        stream.write_step(event, "counted" if step is None else "given", values)
+        self._stream.write_step(event, "counted" if step is None else "given")
 
     def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
         """Write statistics of an activation where it flows through *region*."""
@@ -335,21 +339,18 @@ class RunWriter:
 
         *final_step* and *final_loss* are those of the last train step, *ended_at* is now, unless given.
         """
-        members = self._event(
-            "run_end",
-            ended_at=utc_text(self._clock.wall()) if ended_at is None else ended_at,
-            reason=reason,
-            final_step=final_step,
-            final_loss=final_loss,
-            exit_code=exit_code,
-            error=error,
-            quality_gate=quality_gate,
-        )
 
         def with_last(progress: RunProgress) -> dict[str, Any]:
-            step = progress.last_train_step if final_step == "last" else final_step
-            loss = progress.last_train_loss if final_loss == "last" else final_loss
-            return members | {"final_step": step, "final_loss": loss}
+            return {
+                "kind": "run_end",
+                "ended_at": utc_text(self._clock.wall()) if ended_at is None else ended_at,
+                "reason": reason,
+                "final_step": progress.last_train_step if final_step == "last" else final_step,
+                "final_loss": progress.last_train_loss if final_loss == "last" else final_loss,
+                "exit_code": exit_code,
+                "error": error,
+                "quality_gate": quality_gate,
+            }
 
         self._stream.end(with_last)
 
@@ -376,7 +377,7 @@ class RunWriter:
     ) -> None:
         """Write run_end where there is none, and close the file; an exception goes on."""
         try:
-            if self.active and self._stream.progress.can_end:
+            if self.active and self._stream.can_end:
                 self.run_end(**ending_of(error))
         except Exception as trouble:
             if error is None:
@@ -385,11 +386,14 @@ class RunWriter:
         finally:
             self.close()
 
-    def _log(self, kind: str, **members: Any) -> None:
-        self._stream.write(self._event(kind, **members))
+    def _config(self, config: Any) -> Any:
+        if self._subsample is None:
+            return UNSET if config is None else config
+        return {"subsample": self._subsample} | dict(members_of(config or {}))
 
-    def _event(self, kind: str, **members: Any) -> dict[str, Any]:
-        unknown = members.keys() - FIELDS["toy/v1"][kind].keys()
+    def _log(self, kind: str, **members: Any) -> None:
+        unknown = sorted(members.keys() - FIELDS["toy/v1"][kind].keys())
         if unknown:
-            raise TypeError(f"{kind} has no member {', '.join(sorted(unknown))}")
-        return {"kind": kind, **members}
+            self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"))
+        else:
+            self._stream.write({"kind": kind, **members})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toyspec.errors import StreamRefusedError
 from toyspec.read_reports import Gap
 from toyspec.reading.records import Record, RecordFeed
-from toyspec.writing.append_file import StreamRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,15 @@ class StreamScan:
         while block := self._file.read(self._feed.size, _BLOCK_BYTES):
             for item in self._feed.feed(block):
                 if isinstance(item, Gap):
-                    fact = f"line {item.line} is damaged ({item.reason}: {item.message}); nothing is written behind it"
+                    fact = f"line {item.line} is damaged ({item.reason}: {item.message}); nothing is appended to it"
                     raise StreamRefusedError(self._file.path, "damaged", fact)
                 yield item
+
+    def read_all(self) -> int:
+        """Read every record and return the byte offset after the last LF; raise as iterating does."""
+        for _ in self:
+            pass
+        return self.committed
 
     @property
     def committed(self) -> int:

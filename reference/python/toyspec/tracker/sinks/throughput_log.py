@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from toyspec.format.canonical import encode
 from toyspec.system_calls import cause_of, say
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
-from toyspec.writing.append_file import AppendFile
+from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.fragments import set_aside
-from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toyspec.tracker.config import LogConfig
+    from toyspec.writing.append_file import AppendFile
 
 _LARGEST_STEP = 2**32 - 1
 _THROUGHPUTS = ("throughput_samples_per_sec", "samples_per_sec", "samples_per_second")
@@ -39,7 +38,8 @@ class ThroughputLogSink(Sink):
         self._tracker = config.tracker
         self._file: AppendFile | None = None
         try:
-            self._file = _opened(self._path)
+            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
+            self._file = open_to_append(self._path, "metrics/v1")
         except OSError as error:
             self._give_up(error)
 
@@ -76,20 +76,3 @@ class ThroughputLogSink(Sink):
     def _give_up(self, error: OSError) -> None:
         self._file = None
         say(f"{self._path}: {cause_of(error)}; no more entries are written, the program goes on")
-
-
-def _opened(path: str) -> AppendFile:
-    """Return the log at *path*, open behind its last entry; raise OSError where it is damaged or in use."""
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    file = AppendFile.reopen(path)
-    try:
-        scan = StreamScan(file, profile="metrics/v1")
-        for _ in scan:
-            pass
-        aside = set_aside(file, scan.committed)
-    except BaseException:
-        file.close()
-        raise
-    if aside is not None:
-        say(f"{path}: the bytes after the last entry were moved to {aside}")
-    return file

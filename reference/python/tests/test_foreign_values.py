@@ -1,0 +1,229 @@
+"""Values that programs have in their settings: written as a reader expects them, or refused with their place."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import functools
+import pathlib
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from toyspec.format.canonical import InvalidEventError, encode
+from toyspec.reading.reader import read
+from toyspec.writing.run_starting import start_run
+
+np = pytest.importorskip("numpy")
+
+
+@dataclasses.dataclass
+class Optimizer:
+    """Settings as a dataclass."""
+
+    name: str = "adamw"
+    betas: tuple[float, ...] = (0.9, 0.95)
+
+
+class Precision(enum.Enum):
+    """Settings as an enumeration."""
+
+    HALF = "f16"
+    ODD = object()
+
+
+class Mode(enum.IntEnum):
+    """Settings as numbers with names."""
+
+    FAST = 2
+
+
+class Config:
+    """Members by keys() and [], as in libraries for settings; a missing one raises."""
+
+    def __init__(self, **members: Any) -> None:
+        self.members = members
+
+    def keys(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self.members)
+
+    def __getitem__(self, name: str) -> Any:
+        if self.members[name] == "???":
+            raise LookupError(f"Missing mandatory value: {name}")
+        return self.members[name]
+
+
+class Items(Sequence[Any]):
+    """A sequence that is no list."""
+
+    def __getitem__(self, at: Any) -> Any:
+        return [1, Config(x=2)][at]
+
+    def __len__(self) -> int:
+        return 2
+
+
+class dtype:  # noqa: N801 - as torch spells it
+    """A type of numbers of an array library."""
+
+    def __repr__(self) -> str:
+        return "torch.float32"
+
+
+dtype.__module__ = "torch"
+
+
+def train() -> None:
+    """Be named in settings."""
+
+
+CASES: list[tuple[Any, Any]] = [
+    (np.float32(0.5), 0.5),
+    (np.float64("nan"), None),
+    (np.int64(7), 7),
+    (np.bool_(True), True),
+    (np.str_("a"), "a"),
+    (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+    (np.array(0.25), 0.25),
+    (np.dtype("float32"), "float32"),
+    (np.float32, "numpy.float32"),
+    (np.datetime64("2026-05-31"), "2026-05-31"),
+    (dtype(), "torch.float32"),
+    (Optimizer(), {"name": "adamw", "betas": [0.9, 0.95]}),
+    (
+        argparse.Namespace(lr=0.5, opt=Optimizer("sgd", (0.0, 0.0))),
+        {"lr": 0.5, "opt": {"name": "sgd", "betas": [0.0, 0.0]}},
+    ),
+    (types.SimpleNamespace(a=1), {"a": 1}),
+    (Config(a=1, b=Config(c=2)), {"a": 1, "b": {"c": 2}}),
+    (Items(), [1, {"x": 2}]),
+    (collections.OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+    (types.MappingProxyType({"a": 1}), {"a": 1}),
+    (collections.deque([1, 2]), [1, 2]),
+    (range(3), [0, 1, 2]),
+    (pathlib.PurePosixPath("/data/x"), "/data/x"),
+    (dt.datetime(2026, 5, 31, 9, 30, tzinfo=dt.UTC), "2026-05-31T09:30:00Z"),
+    (dt.date(2026, 5, 31), "2026-05-31"),
+    (dt.timedelta(seconds=90), "PT90S"),
+    (Precision.HALF, "f16"),
+    (Precision.ODD, "ODD"),
+    (Mode.FAST, 2),
+    ({3, 1, 20}, [1, 3, 20]),
+    (frozenset(["b", "a"]), ["a", "b"]),
+    ((1, "x", None), [1, "x", None]),
+    (decimal.Decimal("0.001"), 0.001),
+    (train, f"{__name__}.train"),
+    (Optimizer, f"{__name__}.Optimizer"),
+    (len, "len"),
+    ({1: "a", None: "b", 0.5: "c"}, {"0.5": "c", "1": "a", "null": "b"}),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), CASES, ids=lambda value: type(value).__name__)
+def test_a_setting_is_written_as_a_reader_expects_it(value: Any, expected: Any) -> None:
+    """Whatever library it comes from."""
+    line = encode({"kind": "run_start", "config": {"x": value}})
+    assert {"kind": "run_start", "config": {"x": expected}} == msgspec.json.decode(line)
+
+
+@pytest.mark.parametrize("config", [Optimizer(), argparse.Namespace(**vars(Optimizer())), Config(**vars(Optimizer()))])
+def test_the_whole_config_may_be_such_an_object(tmp_path: Any, config: Any) -> None:
+    """A config need not be a dict, with an argument that adds to it or without."""
+    for subsample in (None, 10):
+        with start_run(tmp_path, config=config, subsample=subsample) as run:
+            run.step(loss=0.5)
+        added = {} if subsample is None else {"subsample": subsample}
+        assert {"name": "adamw", "betas": [0.9, 0.95], **added} == next(read(run.directory))["config"]
+
+
+class Broken:
+    """An object whose methods fail in an unusual way."""
+
+    def item(self) -> Any:
+        """Fail as a device does."""
+        raise MemoryError("device lost")
+
+
+@pytest.mark.parametrize(
+    ("value", "fact"),
+    [
+        (object(), "got object; pass a number, a string, a list or a mapping"),
+        (functools.partial(train), "got partial"),
+        ((number for number in range(3)), "got generator"),
+        (complex(1, 2), "got complex"),
+        (Config(lr="???"), "Missing mandatory value: lr"),
+        (Broken(), "device lost"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_with_its_place(value: Any, fact: str) -> None:
+    """The error names the key's path, what is there, and what to pass instead."""
+    with pytest.raises(InvalidEventError) as caught:
+        encode({"kind": "run_start", "config": {"a": [{"b": value}]}})
+    assert str(caught.value).startswith("/config/a/0/b must be ")
+    assert fact in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"loss": "high"},
+        {"loss": np.zeros(3)},
+        {"loss": Broken()},
+        {"loss": 1j},
+        {"lr": [0.1]},
+        {"tokens": 1.5},
+        {"tokens": "many"},
+        {"extra": {"x": object()}},
+        {"extra": [1]},
+        {"extra": {"x": Broken()}},
+        {"extra": {("a", "b"): 1.0}},
+        {"step": "one"},
+        {"step": Broken()},
+        {"step": 10**400},
+        {"phase": "night"},
+        {"phase": []},
+    ],
+)
+def test_no_value_of_a_step_ends_the_training(tmp_path: Any, values: dict[str, Any], capfd: Any) -> None:
+    """What cannot be written is left out, and standard error says what and where."""
+    with start_run(tmp_path) as run:
+        run.step(loss=0.5)
+        run.step(**values)
+        run.step(loss=0.25)
+    found = [record.get("loss") for record in read(run.directory) if record.kind == "step"]
+    assert ([0.5, 0.25], 1) == (found, run.dropped)
+    assert "a step record is left out: " in capfd.readouterr().err.replace("invalid record", "step record")
+    with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
+        run.step(**values)
+
+
+def test_a_changed_value_is_said_once(tmp_path: Any, capfd: Any) -> None:
+    """Not finite becomes null, and a large integer is rounded by many readers: one line for each."""
+    with start_run(tmp_path, config={"seed": 2**53 + 1, "other": 2**60, "unused": None}) as run:
+        for loss in (float("nan"), None, float("inf"), np.float32("inf")):
+            run.step(loss=loss, extra={"mfu": float("nan")})
+    found = [record["loss"] for record in read(run.directory) if record.kind == "step"]
+    assert ([None] * 4, 2**53 + 1) == (found, next(read(run.directory))["config"]["seed"])
+    said = capfd.readouterr().err.splitlines()
+    seed, loss = (line for line in said)
+    assert "run_start.config.seed is 9007199254740993: readers with binary64 numbers round it" in seed.replace(
+        "config.other is 1152921504606846976", "config.seed is 9007199254740993"
+    )
+    assert "step.loss is nan: written as null, which readers take as not finite" in loss
+
+
+def test_none_for_a_measured_number_is_said_once(tmp_path: Any, capfd: Any) -> None:
+    """None means not finite there, which is not what everybody means."""
+    with start_run(tmp_path) as run:
+        for _ in range(2):
+            run.step(loss=0.5, lr=None)
+    (said,) = capfd.readouterr().err.splitlines()
+    assert "step.lr is None: written as null, which readers take as not finite; leave it out" in said

@@ -1,0 +1,40 @@
+"""The one way to open a stream of other writers in order to append to it: read it, then cut its fragment off."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from toyspec.system_calls import say
+from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.fragments import set_aside
+from toyspec.writing.stream_scan import StreamScan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.findings import Profile
+
+_DEFAULT = Options()
+
+
+def open_to_append(
+    path: str, learn: Callable[[AppendFile], int] | Profile, *, options: Options = _DEFAULT
+) -> AppendFile:
+    """Return the file *path*, locked, without bytes after its last line; it is created where it is missing.
+
+    *learn* reads the file and returns the offset after its last line, or raises where nothing may be appended; a
+    profile refuses a damaged stream, and one of another format. What follows the last line moves to a side file, which
+    standard error is told. Raise OSError, which StreamRefusedError is; nothing was changed then.
+    """
+    file = AppendFile.reopen(path, options=options)
+    try:
+        committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
+        file.torn_path = set_aside(file, committed)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.discard()
+        raise
+    if file.torn_path is not None:
+        say(f"{path}: the bytes after the last line were moved to {file.torn_path}")
+    return file

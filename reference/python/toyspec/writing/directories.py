@@ -1,0 +1,35 @@
+"""Makes the directories of a log, and removes them where nothing came to be in them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+
+def make_directories(path: str) -> list[str]:
+    """Make the directory *path* and those above it; return those that were missing, the outermost first."""
+    missing: list[str] = []
+    place = os.path.abspath(path)
+    while not os.path.isdir(place) and place != os.path.dirname(place):
+        missing.insert(0, place)
+        place = os.path.dirname(place)
+    made: list[str] = []
+    try:
+        for place in missing:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(place)
+                made.append(place)
+            if not os.path.isdir(place):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    except OSError:
+        remove_directories(made)
+        raise
+    return made
+
+
+def remove_directories(made: list[str]) -> None:
+    """Remove what ``make_directories`` made, as far as it is empty."""
+    for place in reversed(made):
+        with contextlib.suppress(OSError):
+            os.rmdir(place)

@@ -1,0 +1,65 @@
+"""Counts the records that a run has lost, and says so: when it begins, when it is over, and at the end."""
+
+from __future__ import annotations
+
+from toyspec.system_calls import say
+
+_MOST_SAID = 100
+
+
+class DroppedRecords:
+    """The records of one stream that could not be written."""
+
+    __slots__ = ("_cause", "_path", "_said", "count", "outage")
+
+    def __init__(self, path: str) -> None:
+        self.count = 0
+        """Number of all of them so far."""
+        self.outage = 0
+        """Number of those that were lost since the last record that was written."""
+        self._path = path
+        self._cause = ""
+        self._said: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fact(self) -> str:
+        """What a note says of the outage."""
+        return f"{_records(self.outage)} dropped here: {self._cause}"
+
+    def begin(self, cause: str) -> None:
+        """Say that the system does not take a record now."""
+        self._cause = cause
+        say(f"{self._path}: {cause}; records are dropped until there is room, the program goes on")
+
+    def add(self, cause: str) -> None:
+        """Count a record that the system did not take; say so when it is the first since one was written."""
+        self.count += 1
+        self.outage += 1
+        if cause != self._cause:
+            self.begin(cause)
+
+    def end_outage(self) -> None:
+        """Say that the outage is over."""
+        say(f"{self._path}: writing goes on; {self.fact}")
+        self.outage = 0
+        self._cause = ""
+
+    def leave_out(self, subject: str, fact: str, *, key: str = "") -> None:
+        """Count a record that is invalid or beyond a limit; say so unless one of its *subject* and *key* was said.
+
+        The key is *fact* unless it is given. After a hundred different ones, nothing more is said.
+        """
+        self.count += 1
+        what = (subject, key or fact)
+        if what not in self._said and len(self._said) < _MOST_SAID:
+            self._said += (what,)
+            say(f"{self._path}: a {subject} record is left out: {fact}; later ones like it are left out as well")
+
+    def conclude(self) -> None:
+        """Say how many records the stream lacks, if any."""
+        if self.count:
+            say(f"{self._path}: {_records(self.count)} not written in all")
+
+
+def _records(count: int) -> str:
+    return f"{count} record was" if count == 1 else f"{count} records were"

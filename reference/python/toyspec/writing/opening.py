@@ -1,0 +1,184 @@
+"""Opens files for appending: regular, locked, and the ones that their paths name; keeps what they replace.
+
+No earlier file is ever overwritten or deleted: it gets a name that is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.errors import StreamRefusedError
+from toyspec.system_calls import SystemCalls, is_at, is_regular, try_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FLAGS = (
+    os.O_RDWR
+    | os.O_APPEND
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
+)
+_MODE = 0o666
+# The file at a path may be replaced between opening and locking it; this often in a row is no accident.
+_ATTEMPTS = 100
+
+
+class Opened:
+    """A file that was opened and locked, and what that has changed on the disk."""
+
+    __slots__ = ("descriptor", "is_new", "moves", "path")
+
+    def __init__(self, path: str, descriptor: int, *, is_new: bool) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.is_new = is_new
+        """True where there was no file before."""
+        self.moves: list[tuple[str, str]] = []
+        """Old and new path of every file that was moved to make room, in order."""
+
+    @property
+    def has_changes(self) -> bool:
+        """True where there is something to take back."""
+        return self.is_new or bool(self.moves)
+
+    def take_back(self) -> None:
+        """Remove the new file, which must be empty, and give moved ones their names back where these are free."""
+        with contextlib.suppress(OSError):
+            if self.is_new:
+                os.unlink(self.path)
+            restore(self.moves)
+
+
+def create(path: str, calls: SystemCalls) -> Opened:
+    """Create the file *path* and lock it; raise FileExistsError when there is one."""
+    descriptor = calls.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
+    try:
+        _lock_or_close(path, descriptor, calls)
+    except StreamRefusedError:
+        raise  # another process has it already, and writes it
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+    return Opened(path, descriptor, is_new=True)
+
+
+def reopen(path: str, calls: SystemCalls, *, missing: Literal["create", "fail"] = "create") -> Opened:
+    """Open and lock the file that *path* names when this returns; raise StreamRefusedError where that may not be."""
+    for _ in range(_ATTEMPTS):
+        try:
+            descriptor = calls.open(path, _FLAGS, _MODE)
+        except FileNotFoundError:
+            if missing == "fail":
+                raise
+            with contextlib.suppress(FileExistsError):
+                return create(path, calls)
+            continue
+        _lock_or_close(path, descriptor, calls)
+        if is_at(path, descriptor):
+            return Opened(path, descriptor, is_new=False)
+        calls.close(descriptor)
+    raise _ever_replaced(path)
+
+
+def replace(path: str, calls: SystemCalls) -> Opened:
+    """Create the file *path*; what is there moves to ``<path>.prev``, and an older one from there to ``<path>.prev-N``.
+
+    N is the smallest number from 1 that is free. An empty file is used as it is, and nothing moves.
+    """
+    moves: list[tuple[str, str]] = []
+    for _ in range(_ATTEMPTS):
+        old = reopen(path, calls)
+        if os.fstat(old.descriptor).st_size == 0:
+            old.moves = moves
+            return old
+        try:
+            if os.name == "nt":  # An open file cannot be moved there.
+                calls.close(old.descriptor)
+            moves += _keep(path, calls)
+            new = _create_or_restore(path, moves, calls)
+        except FileExistsError:
+            continue
+        finally:
+            if os.name != "nt":
+                with contextlib.suppress(OSError):
+                    calls.close(old.descriptor)
+        new.moves = moves
+        return new
+    raise _ever_replaced(path)
+
+
+def restore(moves: list[tuple[str, str]]) -> None:
+    """Give moved files their old names back, the last first; raise OSError where one is taken."""
+    for source, target in reversed(moves):
+        try:
+            # A link, unlike a move, cannot cover a file that someone else has created meanwhile.
+            os.link(target, source)
+            os.unlink(target)
+        except OSError:
+            if os.path.lexists(source):
+                raise
+            os.rename(target, source)  # the file system has no links
+
+
+def free_names(path: str, *, first: int) -> Iterator[str]:
+    """Yield ``<path>-N`` for every N from *first* on, where no file has that name."""
+    number = first
+    while True:
+        name = f"{path}-{number}"
+        if not os.path.lexists(name):
+            yield name
+        number += 1
+
+
+def _keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
+    previous = f"{path}.prev"
+    moves = [(previous, next(free_names(previous, first=1)))] if os.path.lexists(previous) else []
+    moves.append((path, previous))
+    done: list[tuple[str, str]] = []
+    try:
+        for move in moves:
+            calls.replace(*move)
+            done.append(move)
+    except OSError:
+        with contextlib.suppress(OSError):
+            restore(done)
+        raise
+    return moves
+
+
+def _create_or_restore(path: str, moves: list[tuple[str, str]], calls: SystemCalls) -> Opened:
+    try:
+        return create(path, calls)
+    except FileExistsError:
+        raise
+    except OSError:
+        with contextlib.suppress(OSError):
+            restore(moves)
+        raise
+
+
+def _ever_replaced(path: str) -> StreamRefusedError:
+    return StreamRefusedError(path, "locked", "other writers replace it again and again")
+
+
+def _lock_or_close(path: str, descriptor: int, calls: SystemCalls) -> None:
+    try:
+        _lock_regular(path, descriptor, calls)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            calls.close(descriptor)
+        raise
+
+
+def _lock_regular(path: str, descriptor: int, calls: SystemCalls) -> None:
+    if not is_regular(descriptor):
+        raise StreamRefusedError(path, "irregular", "not a regular file; a log needs one")
+    try:
+        try_lock(calls, descriptor)
+    except BlockingIOError:
+        raise StreamRefusedError(path, "locked", "another writer has it open") from None

@@ -1,0 +1,48 @@
+"""How a run is written: what the caller chooses."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
+from toyspec.writing.append_file import Durability
+from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
+
+Exist = Literal["replace", "fail", "resume"]
+"""What happens to a stream that is there: it moves to ``events.jsonl.prev``, or FileExistsError, or it goes on."""
+
+OnError = Literal["disable", "raise"]
+"""What a failing system, or a record that is invalid after the run has started, does.
+
+With disable, one line on standard error tells of it and the program goes on; with raise, the caller gets the error.
+"""
+
+Resuming = Literal["by-call", "by-itself"]
+"""Who writes the run_resume of a resumed stream: the caller before all else, or the stream before the first record."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is written."""
+
+    exist: Exist = "replace"
+    on_error: OnError = "disable"
+    durability: Durability = "process"
+    sync_seconds: float = 0.0
+    """See ``append_file.Options``."""
+    resuming: Resuming = "by-call"
+    subsample: int = 1
+    """Of the steps of one phase, those are written which are at least so many after the one before, and the last."""
+    clock: Clock = SYSTEM_CLOCK
+    calls: SystemCalls = SYSTEM_CALLS
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability)):
+            if getattr(self, name) not in get_args(allowed):
+                choices = ", ".join(map(repr, get_args(allowed)))
+                raise ValueError(f"{name} is {getattr(self, name)!r}, it must be one of {choices}")
+        if not self.sync_seconds >= 0:
+            raise ValueError(f"sync_seconds is {self.sync_seconds}, it must not be negative")
+        if type(self.subsample) is not int or self.subsample < 1:
+            raise ValueError(f"subsample is {self.subsample!r}; pass an integer N ≥ 1 to write every N-th step")
