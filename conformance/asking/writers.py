@@ -53,13 +53,19 @@ def questions(case: Case) -> Iterator[Question]:
         return
     rules = {finding.rule for finding in case.findings}
     # What writers always write is given, so that no clock of theirs has to stand in for it.
-    records = with_defaults(case.records, profile)
+    records = [_declared(record) for record in with_defaults(case.records, profile)]
     if is_clean(case):
         yield _question(case, "", records, partial(_write, case, records, records))
         for detail, given, expected in _with_non_finite(records, profile):
             yield _question(case, detail, given, partial(_write, case, given, expected))
     elif rules <= _MISUSE | _HARMLESS:
         yield _question(case, "misuse", records, partial(_misuse, case, records))
+
+
+def _declared(record: Any) -> Any:
+    """Return a record with the schema that a writer declares in run_start."""
+    is_start = isinstance(record, dict) and record.get("kind") == "run_start"
+    return {"kind": "run_start", "schema": "toy/v1", **record} if is_start else record
 
 
 def canonical_questions(case: Case) -> Iterator[Question]:
@@ -109,7 +115,7 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
     if stream is None:
         return [f"refused, though nothing is wrong with these records{reason}"]
     report = Miniature().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
-    found = _byte_faults(stream, report)
+    found = [*_byte_faults(stream, report), *_integer_faults(stream, case.profile)]
     actual = with_defaults(report["records"], case.profile)
     if (
         len(actual) == len(expected) + 1
@@ -170,6 +176,16 @@ def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
     if len(stream.splitlines()) > stream.count(b"\n") or b"\n\n" in stream:
         found.append("wrote a blank line")
     return found
+
+
+def _integer_faults(stream: bytes, profile: str | None) -> list[str]:
+    """Return what was written with a fraction or an exponent where digits belong."""
+    request = {"role": "checker", "stream": stream, "profile": profile}
+    return [
+        f"wrote {finding['rule']} at line {finding['line']}, {finding['pointer']}"
+        for finding in Miniature().check(request)["findings"]
+        if finding["rule"] == "integer-as-float"
+    ]
 
 
 def _around(data: bytes, at: int) -> str:
