@@ -50,10 +50,10 @@ def test_descriptions_follow_their_schemas(folders: list[str]) -> None:
 
 
 def test_folders_hold_one_case_at_the_right_depth(folders: list[str]) -> None:
-    """A case is cases/profile/topic/case, with names in lower case and hyphens, and nothing lies below it."""
+    """A case is cases/profile/topic/case, all in lower case and hyphens; none stands for streams without profile."""
     for folder in folders:
         profile, topic, name = Path(folder).relative_to(ROOT / "conformance/cases").parts
-        assert profile in {"toy-v1", "metrics-v1", "kaun-v1"}, folder
+        assert profile in {"toy-v1", "metrics-v1", "kaun-v1", "none"}, folder
         assert NAME.match(topic), folder
         assert NAME.match(name), folder
         assert all(entry.is_file() for entry in Path(folder).iterdir()), folder
