@@ -24,22 +24,25 @@ from conformance.impostors import (
 if TYPE_CHECKING:
     from conformance.impostors.impostor import Impostor
 
-ALL: dict[str, Impostor] = {
-    impostor.name: impostor
-    for impostor in (
-        *rules.impostors(),
-        *lines.ALL,
-        *readers.ALL,
-        *summarizers.ALL,
-        *profiles.ALL,
-        *numbers.ALL,
-        *records.ALL,
-        *streams.ALL,
-        *checkers.ALL,
-        *writers.ALL,
-        *canonical.ALL,
-        *bundles.ALL,
-        *followers.ALL,
-        *talkers.ALL,
-    )
-}
+_GROUPS = (
+    tuple(rules.impostors()),
+    lines.ALL,
+    readers.ALL,
+    profiles.ALL,
+    summarizers.ALL,
+    numbers.ALL,
+    records.ALL,
+    streams.ALL,
+    checkers.ALL,
+    writers.ALL,
+    canonical.ALL,
+    bundles.ALL,
+    followers.ALL,
+    talkers.ALL,
+)
+
+ALL: dict[str, Impostor] = {impostor.name: impostor for group in _GROUPS for impostor in group}
+"""Every impostor, by its name."""
+
+if len(ALL) != sum(map(len, _GROUPS)):
+    raise ValueError("two impostors have one name")

@@ -140,7 +140,7 @@ class ReadsAgain(Miniature):
             return super().look()
 
 
-class TakesAnythingForToy(Miniature):
+class FollowsAnythingAsToy(Miniature):
     """Follows a stream without profile as one of toy/v1."""
 
     class following_type(Following):
@@ -165,6 +165,6 @@ ALL: tuple[Impostor, ...] = (
     _impostor(DoesNotDrain, "following/drain", "gave"),
     _impostor(OverlooksDeletion, "following/gone", "gave"),
     _impostor(GivesUpWithoutAFile, "following/missing", "says that it failed"),
-    _impostor(TakesAnythingForToy, "following/profile", "gave|item"),
+    _impostor(FollowsAnythingAsToy, "following/profile", "gave|item"),
     _impostor(NeverEnds, "following/ended", "gave"),
 )

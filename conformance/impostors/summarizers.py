@@ -51,7 +51,7 @@ class TakesFaultyMembers(Miniature):
             return set()
 
 
-class DropsFaultyRecords(Miniature):
+class LeavesFaultyStepsOut(Miniature):
     """Leaves out every record with a faulty member, whichever it is."""
 
     class summarizing_type(Summarizing):
@@ -292,7 +292,7 @@ ALL: tuple[Impostor, ...] = (
     _impostor(StopsAtDamage, "salvage", "steps is|count is"),
     _impostor(PlotsEveryAttempt, "latest-attempt", "loss_curve has"),
     _impostor(TakesFaultyMembers, "faulty-left-out", "is there, but not expected|summary/"),
-    _impostor(DropsFaultyRecords, "faulty-left-out", "summary/steps is"),
+    _impostor(LeavesFaultyStepsOut, "faulty-left-out", "summary/steps is"),
     _impostor(SaysNullForNothing, "absent", "is there, but not expected"),
     _impostor(NamesTheLastRun, "toy-run-id", "run_id is 'second'"),
     _impostor(AlwaysTrains, "toy-phase", "phase is 'train'"),

@@ -77,7 +77,21 @@ def test_infinite_binary32_has_no_text() -> None:
     [
         ("toy/v1", {"kind": "step", "t": 1}, {"kind": "step", "t": {"float": "1.0"}}),
         ("toy/v1", {"kind": "step", "step": 1}, {"kind": "step", "step": {"int": "1"}}),
-        ("toy/v1", {"kind": "step", "step": 1.0}, {"kind": "step", "step": {"float": "1.0"}}),
+        ("toy/v1", {"kind": "step", "step": 1.0}, {"kind": "step", "step": {"int": "1"}}),
+        ("toy/v1", {"kind": "step", "step": 1.5}, {"kind": "step", "step": {"float": "1.5"}}),
+        (
+            "toy/v1",
+            {"kind": "tap", "layer": -0.0, "shape": [2.0]},
+            {"kind": "tap", "layer": {"int": "0"}, "shape": [{"int": "2"}]},
+        ),
+        (
+            "toy/v1",
+            {"kind": "run_start", "config": {"n": 1.0}},
+            {"kind": "run_start", "config": {"n": {"float": "1.0"}}},
+        ),
+        ("metrics/v1", {"step": 1.0}, {"step": {"float": "1.0"}}),
+        ("kaun/v1", {"type": "scalar", "epoch": 2.0}, {"type": "scalar", "epoch": {"int": "2"}}),
+        (None, {"kind": "step", "step": 1.0, "t": 1}, {"kind": "step", "step": {"float": "1.0"}, "t": {"int": "1"}}),
         ("toy/v1", {"kind": "step", "extra": {"a": 5}}, {"kind": "step", "extra": {"a": {"float": "5.0"}}}),
         ("toy/v1", {"kind": "eval", "extra": {"a": 5}}, {"kind": "eval", "extra": {"a": {"int": "5"}}}),
         ("toy/v1", {"kind": "backend", "t": 1}, {"kind": "backend", "t": {"int": "1"}}),
@@ -96,8 +110,8 @@ def test_infinite_binary32_has_no_text() -> None:
         ("kaun/v1", {"type": "run", "created_at": 2}, {"type": "run", "created_at": {"int": "2"}}),
     ],
 )
-def test_tag_follows_the_place_and_then_the_text(profile: str, record: Any, tagged: Any) -> None:
-    """A place that the schema types as number holds a float; elsewhere the text decides."""
+def test_tag_follows_the_place_and_then_the_text(profile: str | None, record: Any, tagged: Any) -> None:
+    """A place that the schema types as number has a float, one of integers an integer; elsewhere the text decides."""
     assert tagged == tag_record(record, profile)
 
 
