@@ -35,6 +35,7 @@ def rules_module() -> str:
         _table("SUMMARY", "dict[str, str]", {rule["id"]: rule["summary"] for rule in registry}),
         _table("HELP", "dict[str, str | dict[str, str]]", {rule["id"]: rule["help"] for rule in registry}),
         _table("ORDER", "dict[str, int]", {rule["id"]: index for index, rule in enumerate(registry)}),
+        _table("PROFILES", "dict[str, list[str]]", {rule["id"]: rule["profiles"] for rule in registry}),
     ]
     docstring = "Every rule of the checker: its name is its id everywhere."
     return marked("schemas/rules.json", docstring, "\n".join(ids) + "\n\n" + "\n".join(tables))
@@ -43,20 +44,21 @@ def rules_module() -> str:
 def looks_module() -> str:
     """Return the module of what files look like that follow no profile."""
     looks = sources.looks()
-    starts = [(entry["at"], bytes.fromhex(entry["hex"]), entry["look"]) for entry in looks["starts"]]
-    first_lines = [(entry["pattern"], entry["look"]) for entry in looks["first_lines"]]
-    read_with = {
-        entry["look"]: entry["read_with"] for entry in looks["starts"] + looks["first_lines"] if "read_with" in entry
-    }
+    starts = [(entry["at"], bytes.fromhex(entry["hex"]), *_look(entry)) for entry in looks["starts"]]
+    first_lines = [(entry["pattern"], *_look(entry)) for entry in looks["first_lines"]]
     words = {name: value for name, value in looks.items() if not isinstance(value, list)}
     body = [
         *(f"{name.upper()} = {json.dumps(value, ensure_ascii=False)}" for name, value in words.items()),
         "",
-        _table("STARTS", "list[tuple[int, bytes, str]]", starts),
-        _table("FIRST_LINES", "list[tuple[str, str]]", first_lines),
-        _table("READ_WITH", "dict[str, str]", read_with),
+        "# Each entry ends with the words of the message, and the program that reads such a file.",
+        _table("STARTS", "list[tuple[int, bytes, str, str | None]]", starts),
+        _table("FIRST_LINES", "list[tuple[str, str, str | None]]", first_lines),
     ]
     return marked("schemas/looks.json", "What files look like that follow no profile.", "\n".join(body))
+
+
+def _look(entry: dict[str, Any]) -> tuple[str, str | None]:
+    return entry["look"], entry.get("read_with")
 
 
 def streams_module() -> str:

@@ -58,7 +58,7 @@ class FileReport(msgspec.Struct, kw_only=True):
     path: str
     """The path as it was named or found; ``-`` is standard input."""
     profile: Profile | None
-    """None only where there is no stream."""
+    """None for a stream of another format, and where there is no stream."""
     state: State | None
     """None only where there is no stream."""
     valid: bool

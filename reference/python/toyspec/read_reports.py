@@ -46,7 +46,8 @@ class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
     """The account of one reading. Always: committed_bytes + fragment_bytes + gap_bytes = size."""
 
     state: State
-    profile: Profile
+    profile: Profile | None
+    """The format of the stream; None where it is none of toyspec's."""
     records: int
     """Number of records that were read, superseded ones included."""
     committed_bytes: int

@@ -13,12 +13,14 @@ import msgspec
 
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.options import CheckOptions
-from toyspec.checker.sidecars import SidecarText, has_manifest, read_sidecars
+from toyspec.checker.sidecars import SidecarText, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, PathError, Profile, Report
-from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.profiles import EVENTS_FILE, detect_profile, stream_name
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.reading.profile_detection import detect_profile_at
+from toyspec.reading.stream_files import Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
@@ -66,7 +68,9 @@ def check_bytes(
 ) -> FileReport:
     """Return the verdict on a stream that is held in memory; *name* is the name of its file, if it has one."""
     options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes)
-    checker = StreamChecker(name or STANDARD_INPUT, options=options, file_name=name or "")
+    checker = StreamChecker(
+        name or STANDARD_INPUT, options=options, detect=partial(detect_profile, file_name=name or "")
+    )
     checker.feed(data)
     return checker.finish()
 
@@ -115,19 +119,12 @@ def open_checker(path: str, options: CheckOptions) -> tuple[StreamChecker, list[
     """Return a checker for the stream at *path*, and the files beside it that belong to its bundle."""
     if path == STANDARD_INPUT:
         return StreamChecker(path, options=options), []
-    name = os.path.basename(path)
-    if name != EVENTS_FILE:
-        return StreamChecker(path, options=options, file_name=name), []
+    detect = partial(detect_profile_at, path)
+    if stream_name(os.path.basename(path)) != EVENTS_FILE:
+        return StreamChecker(path, options=options, detect=detect), []
     directory = os.path.dirname(os.path.abspath(path))
     sidecars = read_sidecars(directory, options.max_line_bytes)
-    checker = StreamChecker(
-        path,
-        options=options,
-        file_name=name,
-        has_manifest=has_manifest(sidecars),
-        directory=os.path.basename(directory),
-    )
-    return checker, sidecars
+    return StreamChecker(path, options=options, detect=detect, directory=os.path.basename(directory)), sidecars
 
 
 def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
@@ -150,12 +147,11 @@ def _judge(found: Found, options: CheckOptions, on_size: Callable[[int], None] |
 
 def _judge_file(file: BinaryIO, path: str, options: CheckOptions, on_size: Callable[[int], None] | None) -> FileReport:
     checker, sidecars = open_checker(path, options)
-    size = 0
-    while chunk := file.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
+    source = Source(file, name=path)
+    while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
-        size += len(chunk)
         if on_size:
-            on_size(size)
+            on_size(source.received)
     return checker.finish(sidecars)
 
 

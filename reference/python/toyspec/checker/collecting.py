@@ -81,8 +81,12 @@ class Collector:
         pointer: str = "",
         at_end: bool = False,
         sidecar: str | None = None,
+        advice: str | None = None,
     ) -> bool:
-        """List a finding that :meth:`wants` has asked for; return False where it is counted instead."""
+        """List a finding that :meth:`wants` has asked for; return False where it is counted instead.
+
+        *advice* takes the place of the rule's own help.
+        """
         if not self._options.reports(rule):
             return False
         if self._listed.get(rule, 0) >= MAX_FINDINGS_PER_RULE:
@@ -99,12 +103,20 @@ class Collector:
                 offset=place.line_offset + place.byte,
                 pointer=pointer,
                 message=message,
-                help=self.help(rule),
+                help=advice or self.help(rule),
                 sidecar=sidecar,
                 excerpt=place.excerpt(),
             )
         )
         return True
+
+    def drop_findings(self) -> None:
+        """Forget every finding, those that were merely counted too."""
+        self.findings.clear()
+        self.suppressed.clear()
+        self._listed.clear()
+        self._tallies.clear()
+        self._has_error = False
 
     def add_fragment(self, fragment: Fragment) -> None:
         """List what is wrong with the bytes after the last line feed."""

@@ -2,19 +2,20 @@
 
 Whole blocks are proven by their shapes. A line alone is proven thus: it decodes into a strict type, which refuses
 unknown keys, wrong values and unsafe integers; and encoding the result gives the same bytes again, or a count shows
-that no key was lost. Whatever is not proven takes the exact path.
+that no key was lost. Integers that are written `1.0` are made ints before. Whatever is not proven takes the exact path.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import msgspec
 
 from toyspec.checker.shapes import Shapes
 from toyspec.format.date_times import is_date_time
+from toyspec.format.integers import take_integers
 from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
 from toyspec.generated.streams import STREAMS
@@ -24,11 +25,20 @@ if TYPE_CHECKING:
     from toyspec.checker.shape_types import Shape
     from toyspec.checker.shapes import Taken
     from toyspec.findings import Profile
+    from toyspec.format.integers import Path
 
 # A line on the exact path takes as long as that many on this one.
 _EXACT_COST = 16
 # What decoding raises on bytes that are no regular record.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Proven(NamedTuple):
+    """A line that was proven alone."""
+
+    record: Any
+    whole_floats: list[Path]
+    """Paths of its integers that are written with a fraction or an exponent."""
 
 
 class FastPath:
@@ -54,9 +64,11 @@ class FastPath:
 
     def learn(self, kind: str, data: bytes) -> None:
         """Take note of a line that has no fault but keys that the schema does not know."""
-        self._shapes.learn(kind, self._untyped.decode(data), cost=_EXACT_COST)
+        value = self._untyped.decode(data)
+        whole_floats = take_integers(value, self._profile, kind)
+        self._shapes.learn(kind, value, whole_floats=whole_floats, cost=_EXACT_COST)
 
-    def line(self, data: bytes) -> Any:
+    def line(self, data: bytes) -> Proven | None:
         """Return the record of a line, LF excluded, that is proven without fault; None else.
 
         Keys may stand in any order and numbers be written in any way.
@@ -68,15 +80,19 @@ class FastPath:
             kind = self._kind_of(value)
             if kind is None:
                 return None
-            record = _decoder(self._profile, kind).decode(data)
-            if self._encoder.encode(record) != data and not self._is_regular(data, value):
+            whole_floats = take_integers(value, self._profile, kind)
+            if whole_floats:
+                record = msgspec.convert(value, self._types[kind])
+            else:
+                record = _decoder(self._profile, kind).decode(data)
+            if (whole_floats or self._encoder.encode(record) != data) and not self._is_regular(data, value):
                 return None
         except _REFUSED:
             return None
         if not self._is_sound(kind, record):
             return None
-        self._shapes.learn(kind, value)
-        return record
+        self._shapes.learn(kind, value, whole_floats=whole_floats)
+        return Proven(record, whole_floats)
 
     def _kind_of(self, value: Any) -> str | None:
         """Return the kind of a decoded line, None where it is no record of a known kind."""

@@ -10,7 +10,7 @@ from toyspec.format.lines import Line
 from toyspec.generated import rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Lines:
@@ -60,6 +60,11 @@ class Lines:
         if self._starts is None:
             self._starts = list(accumulate(map(len, self.data), initial=self._offset))
         return self._starts[index]
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """Return the RFC 6901 JSON Pointer of *path*."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def and_parent(pointer: str) -> tuple[str, str]:

@@ -203,11 +203,11 @@ class SequencePerPhase(Rule):
             return
         where = f"/{self._field}"
         if value <= base:
-            yield Hit(self._rule, where, f"step {shortened(str(value))} after step {shortened(str(base))}")
+            yield Hit(self._rule, where, f"step {shown_number(value)} after step {shown_number(base)}")
         elif not self._is_subsampled():
             missing = value - base - 1
-            count = "1 step is" if missing == 1 else f"{shortened(str(missing))} steps are"
-            message = f"step {shortened(str(value))} after step {shortened(str(base))}: {count} missing"
+            count = "1 step is" if missing == 1 else f"{shown_number(missing)} steps are"
+            message = f"step {shown_number(value)} after step {shown_number(base)}: {count} missing"
             yield Hit(self._skipped, where, message)
 
     def is_quiet(self, block: Block) -> bool:
@@ -232,7 +232,8 @@ class SequencePerPhase(Rule):
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
         values = self._column(records)
-        first = values[0]
+        # In a block, integers that are written `1.0` are floats.
+        first = int(values[0])
         base = self._bases.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
 from toyspec.checker.faults import RecordFault, UnknownKey
+from toyspec.checker.line_places import pointer_to
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.generated import rules
@@ -20,7 +21,7 @@ from toyspec.generated.limits import MAX_SAFE_INTEGER
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from jsonschema.exceptions import ValidationError
 
@@ -49,7 +50,7 @@ _DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
 
 _TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
-        # The text decides: 1.0 is decoded as a float and is no integer.
+        # What takes 1.0 as an integer has made an int of it.
         "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
         "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
     }
@@ -71,8 +72,11 @@ class RecordJudge:
         )["$defs"]
         self._validators: dict[str, Any] = {}
 
-    def faults(self, kind: str, value: dict[str, Any]) -> list[RecordFault]:
-        """Return the faults of *value* as a record of *kind*; at most one for each pointer."""
+    def faults(self, kind: str, value: dict[str, Any], *, exact_elsewhere: Collection[str] = ()) -> list[RecordFault]:
+        """Return the faults of *value* as a record of *kind*, its integers ints; at most one for each pointer.
+
+        *exact_elsewhere* are pointers to integers that are not written with digits only, so that none is unsafe.
+        """
         found: dict[str, RecordFault] = {}
         for error in self._validator(kind).iter_errors(value):
             for fault in _faults_of(kind, error):
@@ -80,7 +84,7 @@ class RecordJudge:
                 if known is None or _PRIORITY.index(fault.rule) < _PRIORITY.index(known.rule):
                     found[fault.pointer] = fault
         for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
-            if pointer not in found and abs(integer) > MAX_SAFE_INTEGER:
+            if abs(integer) > MAX_SAFE_INTEGER and pointer not in found and pointer not in exact_elsewhere:
                 message = f"{shortened(str(integer))} at {shortened(pointer)} is beyond ±9007199254740991"
                 found[pointer] = RecordFault(rules.UNSAFE_INTEGER, pointer, message)
         return list(found.values())
@@ -105,11 +109,6 @@ def nearest(name: str, known: list[str]) -> str | None:
 
     matches = get_close_matches(name, known, n=1, cutoff=0.7)
     return matches[0] if matches else None
-
-
-def pointer_to(path: list[str | int]) -> str:
-    """Return the RFC 6901 JSON Pointer of *path*."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def _faults_of(kind: str, error: ValidationError) -> Iterator[RecordFault]:

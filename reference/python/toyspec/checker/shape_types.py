@@ -33,6 +33,8 @@ class Traits(NamedTuple):
     """All keys, in the order in which they were first seen."""
     nulls: frozenset[str]
     """The keys whose value was null once, or held a null."""
+    whole_floats: frozenset[str]
+    """The keys with an integer, or with one in their value, that was once written with a fraction or an exponent."""
     same: tuple[tuple[str, Any], ...]
     """Keys with what all their values share: a word, the keys of an object, the type of what no schema knows."""
 
@@ -164,6 +166,8 @@ def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits
     if not is_declared:
         return _UNKNOWN_LIKE.get(same, _UNKNOWN)
     hint = _hints(strict)[key]
+    if key in traits.whole_floats:
+        hint = _with_whole_floats(hint)
     if key in traits.nulls:
         return hint
     hint = _without(type(None), hint)
@@ -178,6 +182,20 @@ def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits
     names = {f"key_{index}": name for index, name in enumerate(same)}
     fields = [(name, value) for name in names]
     return msgspec.defstruct("Map", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
+
+
+def _with_whole_floats(hint: Any) -> Any:
+    """Return *hint* with whole floats in place of its integers; these are safe, so that none loses a digit."""
+    args = get_args(hint)
+    if get_origin(hint) is Annotated:
+        plain, meta = args
+        if plain is int:
+            return Annotated[float, Meta(ge=float(meta.ge), le=float(meta.le), multiple_of=1.0)]
+        return Annotated[_with_whole_floats(plain), meta]
+    if get_origin(hint) in (list, dict):
+        origin: Any = get_origin(hint)
+        return origin[tuple(map(_with_whole_floats, args))]
+    return Union[tuple(map(_with_whole_floats, args))] if args and get_origin(hint) is not Literal else hint  # noqa: UP007
 
 
 def _number_set(name: str, records: Sequence[Any]) -> int:

@@ -6,7 +6,7 @@ as many colons as its record has keys, none was lost to a repetition. That holds
 space and any way to write a number, and one count serves a whole block. Colons in strings are counted where that does
 not come out even; without escapes, a string has as many in its line as it has decoded. A shape never guesses: what it
 refuses, and what no count proves, is judged elsewhere. It may refuse what is right and was not there before, such as
-a null, so that nobody has to look for one.
+a null, so that nobody has to look for one. Integers that are written `1.0` are floats in its records.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from toyspec.checker.line_places import Lines
     from toyspec.checker.shape_types import Shape
     from toyspec.findings import Profile
+    from toyspec.format.integers import Path
 
 # What decoding raises on bytes that are no record of a shape.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -59,6 +60,7 @@ class _Seen:
         self.always: set[str] | None = None
         self.ever: dict[str, None] = {}
         self.nulls: set[str] = set()
+        self.whole_floats: set[str] = set()
         self.same: dict[str, Any] = {}
         self.built: tuple[int, ...] | None = None
 
@@ -75,7 +77,8 @@ class _Seen:
 
     def extent(self) -> tuple[int, ...]:
         """Return what changes whenever the traits do: each of them only falls or only rises."""
-        return len(self.always or ()), len(self.ever), len(self.nulls), list(self.same.values()).count(None)
+        different = list(self.same.values()).count(None)
+        return len(self.always or ()), len(self.ever), len(self.nulls), len(self.whole_floats), different
 
 
 class Shapes:
@@ -115,9 +118,10 @@ class Shapes:
             counts = self._counts(found, odd)
         return Taken(found, odd, counts.keys())
 
-    def learn(self, kind: str, value: dict[str, Any], *, cost: int = 1) -> None:
+    def learn(self, kind: str, value: dict[str, Any], *, whole_floats: Iterable[Path] = (), cost: int = 1) -> None:
         """Take note of the keys of a record of *kind* without fault, unknown keys excepted.
 
+        *whole_floats* are paths of integers in it that are not written with digits only.
         *cost* is what it cost to judge the record, in records that are known to be regular.
         """
         if kind in self._dated or not self._is_flat(kind, value):
@@ -126,6 +130,7 @@ class Shapes:
         if len(seen.ever) + len(value) > _MAX_KEYS and not value.keys() <= seen.ever.keys():
             return
         seen.add(value, self._fields[kind])
+        seen.whole_floats.update(str(path[0]) for path in whole_floats)
         # A line that took the exact path has cost as much as many others.
         seen.cost += cost
         if seen.cost >= self._enough and seen.built != seen.extent():
@@ -138,9 +143,12 @@ class Shapes:
         from toyspec.checker.shape_types import Traits, made_type
 
         same = tuple((key, trait) for key, trait in seen.same.items() if trait is not None)
-        traits = Traits(frozenset(seen.always or ()), tuple(seen.ever), frozenset(seen.nulls), same)
+        traits = Traits(
+            frozenset(seen.always or ()), tuple(seen.ever), frozenset(seen.nulls), frozenset(seen.whole_floats), same
+        )
         cls, shape = self._made[kind] = made_type(self._strict[kind], traits, self._profile)
-        if not shape.optional and not shape.unknown:
+        # The first integer that is written `1.0` has to be reported, so the next stream begins without such a shape.
+        if not shape.optional and not shape.unknown and not traits.whole_floats:
             _recent[self._profile][kind] = cls, shape
         self.of[cls] = shape
         self._decode = self._decoder()

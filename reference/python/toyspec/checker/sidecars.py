@@ -9,7 +9,10 @@ import msgspec
 
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.faults import RecordFault
+from toyspec.checker.line_places import offset_at, pointer_to
+from toyspec.checker.record_checking import whole_float_message
 from toyspec.escaping import shortened
+from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, vet
 from toyspec.generated import rules
 from toyspec.system_calls import cause_of
@@ -39,15 +42,6 @@ def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
         if os.path.lexists(path):
             found.append(_read(path, name, max_bytes))
     return found
-
-
-def has_manifest(sidecars: list[SidecarText]) -> bool:
-    """Return whether a kaun manifest is among *sidecars*."""
-    manifest = next((sidecar for sidecar in sidecars if sidecar.name == MANIFEST), None)
-    if manifest is None or manifest.trouble:
-        return False
-    value = vet(manifest.data, first=True).value
-    return value is not None and "schema_version" in value
 
 
 def judge_sidecars(
@@ -95,15 +89,20 @@ def _judge_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str 
 
     places = spans(sidecar.data)
     judge = RecordJudge("kaun/v1")
-    faults = judge.faults("run", value)
+    whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
+    faults = judge.faults("run", value, exact_elsewhere=whole_floats)
     faults.extend(
         RecordFault(key.rule, key.pointer, f"the manifest has no key `{shortened(key.path)}`")
         for key in judge.unknown_keys("run", value)
     )
 
     def offset_of(fault: RecordFault) -> int:
-        return places.get(fault.pointer, places.get(fault.pointer.rpartition("/")[0], 0))
+        return offset_at(fault.pointer, places)
 
+    if whole_floats:
+        pointer = min(whole_floats, key=lambda pointer: places[pointer])
+        message = whole_float_message(pointer, sidecar.data, places[pointer])
+        faults.append(RecordFault(rules.INTEGER_AS_FLOAT, pointer, message))
     for fault in sorted(faults, key=lambda fault: (offset_of(fault), rules.ORDER[fault.rule])):
         _report(collector, sidecar, fault, offset_of(fault))
     run_id = value.get("run_id")

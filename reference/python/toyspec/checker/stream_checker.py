@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.fast_path import FastPath
-from toyspec.checker.line_places import Lines, and_parent, by_place, offset_at
-from toyspec.checker.observing import Block, Hit, Observation, identity, shown_times
+from toyspec.checker.foreign import Foreign
+from toyspec.checker.line_places import Lines
+from toyspec.checker.observing import Block, Hit, Observation, identity
 from toyspec.checker.options import CheckOptions
+from toyspec.checker.record_checking import NOTHING_BAD, RecordChecker
 from toyspec.checker.sidecars import SidecarText, judge_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
-from toyspec.format.line_validation import Vetted, decode, spans, vet_line
+from toyspec.format.line_validation import Vetted, decode, vet_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import rules
-from toyspec.generated.fields import FIELDS
+from toyspec.generated.looks import HEAD_BYTES
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from toyspec.checker.fast_path import Proven
     from toyspec.read_reports import Fragment
 
-_NOTHING_BAD: frozenset[str] = frozenset()
 # What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.
 _FIRST_BLOCK_BYTES = 1 << 12
 _KNOWN_BLOCK_BYTES = 1 << 14
@@ -40,9 +42,9 @@ _SMALL_RUN = 16
 class StreamChecker:
     """Judges a stream as it is fed.
 
-    *path* is shown in the report. *file_name* and *has_manifest* help to detect the profile where the
-    first record does not tell. *directory* is the name that the run's id is held against; None for a
-    stream that does not lie in a bundle.
+    *path* is shown in the report. *detect* finds out the profile where the options do not name it; it is given the
+    first readable record and ``has_gap``. *directory* is the name that the run's id is compared with; None for a
+    stream that is not in a bundle.
     """
 
     def __init__(
@@ -50,38 +52,45 @@ class StreamChecker:
         path: str,
         *,
         options: CheckOptions | None = None,
-        file_name: str = "",
-        has_manifest: bool = False,
+        detect: Callable[..., Profile | None] = detect_profile,
         directory: str | None = None,
     ) -> None:
         self._path = path
         self._options = options or CheckOptions()
-        self._hints = (file_name, has_manifest)
+        self._detect = detect
         self._bundle = directory
         self._directory = directory
         self._mismatch: tuple[Place, str] | None = None
         self._collector = Collector(self._options)
         self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
         self._block_bytes = _FIRST_BLOCK_BYTES
+        self._head = b""
         self._taken = 0
         self._records = 0
         self._gaps = 0
+        self._first_gap = Place(1, 0)
         self._has_carriage_return = False
         self._last = Place(1, 0)
         self._last_kind: str | None = None
         self._fast: FastPath | None = None
         self._rules: StreamRules | None = None
-        self._judge: Any = None
+        self._checker: RecordChecker | None = None
+        self._foreign: Foreign | None = None
         self._tag: str | None = None
         if self._options.profile is not None:
             self._follow_profile(self._options.profile)
 
     def feed(self, data: bytes) -> None:
         """Judge the lines that *data* commits."""
+        if len(self._head) < HEAD_BYTES:
+            self._head += data[: HEAD_BYTES - len(self._head)]
         start = 0
         while start < len(data):
-            if self._fast is None:
-                # The first record tells the profile.
+            if self._foreign is not None:
+                end = len(data)
+                self._judge_lines(data[start:])
+            elif self._fast is None:
+                # The first record decides on the profile.
                 end = data.find(b"\n", start) + 1 or len(data)
                 self._judge_lines(data[start:end])
             else:
@@ -90,34 +99,40 @@ class StreamChecker:
             start = end
 
     def take(self) -> list[Finding]:
-        """Return the findings that were listed since the last call; counts in their messages may still grow."""
+        """Return the findings that were listed since the last call; counts in their messages may still grow.
+
+        None are given as long as the stream may turn out to follow no profile.
+        """
+        if self._fast is None:
+            return []
         new = self._collector.findings[self._taken :]
         self._taken = len(self._collector.findings)
         return new
 
     @property
+    def is_foreign(self) -> bool:
+        """True when a record has shown that the stream follows no profile."""
+        return self._foreign is not None
+
+    @property
     def ended(self) -> bool:
-        """True when the last record says that the run is over."""
+        """True when the last record says that the run is over, and for a stream that follows no profile."""
+        if self._foreign is not None:
+            return True
         return self._last_kind is not None and self._last_kind == self._complete_kind()
 
     def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:
         """Return the verdict on everything fed and on the files beside it; call it once, last."""
-        self._collector.settle()
-        self._collector.findings.sort(key=lambda finding: finding.line)
-        # What only the end shows comes last, wherever its place is.
+        profile = self._collector.profile
         fragment = self._splitter.fragment()
-        if fragment is not None:
-            self._collector.add_fragment(fragment)
-        elif not self._records and not self._gaps:
-            place = Place(1, 0)
-            self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
-        elif self._records and self._rules is not None:
-            for hit in self._rules.finish():
-                self._collector.add(hit.rule, self._last, hit.message)
-        if self._mismatch is not None:
-            self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
-        profile = self._collector.profile or detect_profile(None, *self._hints)
-        judge_sidecars(sidecars, profile, self._bundle, self._collector)
+        if self._fast is None and self._foreign is None:
+            profile = self._detect(None, has_gap=self._gaps > 0)
+            self._foreign = None if profile is not None else Foreign(self._first_gap, None)
+        if self._foreign is not None:
+            self._foreign.report(self._head, self._splitter.size, self._collector)
+        else:
+            self._report_end(fragment)
+            judge_sidecars(sidecars, profile, self._bundle, self._collector)
         return FileReport(
             path=self._path,
             profile=profile,
@@ -128,6 +143,21 @@ class StreamChecker:
             findings=self._collector.findings,
             suppressed=self._collector.suppressed,
         )
+
+    def _report_end(self, fragment: Fragment | None) -> None:
+        """Report what only the end of the stream shows: it comes last, wherever its place is."""
+        self._collector.settle()
+        self._collector.findings.sort(key=lambda finding: finding.line)
+        if fragment is not None:
+            self._collector.add_fragment(fragment)
+        elif not self._records and not self._gaps:
+            place = Place(1, 0)
+            self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
+        elif self._records and self._rules is not None:
+            for hit in self._rules.finish():
+                self._collector.add(hit.rule, self._last, hit.message)
+        if self._mismatch is not None:
+            self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
 
     def _state(self, fragment: Fragment | None) -> State:
         if self._gaps:
@@ -145,6 +175,7 @@ class StreamChecker:
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
         self._fast = FastPath(profile)
+        self._checker = RecordChecker(profile, self._collector)
         self._block_bytes = _KNOWN_BLOCK_BYTES if self._fast.known else _FIRST_BLOCK_BYTES
         if self._gaps:
             self._rules.gap()
@@ -235,7 +266,7 @@ class StreamChecker:
             self._count_unknown_keys(Block([record], {type(record): shape}, lines.number + index))
             place = lines.place(index)
             place.data = lines.data[index][:-1]
-            self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=_NOTHING_BAD), place)
+            self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=NOTHING_BAD), place)
 
     def _count_unknown_keys(self, block: Block) -> None:
         """Count keys that are told of already: the shapes have them of lines that the exact path has judged."""
@@ -247,23 +278,40 @@ class StreamChecker:
     # Judging one line.
 
     def _judge_line(self, line: Line) -> None:
-        if self._fast is None and line.data is not None:
+        if self._fast is None and self._foreign is None and line.data is not None:
             first = decode(line.data)
             if first is not None:
-                self._follow_profile(detect_profile(first, *self._hints))
+                self._begin(first, Place(line.number, line.offset))
         if self._fast is not None and line.data is not None:
-            record = self._fast.line(line.data)
-            if record is not None:
-                self._records += 1
-                self._last_kind = self._fast.kind(type(record))
-                seen = Observation(record, getattr, kind=self._last_kind, known=True, bad=_NOTHING_BAD)
-                self._observe(seen, Place(line.number, line.offset, 0, line.data))
+            proven = self._fast.line(line.data)
+            if proven is not None:
+                self._take_proven(proven, Place(line.number, line.offset, 0, line.data))
                 return
         vetted = vet_line(line, max_line_bytes=self._options.max_line_bytes)
         start = len(self._collector.findings)
         self._report_vetting(line, vetted)
-        if vetted.readable and vetted.value is not None:
+        if vetted.value is not None and self._foreign is None:
             self._judge_record(line, vetted.value, start)
+        elif vetted.value is not None:
+            self._records += 1
+
+    def _begin(self, first: dict[str, Any], place: Place) -> None:
+        """Decide by the *first* record of the stream, at *place*, which profile it follows."""
+        profile = self._detect(first, has_gap=self._gaps > 0)
+        if profile is not None:
+            self._follow_profile(profile)
+        else:
+            self._foreign = Foreign(place, list(first))
+
+    def _take_proven(self, proven: Proven, place: Place) -> None:
+        """Take in a record that was proven without fault."""
+        assert self._fast is not None
+        assert self._checker is not None
+        self._records += 1
+        self._last_kind = self._fast.kind(type(proven.record))
+        if proven.whole_floats:
+            self._checker.report_whole_floats(proven.whole_floats, place)
+        self._observe(Observation(proven.record, getattr, kind=self._last_kind, known=True, bad=NOTHING_BAD), place)
 
     def _report_vetting(self, line: Line, vetted: Vetted) -> None:
         data = line.data or b""
@@ -277,82 +325,24 @@ class StreamChecker:
             place = Place(line.number, line.offset, data.find(b"\r"))
             self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
         if vetted.status == "unreadable":
+            if not self._gaps:
+                self._first_gap = Place(line.number, line.offset)
             self._gaps += 1
             if self._rules is not None:
                 self._rules.gap()
 
     def _judge_record(self, line: Line, value: dict[str, Any], start: int) -> None:
-        """Judge a record, put the findings of its line, from index *start* on, in order, and observe it."""
+        """Check a record, put the findings of its line, from index *start* on, in order, and observe it."""
+        assert self._checker is not None
         place = Place(line.number, line.offset, 0, line.data or b"")
-        kind = "entry" if self._tag is None else value.get(self._tag)
-        kind = kind if isinstance(kind, str) else None
         self._records += 1
-        self._last_kind = kind
-        known = kind is not None and kind in self._known_kinds()
-        bad = self._judge_fields(kind, value, place) if known and kind is not None else _NOTHING_BAD
-        if not known:
-            self._report_tag(kind, value, place)
+        seen, only_unknown_keys = self._checker.check(value, place)
+        self._last_kind = seen.kind
+        is_clean = self._has_carriage_return or b"\r" not in place.data
+        if only_unknown_keys and is_clean and self._fast is not None and seen.kind is not None:
+            self._fast.learn(seen.kind, place.data)
         self._collector.arrange(start)
-        self._observe(Observation(value, dict.get, kind=kind, known=known, bad=bad), place)
-
-    def _known_kinds(self) -> dict[str, Any]:
-        assert self._collector.profile is not None
-        kinds = FIELDS[self._collector.profile]
-        return {kind: fields for kind, fields in kinds.items() if self._tag is None or self._tag in fields}
-
-    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Place) -> None:
-        from toyspec.checker.record_rules import nearest, typed
-
-        tag = self._tag
-        if kind is not None:
-            near = nearest(kind, list(self._known_kinds()))
-            meant = f"; did you mean {near}?" if near else ""
-            self._collector.tally(
-                rules.UNKNOWN_KIND,
-                identity(kind),
-                lambda: self._locate(place, f"/{tag}"),
-                lambda count: f"kind {shortened(kind)} is not known{shown_times(count)}{meant}",
-                f"/{tag}",
-            )
-        elif tag in value:
-            message = f"`{tag}` is {typed(value[tag])}, not a string"
-            self._collector.add(rules.WRONG_TYPE, self._locate(place, f"/{tag}"), message, pointer=f"/{tag}")
-        else:
-            where = self._locate(place, f"/{tag}")
-            self._collector.add(rules.MISSING_KEY, where, f"the record has no `{tag}`", pointer=f"/{tag}")
-
-    def _judge_fields(self, kind: str, value: dict[str, Any], place: Place) -> frozenset[str]:
-        """Report the faults of a record of a known kind; return the fields that take no part in later rules."""
-        if self._judge is None:
-            from toyspec.checker.record_rules import RecordJudge
-
-            assert self._collector.profile is not None
-            self._judge = RecordJudge(self._collector.profile)
-        faults = self._judge.faults(kind, value)
-        unknown = self._judge.unknown_keys(kind, value)
-        if not faults and not unknown:
-            return _NOTHING_BAD
-        if not faults and self._fast is not None and (self._has_carriage_return or b"\r" not in place.data):
-            self._fast.learn(kind, place.data)
-        places = spans(place.data, [pointer for fault in [*faults, *unknown] for pointer in and_parent(fault.pointer)])
-        for fault in sorted([*faults, *unknown], key=lambda fault: by_place(fault, places)):
-            where = Place(place.line, place.line_offset, offset_at(fault.pointer, places), place.data)
-            if fault.rule == rules.UNKNOWN_KEY:
-                self._tally_key(kind, fault, where)
-            else:
-                self._collector.add(fault.rule, where, fault.message, pointer=fault.pointer)
-        grave = (fault for fault in faults if fault.rule != rules.UNSAFE_INTEGER)
-        return frozenset(fault.pointer[1:].partition("/")[0] for fault in grave)
-
-    def _tally_key(self, kind: str, key: Any, place: Place) -> None:
-        meant = f"; did you mean {key.suggestion}?" if key.suggestion else ""
-        self._collector.tally(
-            rules.UNKNOWN_KEY,
-            identity(f"{kind} {key.path}"),
-            lambda: place,
-            lambda count: f"{kind} has no key `{shortened(key.path)}`{shown_times(count)}{meant}",
-            key.pointer,
-        )
+        self._observe(seen, place)
 
     # Rules between lines.
 
@@ -366,19 +356,16 @@ class StreamChecker:
             self._hold_against_directory(seen, place)
 
     def _report_hit(self, hit: Hit, place: Place) -> None:
+        assert self._checker is not None
         if self._collector.wants(hit.rule):
-            where = self._locate(place, hit.pointer) if hit.pointer else Place(place.line, place.line_offset)
+            where = self._checker.locate(place, hit.pointer) if hit.pointer else Place(place.line, place.line_offset)
             self._collector.add(hit.rule, where, hit.message, pointer=hit.pointer)
 
     def _hold_against_directory(self, seen: Observation, place: Place) -> None:
+        assert self._checker is not None
         directory, self._directory = self._directory, None
         run_id = seen.field("run_id")
         if isinstance(run_id, str) and run_id != directory:
             message = f"`run_id` is {shortened(run_id)}, the directory is {shortened(str(directory))}"
             # Findings about the bundle come after those about the stream.
-            self._mismatch = self._locate(place, "/run_id"), message
-
-    def _locate(self, place: Place, pointer: str) -> Place:
-        """Return the place of the value at *pointer*, of the object around it where it is missing."""
-        byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
-        return Place(place.line, place.line_offset, byte, place.data)
+            self._mismatch = self._checker.locate(place, "/run_id"), message

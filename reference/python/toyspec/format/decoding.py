@@ -71,9 +71,12 @@ def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
     return found, list(map(decoder.kinds.get, map(type, found))), odd
 
 
-def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct | None:
-    """Return a readable line, whose object is *value*, as the type of its *kind*; None where it fits none."""
-    cls = event_types(profile).get(kind)
+def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile | None) -> msgspec.Struct | None:
+    """Return a readable line, whose object is *value*, as the type of its *kind*; None where it fits none.
+
+    Integers that the line writes with a fraction or an exponent are ints in *value*.
+    """
+    cls = event_types(profile).get(kind) if profile is not None else None
     if cls is None:
         return None
     found: msgspec.Struct
@@ -84,7 +87,7 @@ def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profi
     else:
         return found
     try:
-        # Of a repeated key only the last value counts, which the line does not say before its end.
+        # The line alone refuses `1.0` as an integer, and the first value of a repeated key, of which the last counts.
         return msgspec.convert(value, cls)
     except msgspec.ValidationError:
         return None

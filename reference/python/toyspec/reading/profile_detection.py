@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.line_validation import decode
-from toyspec.format.profiles import MANIFEST_FILE, detect_profile
+from toyspec.format.profiles import MANIFEST_FILE, detect_profile, is_manifest
 from toyspec.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
 
 
-def detect_profile_at(path: str, first: Mapping[str, Any] | None) -> Profile:
-    """Return the profile of the stream at *path* by its *first* readable record, None where it has none.
+def detect_profile_at(path: str, first: Mapping[str, Any] | None, *, has_gap: bool = False) -> Profile | None:
+    """Return the profile of the stream at *path*; None where it has none.
 
-    The manifest beside it is looked at only where it decides. Never raises: what cannot be read tells nothing.
+    *first* is its first readable record, None where it has none. The manifest beside it is read only where it
+    decides. Never raises: a manifest that cannot be read is as good as none.
     """
     name = os.path.basename(path)
-    plain, manifested = detect_profile(first, name), detect_profile(first, name, True)
+    plain = detect_profile(first, name, has_gap=has_gap)
+    manifested = detect_profile(first, name, has_gap=has_gap, has_manifest=True)
     if plain == manifested:
         return plain
     return manifested if _has_manifest(os.path.join(os.path.dirname(path), MANIFEST_FILE)) else plain
@@ -37,4 +39,4 @@ def _has_manifest(path: str) -> bool:
     except (OSError, ValueError):
         return False
     manifest = decode(data) if len(data) <= MAX_LINE_BYTES else None
-    return manifest is not None and "schema_version" in manifest
+    return manifest is not None and is_manifest(manifest)

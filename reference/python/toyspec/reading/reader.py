@@ -239,7 +239,7 @@ class _Account:
         return ReadReport(
             state="damaged",
             # The feed may have seen records beyond the gap, which were not read.
-            profile=self.feed.profile if self.records else self.feed.detect(None),
+            profile=self.feed.profile if self.records else self.feed.profile_without_records(has_gap=True),
             records=self.records,
             committed_bytes=gap.offset,
             fragment=None,
@@ -263,7 +263,8 @@ def read(  # noqa: PLR0913 - each is an option of its own
     """Return a reading of the stream that *source* is.
 
     *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
-    which is read from where it stands and stays open. *profile* is detected where it is not named.
+    which is read from where it stands and stays open. A file of gzip data is decompressed as it is read. *profile*
+    is detected where it is not named; a stream of another format has none, and its records are given as they are.
     *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
     it is not for pipes. *decode* ``"event"`` makes ``record.event`` cheap, and ``record.value`` dear; what records
     say stays the same. *max_line_bytes* is the longest line that is read, LF excluded.
@@ -276,9 +277,10 @@ def read(  # noqa: PLR0913 - each is an option of its own
     _choice("decode", decode, get_args(Target))
     if profile is not None:
         _choice("profile", profile, get_args(Profile))
-    detect: Callable[..., Profile] = detect_profile
+    detect: Callable[..., Profile | None] = detect_profile
     if isinstance(source, bytes | bytearray | memoryview):
-        opened = Source(io.BytesIO(source), name="<bytes>")
+        # Bytes that a caller holds are the stream itself; how a file keeps them is another matter.
+        opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")
     elif isinstance(source, str | os.PathLike):
         stream, special = locate_stream(os.fspath(source))
         opened = open_source(stream, special=special)

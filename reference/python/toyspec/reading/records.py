@@ -9,6 +9,7 @@ import msgspec
 
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of
+from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.line_validation import decode, vet, vet_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
@@ -17,7 +18,7 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Fragment, Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from toyspec.findings import State
 
@@ -40,8 +41,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
     """Line number, counted from 1."""
     # The offset less the line number: from line to line it grows by the length, and each LF counts as one line.
     _lead: int
-    profile: Profile
-    """The format of the stream."""
+    profile: Profile | None
+    """The format of the stream; None where it is none of toyspec's."""
     kind: str | None
     """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
@@ -54,10 +55,12 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def value(self) -> dict[str, Any]:
-        """The decoded object; of a repeated key, the last value."""
+        """The decoded object; of a repeated key, the last value. Integers are ints, however they are written."""
         if self._value is None:
-            self._value = decode(self.raw) or vet(self.raw, first=False).value
-            assert self._value is not None, "a record is made of a readable line"
+            value = decode(self.raw) or vet(self.raw, first=False).value
+            assert value is not None, "a record is made of a readable line"
+            take_integers(value, self.profile, self.kind)
+            self._value = value
         return self._value
 
     @property
@@ -125,9 +128,10 @@ _RECORDS = frozenset([Record, _EventRecord])
 class RecordFeed:
     """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
 
-    The profile is that of the first record unless *profile* names it; *detect* tells it, by default from the
-    record alone. *target* changes what records cost, not what they say; with ``bare event`` an event stands for its
-    record, where it has one. *max_line_bytes* is the longest line that is read, LF excluded.
+    The profile is that of the first record unless *profile* names it; *detect* finds it out, by default from the
+    record alone, and is given whether a line was unreadable. *target* changes what records cost, not what they say;
+    with ``bare event`` an event takes the place of its record, where it has one. *max_line_bytes* is the longest line
+    that is read, LF excluded.
     """
 
     def __init__(
@@ -135,7 +139,7 @@ class RecordFeed:
         *,
         target: Target | Literal["bare event"] = "value",
         profile: Profile | None = None,
-        detect: Callable[[Mapping[str, Any] | None], Profile] = detect_profile,
+        detect: Callable[..., Profile | None] = detect_profile,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
@@ -143,6 +147,7 @@ class RecordFeed:
         self._detect = detect
         self._named = profile
         self._profile = profile
+        self._is_decided = profile is not None
         self.last: Record | None = None
         """The last record so far."""
         self.records = 0
@@ -167,7 +172,7 @@ class RecordFeed:
                 self._take(line, found)
             return found
         for index, data in enumerate(lines):
-            if self._profile is not None:
+            if self._is_decided:
                 self._take_block(lines[index:] if index else lines, number, offset, found)
                 break
             self._take(Line(number, offset, len(data), data, b""), found)
@@ -176,13 +181,13 @@ class RecordFeed:
         return found
 
     @property
-    def profile(self) -> Profile:
-        """The format of the stream as far as it is known now."""
-        return self._profile or self._detect(None)
+    def profile(self) -> Profile | None:
+        """The format of the stream as far as it is known now; None where it is none of toyspec's."""
+        return self._profile if self._is_decided else self.profile_without_records(has_gap=self.gap_bytes > 0)
 
-    def detect(self, first: Mapping[str, Any] | None) -> Profile:
-        """Return the format of a stream whose first record is *first*, None where it has none."""
-        return self._named or self._detect(first)
+    def profile_without_records(self, *, has_gap: bool) -> Profile | None:
+        """Return the format of the same stream if none of its records were read."""
+        return self._named or self._detect(None, has_gap=has_gap)
 
     @property
     def state(self) -> State:
@@ -218,7 +223,10 @@ class RecordFeed:
         fragment, data = self._splitter.fragment(), self._splitter.pending()
         if fragment is None or data is None:
             return None
-        return vet(data, first=fragment.number == 1).value
+        value = vet(data, first=fragment.number == 1).value
+        if value is not None:
+            take_integers(value, self.profile, record_kind(value, self.profile))
+        return value
 
     def drop_fragment(self) -> None:
         """Forget the bytes after the last LF, as if they had not been fed."""
@@ -226,8 +234,7 @@ class RecordFeed:
 
     def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
         """Add what *lines* are, of which the first has *number* and *offset*; no call is made for a line."""
-        assert self._profile is not None, "the first record tells the profile"
-        if self._target == "bare event":
+        if self._target == "bare event" and self._profile is not None:
             events, kinds, rest = decode_events(lines, self._profile)
             if not rest:
                 found.extend(events)
@@ -249,21 +256,23 @@ class RecordFeed:
                 self._count(1, record)
                 found.append(record)
 
-    def _records(self, lines: list[bytes], place: tuple[int, int], profile: Profile) -> tuple[list[Record], list[int]]:
+    def _records(
+        self, lines: list[bytes], place: tuple[int, int], profile: Profile | None
+    ) -> tuple[list[Record], list[int]]:
         """Return a record of each line from *place* on, and the indexes of those that must be looked at alone."""
         number, lead = place
         leads = accumulate(map(len, lines), initial=lead)
-        if self._target == "value":
-            values, odd = decode_values(lines)
-            return list(map(Record, lines, count(number), leads, repeat(profile), _kinds(values, profile), values)), odd
+        if self._target == "value" or profile is None:
+            values, kinds, odd = _values(lines, profile)
+            return list(map(Record, lines, count(number), leads, repeat(profile), kinds, values)), odd
         events, kinds, rest = decode_events(lines, profile)
         nothing = repeat(None)
         made = map(_EventRecord, lines, count(number), leads, repeat(profile), kinds, nothing, nothing, events)
         records: list[Record] = list(made)
         if not rest:
             return records, []
-        values, odd = decode_values([lines[index] for index in rest])
-        for index, value, kind in zip(rest, values, _kinds(values, profile), strict=True):
+        values, kinds, odd = _values([lines[index] for index in rest], profile)
+        for index, value, kind in zip(rest, values, kinds, strict=True):
             held = records[index]
             records[index] = Record(held.raw, held.line, held.offset - held.line, profile, kind, value)
         return records, [rest[index] for index in odd]
@@ -276,9 +285,11 @@ class RecordFeed:
             self._judge(line, found)
 
     def _record(self, line: Line, value: dict[str, Any]) -> Record:
-        if self._profile is None:
+        if not self._is_decided:
             self._profile = self._detect(value)
+            self._is_decided = True
         kind = record_kind(value, self._profile)
+        take_integers(value, self._profile, kind)
         record = _record_of(line, value, self._profile, kind)
         self._count(1, record)
         return record
@@ -297,12 +308,23 @@ class RecordFeed:
             found.append(Gap(line.number, line.offset, line.length + 1, fault.rule, fault.message))
 
 
-def _kinds(values: list[Any], profile: Profile) -> list[str | None]:
+def _values(
+    lines: list[bytes], profile: Profile | None
+) -> tuple[list[dict[str, Any] | None], list[str | None], list[int]]:
+    """Return the object of each line, its kind, and the indexes of lines that must be looked at alone: None."""
+    values, odd = decode_values(lines)
     tag = tag_of(profile)
     kinds = [None if value is None else value.get(tag) for value in values]
-    return kinds if {str} >= set(map(type, kinds)) else [kind if isinstance(kind, str) else None for kind in kinds]
+    if not {str} >= set(map(type, kinds)):
+        kinds = [kind if isinstance(kind, str) else None for kind in kinds]
+    if not odd:
+        take_integers_of_all(values, profile, kinds)
+    else:
+        there = [index for index, value in enumerate(values) if value is not None]
+        take_integers_of_all([values[index] for index in there], profile, [kinds[index] for index in there])
+    return values, kinds, odd
 
 
-def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile, kind: str | None) -> Record:
+def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile | None, kind: str | None) -> Record:
     assert line.data is not None, "a record is made of a readable line"
     return Record(line.data, line.number, line.offset - line.number, profile, kind, value)

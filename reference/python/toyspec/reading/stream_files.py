@@ -6,14 +6,20 @@ import io
 import os
 import stat
 import sys
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.system_calls import cause_of
 
-STREAM_NAMES = (EVENTS_FILE, METRICS_FILE)
+if TYPE_CHECKING:
+    from toyspec.reading.gzip_data import GzipData
+
+STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
 """Names of the files in a run directory that are streams, the first found being the run's."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""The bytes that gzip data begins with."""
 
 SpecialFiles = Literal["allow", "refuse"]
 """Whether a FIFO or a device may be read: only one that a person named."""
@@ -34,7 +40,7 @@ def locate_stream(path: str) -> tuple[str, SpecialFiles]:
         stream = os.path.join(path, name)
         if may_be_there(stream):
             return stream, "refuse"
-    raise StreamMissingError(path, f"the directory holds neither {' nor '.join(STREAM_NAMES)}")
+    raise StreamMissingError(path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
 
 
 def may_be_there(path: str) -> bool:
@@ -102,35 +108,82 @@ def _refuse_special(path: str, mode: int) -> None:
     raise StreamUnreadableError(path, f"a {kind}, not a regular file")
 
 
-class Source:
-    """The bytes of a binary file object from where it stands: the start of a stream.
+class _Input:
+    """The bytes of a file object as it gives them, counted."""
 
-    *name* is what messages call it; by default the object's own, ``-`` when it has none.
-    """
-
-    def __init__(
-        self, file: IO[bytes], *, name: str | None = None, on_close: Literal["close", "keep"] = "keep"
-    ) -> None:
-        own_name = getattr(file, "name", "-")
-        self.name = name or (own_name if isinstance(own_name, str) else "-")
-        self._on_close = on_close
-        self._file = file
+    def __init__(self, file: IO[bytes], name: str) -> None:
         # One read of a buffered object waits until the buffer is full; read1 gives what a pipe has.
         self._read = getattr(file, "read1", file.read)
-        self._start = file.tell() if file.seekable() else None
+        self._name = name
+        self.received = 0
 
     def read(self, size: int) -> bytes:
-        """Return at least one and at most *size* bytes, none at the end; raise OSError."""
         chunk = self._read(size)
         if chunk is None:
             raise BlockingIOError("the file object does not wait for data")
         if not isinstance(chunk, bytes):
-            raise TypeError(f"{self.name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
+            raise TypeError(f"{self._name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
+        self.received += len(chunk)
         return chunk
 
+
+class Source:
+    """The bytes of a binary file object from where it stands: the start of a stream.
+
+    *name* is what messages call it; by default the object's own, ``-`` when it has none. gzip data, known by its
+    first bytes, is decompressed, unless *gzip* says to keep it.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        *,
+        name: str | None = None,
+        on_close: Literal["close", "keep"] = "keep",
+        gzip: Literal["decompress", "keep"] = "decompress",
+    ) -> None:
+        own_name = getattr(file, "name", "-")
+        self.name = name or (own_name if isinstance(own_name, str) else "-")
+        self._on_close = on_close
+        self._keeps_gzip = gzip == "keep"
+        self._file = file
+        self._start = file.tell() if file.seekable() else None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._input = _Input(self._file, self.name)
+        self._is_begun = self._keeps_gzip
+        self._gzip: GzipData | None = None
+
+    @property
+    def received(self) -> int:
+        """Number of bytes that were read of the file, compressed ones where it is gzip data."""
+        return self._input.received
+
+    def read(self, size: int) -> bytes:
+        """Return at least one and at most *size* bytes, none at the end; raise OSError."""
+        if self._gzip is not None:
+            return self._gzip.read(size)
+        if self._is_begun:
+            return self._input.read(size)
+        return self._read_first(size)
+
+    def _read_first(self, size: int) -> bytes:
+        head = self._input.read(size)
+        if head == GZIP_MAGIC[:1]:
+            head += self._input.read(1)
+        self._is_begun = True
+        if not head.startswith(GZIP_MAGIC):
+            return head
+        # Imported here: most streams are not compressed.
+        from toyspec.reading.gzip_data import GzipData
+
+        self._gzip = GzipData(self._input.read, head)
+        return self._gzip.read(size)
+
     def measure(self) -> int | None:
-        """Return how many bytes there are from the start as of now, or None when only reading tells."""
-        if self._start is None:
+        """Return how many bytes there are from the start as of now, or None when only reading shows it."""
+        if self._start is None or self._gzip is not None:
             return None
         try:
             position = self._file.tell()
@@ -145,6 +198,7 @@ class Source:
         if self._start is None:
             return False
         self._file.seek(self._start)
+        self._begin()
         return True
 
     def close(self) -> None:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.findings import PathError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STANDARD_INPUT = "-"
-_STREAM_NAMES = (EVENTS_FILE, METRICS_FILE)
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -72,7 +71,7 @@ def _walk(root: str) -> Iterator[Stream | PathError]:
             yield PathError(directory, cause_of(error))
             continue
         for entry in entries:
-            if entry.name in _STREAM_NAMES and entry.is_file():
+            if entry.name in STREAM_NAMES and entry.is_file():
                 yield Stream(entry.path, _size(entry))
         pending += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
 

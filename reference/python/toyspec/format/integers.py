@@ -1,0 +1,106 @@
+"""Finds integers that are written with a fraction or an exponent, and gives them as integers: see spec/encoding.md.
+
+A decoder gives ``1.0`` as a float. Where the schema types an integer, it is the integer 1.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.profiles import tag_of
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.rules import INTEGER_AS_FLOAT, PROFILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toyspec.findings import Profile
+
+Path = tuple[str | int, ...]
+"""Keys and array indexes that lead to a value."""
+
+# What a decoder makes of a value that may have to be changed; most integers are not there or ints already.
+_CHANGING = frozenset([float, dict, list])
+
+
+def take_integers(value: dict[str, Any], profile: Profile | None, kind: str | None) -> list[Path]:
+    """Turn each whole float in a record into an int where the schema of *kind* types an integer; return their paths.
+
+    In a profile that does not take such numbers as integers, and in a record of unknown kind, nothing is changed.
+    """
+    fields = _integer_fields(profile).get(kind)
+    return list(_take_members(value, fields, ())) if fields else []
+
+
+def take_integers_of_manifest(value: dict[str, Any]) -> list[Path]:
+    """Do for the manifest of a kaun/v1 run what ``take_integers`` does for a record."""
+    return list(_take_members(value, _only_integers(FIELDS["kaun/v1"]["run"]), ()))
+
+
+def take_integers_of_all(
+    values: Sequence[dict[str, Any]], profile: Profile | None, kinds: Sequence[str | None]
+) -> None:
+    """Do for each of *values*, records of *kinds*, what ``take_integers`` does.
+
+    Where nothing has to be changed, no call is made for a record.
+    """
+    for key in _integer_keys(profile, frozenset(kinds)):
+        if not _CHANGING.isdisjoint(set(map(type, map(dict.get, values, repeat(key))))):
+            break
+    else:
+        return
+    for value, kind in zip(values, kinds, strict=True):
+        take_integers(value, profile, kind)
+
+
+def _take_members(value: dict[str, Any], fields: dict[str, Any], path: Path) -> Iterator[Path]:
+    for key, declared in fields.items():
+        item = value.get(key)
+        if type(item) in _CHANGING:
+            value[key] = yield from _taken(item, declared, (*path, key))
+
+
+def _taken(item: Any, declared: Any, path: Path) -> Iterator[Path]:
+    """Yield the paths of the integers in *item* that were floats; return what is in its place."""
+    if declared == "integer":
+        if type(item) is float and item.is_integer():
+            yield path
+            return int(item)
+    elif isinstance(item, dict) and declared[0] != "array":
+        members = declared[1] if declared[0] == "object" else dict.fromkeys(item, declared[1])
+        yield from _take_members(item, members, path)
+    elif isinstance(item, list) and declared[0] == "array":
+        for index, part in enumerate(item):
+            item[index] = yield from _taken(part, declared[1], (*path, index))
+    return item
+
+
+@cache
+def _integer_keys(profile: Profile | None, kinds: frozenset[str | None]) -> tuple[str, ...]:
+    """Return the keys that may lead to an integer in a record of one of *kinds*."""
+    fields = _integer_fields(profile)
+    return tuple(dict.fromkeys(key for kind in kinds for key in fields.get(kind, ())))
+
+
+@cache
+def _integer_fields(profile: Profile | None) -> dict[str | None, dict[str, Any]]:
+    """Return the fields of each kind that are integers or hold some, less those that hold none."""
+    if profile not in PROFILES[INTEGER_AS_FLOAT]:
+        return {}
+    tag = tag_of(profile)
+    return {kind: _only_integers(fields) for kind, fields in FIELDS[profile].items() if tag in fields}
+
+
+def _only_integers(fields: dict[str, Any]) -> dict[str, Any]:
+    found = {key: _only_integer(declared) for key, declared in fields.items()}
+    return {key: declared for key, declared in found.items() if declared is not None}
+
+
+def _only_integer(declared: Any) -> Any:
+    if not isinstance(declared, tuple):
+        return declared if declared == "integer" else None
+    constructor, part = declared
+    inner = _only_integers(part) if constructor == "object" else _only_integer(part)
+    return (constructor, inner) if inner else None
