@@ -17,8 +17,10 @@ _TAGS = frozenset({"int", "float", "f32", "object"})
 _F32_LIMIT = 3.4028235677973366e38
 
 
-def tagged_record(value: Mapping[str, Any], profile: Profile) -> Any:
+def tagged_record(value: Mapping[str, Any], profile: Profile | None) -> Any:
     """Return the object of a record as a tagged value."""
+    if profile is None:
+        return _tagged(value, "")
     kind = "entry" if profile == "metrics/v1" else record_kind(value, profile)
     return _tagged(value, ("object", FIELDS[profile].get(kind or "", {})))
 

@@ -61,7 +61,7 @@ def _valid(name: str, declared: Any, profile: str) -> st.SearchStrategy[Any]:
             return st.lists(inner, max_size=3)
         return st.dictionaries(st.text(max_size=4), inner, max_size=3)
     return {
-        "integer": st.integers(0, 10**6),
+        "integer": st.integers(0, 10**6) | st.integers(0, 10**6).map(float),
         "number": st.floats(0, 1e6),
         "binary32": st.floats(0, 1e6, width=32),
         "string": st.text(max_size=6),

@@ -273,7 +273,7 @@ def test_metrics_records_have_no_kind() -> None:
     "line",
     [
         b'{"kind":"step","t":0.0}',
-        b'{"kind":"step","t":0.0,"step":1.0}',
+        b'{"kind":"step","t":0.0,"step":1.5}',
         b'{"kind":"future","t":0.0}',
         b'{"kind":null}',
         b"{}",

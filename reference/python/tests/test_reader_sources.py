@@ -43,7 +43,7 @@ def _account(report: ReadReport) -> tuple[int, int, int]:
 
 def test_run_directory_stands_for_its_stream(tmp_path: Path) -> None:
     """events.jsonl comes before metrics.jsonl, and the name is part of every message."""
-    (tmp_path / "metrics.jsonl").write_bytes(b'{"a":1}\n')
+    (tmp_path / "metrics.jsonl").write_bytes(b"")
     assert "metrics/v1" == read(tmp_path).report.profile
     (tmp_path / "events.jsonl").write_bytes(b"{\n")
     with pytest.raises(DamagedStreamError) as caught:
@@ -52,13 +52,14 @@ def test_run_directory_stands_for_its_stream(tmp_path: Path) -> None:
 
 
 def test_manifest_beside_the_stream_decides_when_nothing_else_does(tmp_path: Path) -> None:
-    """run.json with schema_version makes an otherwise silent stream kaun/v1; anything unreadable is ignored."""
+    """run.json with run_id makes a stream that says nothing itself kaun/v1; anything unreadable is ignored."""
     stream = tmp_path / "events.jsonl"
     stream.write_bytes(b'{"a":1}\n')
-    for text, profile in ((b"{", "toy/v1"), (b"{}", "toy/v1"), (b'{\n"schema_version":1}\n', "kaun/v1")):
+    manifests = ((b"{", None), (b"{}", None), (b'{\n"run_id":"a"}\n', "kaun/v1"), (b'{"run_id":"a","kind":1}', None))
+    for text, profile in manifests:
         (tmp_path / "run.json").write_bytes(text)
         assert profile == read(stream).report.profile
-    stream.write_bytes(b'{"kind":"note"}\n')
+    stream.write_bytes(b'{"kind":"note","t":1}\n')
     assert "toy/v1" == read(stream).report.profile
 
 

@@ -9,6 +9,7 @@
         ├── StreamMissingError      there is no stream at the path
         ├── StreamUnreadableError   it is there, but cannot be opened or read
         ├── StreamReplacedError     it was replaced between two readings of one object
+        ├── UnknownFormatError      the records follow none of toyspec's profiles
         ├── RunStartMissingError    it has no run_start, which the caller needs
         ├── DamagedStreamError      a committed line is unreadable: data is lost, waiting does not help
         └── TornStreamError         its end is missing: the run crashed, or is still being written
@@ -66,6 +67,10 @@ class StreamUnreadableError(StreamError):
 
 class StreamReplacedError(StreamError):
     """The stream at the path is not the one that was read before."""
+
+
+class UnknownFormatError(StreamError):
+    """The records follow none of toyspec's profiles; the message says what the file looks like."""
 
 
 class RunStartMissingError(StreamError):

@@ -80,6 +80,14 @@ class PathError(msgspec.Struct, frozen=True):
     message: str
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """A file below a directory that was searched for runs: it has the name of a stream and another format."""
+
+    path: str
+    message: str
+    """What the file looks like."""
+
+
 class Report(msgspec.Struct, kw_only=True):
     """The verdict on everything that was named."""
 

@@ -1,6 +1,6 @@
 """The checker: judges streams and bundles and gives findings as data."""
 
-from toyspec.checker.checking import Summary, check, check_bytes, iter_reports, open_checker, summarize
+from toyspec.checker.checking import Summary, check, check_bytes, iter_reports, iter_runs, open_checker, summarize
 from toyspec.checker.options import CheckOptions, UnknownRuleError
 from toyspec.checker.stream_checker import StreamChecker
 
@@ -12,6 +12,7 @@ __all__ = [
     "check",
     "check_bytes",
     "iter_reports",
+    "iter_runs",
     "open_checker",
     "summarize",
 ]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -15,10 +15,11 @@ from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.options import CheckOptions
 from toyspec.checker.sidecars import SidecarText, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
-from toyspec.findings import FileReport, PathError, Profile, Report
+from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.format.profiles import EVENTS_FILE, detect_profile, stream_name
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
@@ -27,6 +28,12 @@ from toyspec.system_calls import cause_of
 Progress = Callable[[int, int], None]
 """Called with the bytes judged so far and the bytes known of."""
 
+Walk = Literal["all", "runs"]
+"""Whether everything that is found is reported, or only runs: see ``iter_runs``."""
+
+Verdict = FileReport | PathError | Skipped
+
+_NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl"
 _CHUNK_BYTES = 1 << 18
 # Where every line has a fault, a chunk takes seconds; whoever waits for it wants to see that it goes on.
 _WATCHED_CHUNK_BYTES = 1 << 14
@@ -80,8 +87,38 @@ def iter_reports(
 ) -> Iterator[FileReport | PathError]:
     """Yield the verdict on each stream below *paths*, in the order in which they are found.
 
-    With *jobs* above 1, that many processes judge streams side by side; the order stays.
+    With *jobs* above 1, that many processes check streams in parallel; the order stays.
     """
+    for _, verdict in _verdicts(paths, options, jobs, on_progress, walk="all"):
+        # Only a walk that looks for runs leaves anything out.
+        assert not isinstance(verdict, Skipped)
+        yield verdict
+
+
+def iter_runs(
+    paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
+) -> Iterator[FileReport | PathError | Skipped]:
+    """Yield what ``iter_reports`` does, but for what is not a run.
+
+    A file below a directory of *paths* that follows no profile is skipped. A directory of *paths* without any run is
+    an error.
+    """
+    searched: dict[str, tuple[int, int]] = {}
+    for found, verdict in _verdicts(paths, options, jobs, on_progress, walk="runs"):
+        if isinstance(found, Stream) and found.root is not None:
+            runs, skipped = searched.get(found.root, (0, 0))
+            is_skipped = isinstance(verdict, Skipped)
+            searched[found.root] = runs + (not is_skipped), skipped + is_skipped
+        yield verdict
+    for root, (runs, skipped) in searched.items():
+        if not runs:
+            what = "1 file of another format was" if skipped == 1 else f"{skipped} files of other formats were"
+            yield PathError(root, f"no run is here or below; {what} skipped")
+
+
+def _verdicts(
+    paths: Iterable[str], options: CheckOptions, jobs: int, on_progress: Progress | None, *, walk: Walk
+) -> Iterator[tuple[Found, Verdict]]:
     done = 0
     known = _known_size(paths) if on_progress else 0
     streams = (found for path in paths for found in find_streams(path))
@@ -89,15 +126,15 @@ def iter_reports(
         # Imported here: a run with one job, the usual case, starts without it.
         from toyspec.checker.parallel import judge_side_by_side
 
-        with closing(judge_side_by_side(streams, partial(_judge, options=options), jobs)) as judged:
+        with closing(judge_side_by_side(streams, partial(_judge, options=options, walk=walk), jobs)) as judged:
             for found, verdict in judged:
                 done += found.size if isinstance(found, Stream) else 0
                 if on_progress:
                     on_progress(done, known)
-                yield verdict
+                yield found, verdict
         return
     for found in streams:
-        yield _judge(found, options, partial(_forward, on_progress, done, known) if on_progress else None)
+        yield found, _judge(found, options, walk, partial(_forward, on_progress, done, known) if on_progress else None)
         done += found.size if isinstance(found, Stream) else 0
 
 
@@ -131,28 +168,39 @@ def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
     on_progress(before + size, known)
 
 
-def _judge(found: Found, options: CheckOptions, on_size: Callable[[int], None] | None = None) -> FileReport | PathError:
+def _judge(found: Found, options: CheckOptions, walk: Walk, on_size: Callable[[int], None] | None = None) -> Verdict:
     if isinstance(found, PathError):
         return found
     if isinstance(found, NoStream):
-        return _no_stream(found, options)
+        return PathError(found.path, _NO_RUN) if walk == "runs" and not found.is_bundle else _no_stream(found, options)
+    may_skip = walk == "runs" and found.is_below
     try:
         if found.path == STANDARD_INPUT:
             return _judge_file(sys.stdin.buffer, found.path, options, on_size)
         with open(found.path, "rb", buffering=0) as file:
-            return _judge_file(file, found.path, options, on_size)
+            return _judge_file(file, found.path, options, on_size, may_skip=may_skip)
     except OSError as error:
         return PathError(found.path, cause_of(error))
 
 
-def _judge_file(file: BinaryIO, path: str, options: CheckOptions, on_size: Callable[[int], None] | None) -> FileReport:
+def _judge_file(
+    file: BinaryIO,
+    path: str,
+    options: CheckOptions,
+    on_size: Callable[[int], None] | None,
+    *,
+    may_skip: bool = False,
+) -> FileReport | Skipped:
     checker, sidecars = open_checker(path, options)
     source = Source(file, name=path)
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         if on_size:
             on_size(source.received)
-    return checker.finish(sidecars)
+        if may_skip and checker.is_foreign and checker.size > HEAD_BYTES:
+            break
+    report = checker.finish(sidecars)
+    return Skipped(path, checker.look.fact) if may_skip and checker.look is not None else report
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:

@@ -13,6 +13,7 @@ from toyspec.generated.looks import HEAD_BYTES
 
 if TYPE_CHECKING:
     from toyspec.checker.collecting import Collector
+    from toyspec.format.looks import Look
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -23,8 +24,12 @@ class Foreign(msgspec.Struct, frozen=True):
     keys: list[str] | None
     """The keys of that record; None where it has none."""
 
-    def report(self, head: bytes, size: int, collector: Collector) -> None:
-        """Make the one finding of a stream of *size* bytes with the first bytes *head*; drop all others."""
+    def report(self, head: bytes, size: int, collector: Collector) -> Look:
+        """Make the one finding of a stream of *size* bytes with the first bytes *head*; return what it looks like.
+
+        All other findings are dropped.
+        """
         look = look_of(head, self.keys, is_all=size <= HEAD_BYTES)
         collector.drop_findings()
         collector.add(rules.UNKNOWN_FORMAT, self.place, look.fact, advice=look.advice)
+        return look

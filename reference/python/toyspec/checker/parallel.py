@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from toyspec.findings import FileReport, PathError
+from toyspec.findings import FileReport, PathError, Skipped
 from toyspec.runs.discovery import STANDARD_INPUT, Found, Stream
 
-Verdict = FileReport | PathError
+Verdict = FileReport | PathError | Skipped
 Judge = Callable[[Found], Verdict]
 
 # Handing a stream over costs as much as judging a hundred lines, so small ones go together.

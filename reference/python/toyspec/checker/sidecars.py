@@ -14,16 +14,15 @@ from toyspec.checker.record_checking import whole_float_message
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, vet
+from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated import rules
+from toyspec.runs.discovery import SIDECARS
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.findings import Profile
-
-MANIFEST = "run.json"
-SIDECARS = (MANIFEST, "flow.json")
 
 
 class SidecarText(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ def judge_sidecars(
     """Report the sidecars that cannot be read, and what is wrong with a kaun manifest."""
     for sidecar in sidecars:
         value = _judge_text(sidecar, collector)
-        if value is not None and sidecar.name == MANIFEST and profile == "kaun/v1":
+        if value is not None and sidecar.name == MANIFEST_FILE and profile == "kaun/v1":
             _judge_manifest(sidecar, value, directory, collector)
 
 

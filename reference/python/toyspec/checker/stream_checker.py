@@ -20,6 +20,7 @@ from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
 from toyspec.format.line_validation import Vetted, decode, vet_line
 from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import rules
 from toyspec.generated.looks import HEAD_BYTES
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from toyspec.checker.fast_path import Proven
+    from toyspec.format.looks import Look
     from toyspec.read_reports import Fragment
 
 # What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.
@@ -76,6 +78,8 @@ class StreamChecker:
         self._rules: StreamRules | None = None
         self._checker: RecordChecker | None = None
         self._foreign: Foreign | None = None
+        self.look: Look | None = None
+        """What a stream that follows no profile looks like, once it is finished; None for all others."""
         self._tag: str | None = None
         if self._options.profile is not None:
             self._follow_profile(self._options.profile)
@@ -110,6 +114,11 @@ class StreamChecker:
         return new
 
     @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._splitter.size
+
+    @property
     def is_foreign(self) -> bool:
         """True when a record has shown that the stream follows no profile."""
         return self._foreign is not None
@@ -126,10 +135,10 @@ class StreamChecker:
         profile = self._collector.profile
         fragment = self._splitter.fragment()
         if self._fast is None and self._foreign is None:
-            profile = self._detect(None, has_gap=self._gaps > 0)
+            profile = self._detect(None, has_gap=self._gaps > 0 or is_of_another_format(fragment))
             self._foreign = None if profile is not None else Foreign(self._first_gap, None)
         if self._foreign is not None:
-            self._foreign.report(self._head, self._splitter.size, self._collector)
+            self.look = self._foreign.report(self._head, self._splitter.size, self._collector)
         else:
             self._report_end(fragment)
             judge_sidecars(sidecars, profile, self._bundle, self._collector)

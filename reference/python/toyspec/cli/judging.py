@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.checker import Summary, iter_reports, summarize
+from toyspec.checker import Summary, iter_runs, summarize
 from toyspec.cli import exit_codes
 from toyspec.cli.progress import Progress
-from toyspec.findings import PathError
+from toyspec.findings import PathError, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,11 +61,14 @@ def judge(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, jobs
     if jobs == 0:
         jobs = os.cpu_count() or 1
     progress = Progress("checking")
-    reports = iter_reports(paths, options=options, jobs=jobs, on_progress=progress.update if progress.active else None)
+    reports = iter_runs(paths, options=options, jobs=jobs, on_progress=progress.update if progress.active else None)
     for report in reports:
         progress.erase()
         if isinstance(report, PathError):
             verdict.error(report)
+            continue
+        if isinstance(report, Skipped):
+            verdict.output.skipped(report)
             continue
         for finding in report.findings:
             verdict.output.finding(report.path, finding)

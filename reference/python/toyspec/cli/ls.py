@@ -15,7 +15,7 @@ from toyspec.cli.paths import encodable, fact_of, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
@@ -83,7 +83,7 @@ def run(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> int:
-    runs, faults = _summaries(options.roots, "whole" if options.full else "ends")
+    runs, faults, skipped = _summaries(options.roots, "whole" if options.full else "ends")
     runs.sort(key=lambda each: each.path)
     runs.sort(key=_ORDERS[options.sort], reverse=options.reverse)
     if options.json:
@@ -91,13 +91,14 @@ def _list(options: Namespace) -> int:
     elif runs:
         _print_table(runs, options.roots, Terminal(color=options.color))
     elif not faults:
-        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}\n")
+        sys.stderr.write(f"toyspec ls: no run is below {', '.join(map(shown, options.roots))}{_skipped(skipped)}\n")
     for fault in faults:
         sys.stderr.write(f"toyspec ls: {shown(fault.path)}: {printable(fault.message)}\n")
     return exit_codes.USAGE if faults else exit_codes.OK
 
 
-def _summaries(roots: list[str], extent: Literal["ends", "whole"]) -> tuple[list[RunSummary], list[PathError]]:
+def _summaries(roots: list[str], extent: Literal["ends", "whole"]) -> tuple[list[RunSummary], list[PathError], int]:
+    """Return the runs below *roots*, what could not be read, and the number of files that are not runs."""
     from toyspec.runs.discovery import Stream, find_streams
     from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
     from toyspec.runs.summary import summarize_run
@@ -120,16 +121,27 @@ def _summaries(roots: list[str], extent: Literal["ends", "whole"]) -> tuple[list
     summarize, most = (summarize_run, sys.maxsize) if extent == "whole" else (summarize_ends, 2 * BLOCK_BYTES)
     progress = Progress("reading")
     total, done = sum(min(stream.size, most) for stream in streams.values()), 0
-    runs = []
+    runs, skipped = [], 0
     for stream in streams.values():
         progress.update(done, total)
         try:
             runs.append(summarize(stream.path))
+        except UnknownFormatError as error:
+            skipped += stream.is_below
+            faults += [] if stream.is_below else [PathError(stream.path, fact_of(error))]
         except StreamError as error:
             faults.append(PathError(stream.path, fact_of(error)))
         done += min(stream.size, most)
     progress.erase()
-    return runs, faults
+    return runs, faults, skipped
+
+
+def _skipped(number: int) -> str:
+    if not number:
+        return ""
+    return (
+        "; 1 file of another format was skipped" if number == 1 else f"; {number} files of other formats were skipped"
+    )
 
 
 def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -> None:

@@ -14,7 +14,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.rules import INTEGER_AS_FLOAT, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from toyspec.findings import Profile
 
@@ -62,7 +62,7 @@ def _take_members(value: dict[str, Any], fields: dict[str, Any], path: Path) -> 
             value[key] = yield from _taken(item, declared, (*path, key))
 
 
-def _taken(item: Any, declared: Any, path: Path) -> Iterator[Path]:
+def _taken(item: Any, declared: Any, path: Path) -> Generator[Path, None, Any]:
     """Yield the paths of the integers in *item* that were floats; return what is in its place."""
     if declared == "integer":
         if type(item) is float and item.is_integer():

@@ -20,6 +20,8 @@ from toyspec.generated.looks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from toyspec.read_reports import Fragment
+
 _SPACE = b" \t\r\n"
 _MORE = "…"
 
@@ -57,6 +59,11 @@ def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
 def known_start(head: bytes) -> Look | None:
     """Return the look of a file that begins with bytes of its own, such as an archive; None for all others."""
     return next((Look(fact, command) for at, start, fact, command in STARTS if head.startswith(start, at)), None)
+
+
+def is_of_another_format(fragment: Fragment | None) -> bool:
+    """Return whether the bytes of a stream without LF begin like a file of another format, such as an archive."""
+    return fragment is not None and known_start(fragment.head) is not None
 
 
 def _known_first_line(head: bytes, *, is_all: bool) -> Look | None:

@@ -12,6 +12,7 @@ from toyspec.format.decoding import decode_events, decode_values, event_of
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.line_validation import decode, vet, vet_line
 from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -183,7 +184,9 @@ class RecordFeed:
     @property
     def profile(self) -> Profile | None:
         """The format of the stream as far as it is known now; None where it is none of toyspec's."""
-        return self._profile if self._is_decided else self.profile_without_records(has_gap=self.gap_bytes > 0)
+        if self._is_decided:
+            return self._profile
+        return self.profile_without_records(has_gap=self.gap_bytes > 0 or is_of_another_format(self.fragment()))
 
     def profile_without_records(self, *, has_gap: bool) -> Profile | None:
         """Return the format of the same stream if none of its records were read."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.findings import PathError
+from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STANDARD_INPUT = "-"
+SIDECARS = (MANIFEST_FILE, "flow.json")
+"""Names of the files beside a stream that belong to its run."""
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -24,12 +27,21 @@ class Stream(msgspec.Struct, frozen=True):
     path: str
     size: int
     """Size in bytes when it was found; 0 where it is not known."""
+    root: str | None = None
+    """The directory that was named and searched; None where the stream itself was named."""
+
+    @property
+    def is_below(self) -> bool:
+        """True where neither the stream nor the directory that it is in was named."""
+        return self.root is not None and os.path.dirname(self.path) != self.root.rstrip(os.sep)
 
 
 class NoStream(msgspec.Struct, frozen=True):
     """A directory that was named and has no stream in it or below."""
 
     path: str
+    is_bundle: bool = False
+    """True where it has other files of a run."""
 
 
 Found = Stream | NoStream | PathError
@@ -57,7 +69,7 @@ def find_streams(path: str) -> Iterator[Found]:
         anything = True
         yield found
     if not anything:
-        yield NoStream(path)
+        yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in SIDECARS))
 
 
 def _walk(root: str) -> Iterator[Stream | PathError]:
@@ -72,7 +84,7 @@ def _walk(root: str) -> Iterator[Stream | PathError]:
             continue
         for entry in entries:
             if entry.name in STREAM_NAMES and entry.is_file():
-                yield Stream(entry.path, _size(entry))
+                yield Stream(entry.path, _size(entry), root)
         pending += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
+from toyspec.reading.stream_files import GZIP_MAGIC
 from toyspec.runs.summary import LOSS_TAGS, Extent, RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from toyspec.findings import Profile
     from toyspec.read_reports import Gap
 
 BLOCK_BYTES = 1 << 9
@@ -39,12 +41,14 @@ def summarize_ends(path: str) -> RunSummary:
         return summarize_run(path)
     try:
         status = os.fstat(descriptor)
-        ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
+        is_plain = stat.S_ISREG(status.st_mode) and _read_at(descriptor, 0, len(GZIP_MAGIC)) != GZIP_MAGIC
+        ends = _read_ends(path, descriptor, status.st_size) if is_plain else None
     except OSError:
         ends = None
     finally:
         os.close(descriptor)
-    return summarize_run(path) if ends is None else ends.summary(status.st_size)
+    # What follows no profile is not a run, which the other one says.
+    return summarize_run(path) if ends is None or ends.profile is None else ends.summary(ends.profile, status.st_size)
 
 
 class _Ends:
@@ -59,7 +63,8 @@ class _Ends:
         self._is_damaged = feed.gap_bytes > 0
         self._state = feed.state
         self._count: int | None = feed.records
-        self._profile = feed.profile
+        self.profile = feed.profile
+        """The format of the stream; None where it is none of toyspec's."""
         self._phases = Attempts()
         for record in self.head:
             if record.kind in _SHAPING:
@@ -67,7 +72,7 @@ class _Ends:
 
     def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
         """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
-        feed = RecordFeed(profile=self._profile)
+        feed = RecordFeed(profile=self.profile)
         # The first line may have begun before.
         self._tail = _records(feed.feed(tail[tail.find(b"\n") + 1 :])) if b"\n" in tail else []
         self._state = "damaged" if self._is_damaged else feed.state
@@ -79,14 +84,14 @@ class _Ends:
         behind = [record for record in self._latest(Attempts()) if record.line > len(self.head)]
         return "enough" if any(map(self._tells_loss, behind)) else "nothing"
 
-    def summary(self, size: int) -> RunSummary:
-        """Return the summary of these ends of a stream of *size* bytes."""
+    def summary(self, profile: Profile, size: int) -> RunSummary:
+        """Return the summary of these ends of a stream of *size* bytes that follows *profile*."""
         summary = RunSummary(self._path)
         if self._is_resumed():
             summary.take(self._latest(summary.attempts))
         else:
             summary.take(self._telling([*self.head, *self._tail]), learn="attempts")
-        summary.describe(self._profile, Extent(self._state, self._count, size))
+        summary.describe(profile, Extent(self._state, self._count, size))
         return summary
 
     def _is_resumed(self) -> bool:
@@ -103,7 +108,7 @@ class _Ends:
 
     def _telling(self, records: list[Record]) -> list[Record]:
         """Return those of *records* that tell something: up to the first train step, and from the last one on."""
-        if self._profile == "kaun/v1":
+        if self.profile == "kaun/v1":
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
         first = next((at for at in range(last) if self._is_train_step(records[at])), last)

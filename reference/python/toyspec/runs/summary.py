@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.format.json_numbers import number
 from toyspec.format.line_validation import decode
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE, stream_name
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.attempts import Attempts
+from toyspec.reading.foreign_files import unknown_format
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
@@ -38,13 +39,16 @@ def summarize_run(path: str, *, measure: str | None = None, watch: Watch | None 
     """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
 
     *watch* is given the records and the size of the stream, and passes the records on.
-    Raises StreamMissingError or StreamUnreadableError; damage is skipped and is in the summary's report.
+    Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
+    and is in the summary's report.
     """
     stream, _ = locate_stream(path)
     summary = RunSummary(stream, measure)
     reading = read(stream, mode="salvage")
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
     report = reading.report
+    if report.profile is None:
+        raise unknown_format(stream)
     if summary.attempts:
         again = RunSummary(stream, measure)
         again.attempts = summary.attempts
@@ -110,7 +114,7 @@ class RunSummary:
     @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
-        is_bundle = os.path.basename(self.path) in (EVENTS_FILE, METRICS_FILE)
+        is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
 
     @property
@@ -175,7 +179,7 @@ class RunSummary:
                 self._take_toy(record)
             elif record.profile == "metrics/v1":
                 self._take_entry(record.value)
-            else:
+            elif record.profile == "kaun/v1":
                 self._take_scalar(record.value)
 
     def _keep(self, record: Record, measure: str) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.checker import Summary
-    from toyspec.findings import FileReport, Finding, PathError, Severity
+    from toyspec.findings import FileReport, Finding, PathError, Severity, Skipped
 
 FORMATS: dict[str, str] = {
     "text": "for people",
@@ -51,6 +51,9 @@ class Format(Protocol):
 
     def error(self, error: PathError) -> None:
         """Show a path that could not be read."""
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Show a file that was found and is not a run."""
 
     def end(self, summary: Summary) -> None:
         """Complete the output."""

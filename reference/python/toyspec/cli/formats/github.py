@@ -12,7 +12,7 @@ from toyspec.escaping import printable
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import FileReport, Finding, PathError, Severity
+    from toyspec.findings import FileReport, Finding, PathError, Severity, Skipped
 
 Command = Literal["error", "warning", "notice"]
 
@@ -46,6 +46,12 @@ class GitHubFormat:
         self._tally.error()
         message = f"{paths.shown(error.path)}: {printable(error.message)}"
         self._command("error", message, {"title": "path could not be read"})
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Write a notice about a file that is not a run, where infos are shown."""
+        self._tally.skipped()
+        if self._options.shows("info"):
+            self._command("notice", printable(skipped.message), {"file": paths.shown(skipped.path), "title": "skipped"})
 
     def end(self, summary: Summary) -> None:
         """Write the summary as a plain line of the log."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import error_object, file_object
+from toyspec.cli.formats.objects import file_object, path_object
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import FileReport, Finding, PathError
+    from toyspec.findings import FileReport, Finding, PathError, Skipped
 
 
 class JsonFormat:
@@ -20,6 +20,7 @@ class JsonFormat:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._errors: list[dict[str, Any]] = []
+        self._skipped: list[dict[str, Any]] = []
         self._separator = "\n"
         stream.write(f'{{"toyspec":{inert_json(__version__)},"files":[')
 
@@ -33,11 +34,16 @@ class JsonFormat:
 
     def error(self, error: PathError) -> None:
         """Keep a path that could not be read for the end."""
-        self._errors.append(error_object(error))
+        self._errors.append(path_object(error))
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Keep a file that is not a run for the end."""
+        self._skipped.append(path_object(skipped))
 
     def end(self, summary: Summary) -> None:
         """Complete the object."""
-        self._stream.write(f'],\n"errors":{inert_json(self._errors)},\n"summary":{inert_json(summary)}}}\n')
+        others = f'"errors":{inert_json(self._errors)},\n"skipped":{inert_json(self._skipped)}'
+        self._stream.write(f'],\n{others},\n"summary":{inert_json(summary)}}}\n')
 
 
 def open_format(stream: TextIO, options: FormatOptions) -> JsonFormat:  # noqa: ARG001 - formats have one signature

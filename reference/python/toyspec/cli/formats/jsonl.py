@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import error_object, finding_object, verdict_object
+from toyspec.cli.formats.objects import finding_object, path_object, verdict_object
 from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import FileReport, Finding, PathError
+    from toyspec.findings import FileReport, Finding, PathError, Skipped
 
 
 class JsonLinesFormat:
-    """Writes objects that name their ``type``: finding, file, error or summary."""
+    """Writes objects that name their ``type``: finding, file, error, skipped or summary."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -32,7 +32,11 @@ class JsonLinesFormat:
 
     def error(self, error: PathError) -> None:
         """Write a path that could not be read."""
-        self._write("error", error_object(error))
+        self._write("error", path_object(error))
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Write a file that is not a run."""
+        self._write("skipped", path_object(skipped))
 
     def end(self, summary: Summary) -> None:
         """Write the summary."""

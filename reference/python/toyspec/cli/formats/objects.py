@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
-    from toyspec.findings import FileReport, Finding, PathError
+    from toyspec.findings import FileReport, Finding, PathError, Skipped
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
@@ -46,6 +46,6 @@ def file_object(report: FileReport) -> dict[str, Any]:
     return made | {"findings": [finding_object(finding) for finding in report.findings], "suppressed": suppressed}
 
 
-def error_object(error: PathError) -> dict[str, Any]:
-    """Return *error* as an object of the report schema."""
-    return {"path": encodable(error.path), "message": encodable(error.message)}
+def path_object(entry: PathError | Skipped) -> dict[str, Any]:
+    """Return a path that could not be read, or was skipped, as an object of the report schema."""
+    return {"path": encodable(entry.path), "message": encodable(entry.message)}

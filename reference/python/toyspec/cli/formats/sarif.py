@@ -18,7 +18,7 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import FileReport, Finding, PathError
+    from toyspec.findings import FileReport, Finding, PathError, Skipped
 
 Level = Literal["error", "warning", "note"]
 
@@ -61,6 +61,11 @@ class SarifFormat:
         self._readable = False
         text = f"{paths.shown(error.path)}: {printable(error.message)}"
         self._notifications.append({"level": "error", "message": {"text": text}})
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Keep a note about a file that is not a run."""
+        text = f"{paths.shown(skipped.path)}: skipped, {printable(skipped.message)}"
+        self._notifications.append({"level": "note", "message": {"text": text}})
 
     def end(self, summary: Summary) -> None:  # noqa: ARG002 - SARIF counts by its results
         """Complete the object."""

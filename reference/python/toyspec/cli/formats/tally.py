@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
@@ -26,6 +26,8 @@ class Tally:
     def __init__(self) -> None:
         self._states: dict[str, int] = dict.fromkeys(_STATES, 0)
         self._without_stream = 0
+        self._foreign = 0
+        self._skipped = 0
         self._unreadable = 0
         self._run: tuple[str, str] | None = None
 
@@ -34,8 +36,11 @@ class Tally:
         if report.state is None:
             self._without_stream += 1
             return
+        if report.profile is None:
+            self._foreign += 1
+            return
         directory, name = os.path.split(report.path)
-        run = directory if name in (EVENTS_FILE, METRICS_FILE) else report.path
+        run = directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE) else report.path
         state: str = report.state
         if self._run is not None and self._run[0] == run:
             self._states[self._run[1]] -= 1
@@ -47,12 +52,24 @@ class Tally:
         """Count one path that could not be read."""
         self._unreadable += 1
 
+    def skipped(self) -> None:
+        """Count one file that is not a run."""
+        self._skipped += 1
+
     def sentence(self, summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:
         """Return the line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""
-        parts = [self._runs(), _findings(summary, infos=infos)]
+        others = counted(self._foreign, "file") + " of another format"
+        hint = " (see -v)" if infos == "hidden" else ""
+        parts = [self._runs()] if self._has_runs() else []
+        parts += [others] * bool(self._foreign) + [_findings(summary, infos=infos)]
+        parts += [f"{counted(self._skipped, 'file')} of another format skipped{hint}"] * bool(self._skipped)
         if self._unreadable:
             parts.append(f"{counted(self._unreadable, 'path')} could not be read")
         return " · ".join(parts)
+
+    def _has_runs(self) -> bool:
+        """Return whether to give a number of runs: not where only files of other formats were named."""
+        return not self._foreign or self._without_stream > 0 or any(self._states.values())
 
     def _runs(self) -> str:
         counts = {**self._states, "without a stream": self._without_stream}

@@ -14,7 +14,7 @@ from toyspec.generated.rules import STREAM_MISSING
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import Excerpt, FileReport, Finding, PathError
+    from toyspec.findings import Excerpt, FileReport, Finding, PathError, Skipped
 
 # Output that is no terminal is cut the same way everywhere.
 _PIPED_COLUMNS = 120
@@ -64,6 +64,12 @@ class TextFormat:
         self._tally.error()
         fault = self._terminal.styled(printable(error.message), "error")
         self._terminal.line(f"{paths.shown(error.path)}: {fault}")
+
+    def skipped(self, skipped: Skipped) -> None:
+        """Name a file that is not a run, where infos are shown."""
+        self._tally.skipped()
+        if self._options.shows("info"):
+            self._terminal.line(f"{paths.shown(skipped.path)}: skipped  {printable(skipped.message)}")
 
     def end(self, summary: Summary) -> None:
         """Write the summary."""

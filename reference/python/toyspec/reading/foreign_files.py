@@ -1,0 +1,34 @@
+"""Says what a file looks like that follows no profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.errors import UnknownFormatError
+from toyspec.format.looks import look_of
+from toyspec.generated.looks import HEAD_BYTES
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import open_source
+
+if TYPE_CHECKING:
+    from toyspec.format.looks import Look
+
+
+def unknown_format(path: str) -> UnknownFormatError:
+    """Return the exception for the file at *path*, which follows no profile; raise StreamError where it is gone."""
+    look = look_at(path)
+    return UnknownFormatError(path, f"{look.fact}; {look.advice}" if look.advice else look.fact)
+
+
+def look_at(path: str) -> Look:
+    """Return what the file at *path*, which follows no profile, looks like; raise StreamError where it is gone."""
+    source = open_source(path, special="refuse")
+    try:
+        head = b""
+        while len(head) < HEAD_BYTES and (chunk := source.read(HEAD_BYTES + 1 - len(head))):
+            head += chunk
+    finally:
+        source.close()
+    with read(path, mode="salvage") as reading:
+        first = next(reading, None)
+    return look_of(head, None if first is None else list(first.value), is_all=len(head) <= HEAD_BYTES)
