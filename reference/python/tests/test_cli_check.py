@@ -70,8 +70,9 @@ def test_unreadable_path_weighs_most(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert shown.endswith("1 run: complete · 1 error · 1 path could not be read\n")
 
 
-def test_directory_without_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory that holds no stream is an error of the bundle, with no line number."""
+def test_bundle_without_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run without its stream is an error of the bundle, with no line number."""
+    (tmp_path / "run.json").write_bytes(b"{}")
     assert main(["check", str(tmp_path)]) == exit_codes.FINDINGS
     first, *_, last = capsys.readouterr().out.splitlines()
     assert f"{tmp_path}: stream-missing  no events.jsonl or metrics.jsonl here or below" == first

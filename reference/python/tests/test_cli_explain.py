@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from toyspec.checker import check_bytes
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.cli.markdown import plain
@@ -47,7 +48,16 @@ def test_list_has_every_rule_under_its_layer(capsys: pytest.CaptureFixture[str])
 
 def test_help_of_every_rule_is_a_sentence() -> None:
     """What to do is told for every rule."""
-    assert [] == [rule for rule in SUMMARY if len(HELP[rule]) < 10]
+    texts = {rule: [text] if isinstance(text, str) else list(text.values()) for rule, text in HELP.items()}
+    assert [] == [rule for rule in SUMMARY if min(map(len, texts[rule])) < 10]
+
+
+def test_help_of_a_profile_is_its_own() -> None:
+    """A metrics log knows no run_resume, so what helps against a step that goes backwards does not name it."""
+    entry = b'{"step":2,"wall_time_ms":1.0,"loss":1.0,"grad_norm":1.0,"throughput_samples_per_sec":1.0}\n'
+    (finding,) = check_bytes(entry + entry, profile="metrics/v1").findings
+    assert "step-goes-backwards" == finding.rule
+    assert "run_resume" not in finding.help
 
 
 @pytest.mark.parametrize(

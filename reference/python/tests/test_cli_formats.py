@@ -122,7 +122,7 @@ def test_json_lines_hold_what_json_holds(capsys: pytest.CaptureFixture[str]) -> 
     whole = json.loads(run("json", capsys))
     files: list[dict[str, Any]] = []
     pending: list[dict[str, Any]] = []
-    errors, summary = [], {}
+    errors, skipped, summary = [], [], {}
     for line in run("jsonl", capsys).splitlines():
         item = json.loads(line)
         kind = item.pop("type")
@@ -134,9 +134,17 @@ def test_json_lines_hold_what_json_holds(capsys: pytest.CaptureFixture[str]) -> 
             pending = []
         elif kind == "error":
             errors.append(item)
+        elif kind == "skipped":
+            skipped.append(item)
         else:
             summary = item
-    assert whole == {"toyspec": whole["toyspec"], "files": files, "errors": errors, "summary": summary}
+    assert whole == {
+        "toyspec": whole["toyspec"],
+        "files": files,
+        "errors": errors,
+        "skipped": skipped,
+        "summary": summary,
+    }
 
 
 @pytest.mark.parametrize("value", ["plain", "é\x00\x1f\x7f\x80\u202e\u2028𝄞\uffff", {"\u009b": ["\n"]}])

@@ -44,9 +44,9 @@ _SMALL_RUN = 16
 class StreamChecker:
     """Judges a stream as it is fed.
 
-    *path* is shown in the report. *detect* finds out the profile where the options do not name it; it is given the
-    first readable record and ``has_gap``. *directory* is the name that the run's id is compared with; None for a
-    stream that is not in a bundle.
+    *path* is shown in the report. *detect* finds out the profile where the options do not name it, by default from the
+    first readable record alone: see ``detect_profile``. *directory* is the name that the run's id is compared with;
+    None for a stream that is not in a bundle.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class StreamChecker:
         path: str,
         *,
         options: CheckOptions | None = None,
-        detect: Callable[..., Profile | None] = detect_profile,
+        detect: Callable[..., Profile | None] | None = None,
         directory: str | None = None,
     ) -> None:
         self._path = path
         self._options = options or CheckOptions()
-        self._detect = detect
+        self._detect = detect or detect_profile
         self._bundle = directory
         self._directory = directory
         self._mismatch: tuple[Place, str] | None = None

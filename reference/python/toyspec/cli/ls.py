@@ -91,7 +91,7 @@ def _list(options: Namespace) -> int:
     elif runs:
         _print_table(runs, options.roots, Terminal(color=options.color))
     elif not faults:
-        sys.stderr.write(f"toyspec ls: no run is below {', '.join(map(shown, options.roots))}{_skipped(skipped)}\n")
+        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}\n")
     for fault in faults:
         sys.stderr.write(f"toyspec ls: {shown(fault.path)}: {printable(fault.message)}\n")
     return exit_codes.USAGE if faults else exit_codes.OK

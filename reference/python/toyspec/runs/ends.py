@@ -41,8 +41,7 @@ def summarize_ends(path: str) -> RunSummary:
         return summarize_run(path)
     try:
         status = os.fstat(descriptor)
-        is_plain = stat.S_ISREG(status.st_mode) and _read_at(descriptor, 0, len(GZIP_MAGIC)) != GZIP_MAGIC
-        ends = _read_ends(path, descriptor, status.st_size) if is_plain else None
+        ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
     except OSError:
         ends = None
     finally:
@@ -107,12 +106,13 @@ class _Ends:
         return list(attempts.latest(records))
 
     def _telling(self, records: list[Record]) -> list[Record]:
-        """Return those of *records* that tell something: up to the first train step, and from the last one on."""
+        """Return the *records* that count: up to the first train step, the ends of runs, and from the last step on."""
         if self.profile == "kaun/v1":
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
         first = next((at for at in range(last) if self._is_train_step(records[at])), last)
-        return [*records[: first + 1], *records[max(first + 1, last) :]]
+        ends = [record for record in records[first + 1 : last] if record.kind == "run_end"]
+        return [*records[: first + 1], *ends, *records[max(first + 1, last) :]]
 
     def _tells_loss(self, record: Record) -> bool:
         if record.profile == "kaun/v1":
@@ -128,7 +128,7 @@ def _records(found: Iterable[Record | Gap]) -> list[Record]:
 
 
 def _read_ends(path: str, descriptor: int, size: int) -> _Ends | None:
-    """Return the ends of an open file of *size* bytes; None where they hold no record."""
+    """Return the ends of an open file of *size* bytes; None where they hold no record, as in gzip data."""
     head = tail = BLOCK_BYTES
     ends = None
     while head + tail < size and head <= _MOST_BYTES:
@@ -141,7 +141,10 @@ def _read_ends(path: str, descriptor: int, size: int) -> _Ends | None:
         if found == "enough" or tail * _GROWTH > _MOST_BYTES:
             return None if found == "nothing" else ends
         tail *= _GROWTH
-    return _Ends(path, _read_at(descriptor, 0, size)) if size <= head + tail else None
+    if size > head + tail:
+        return None
+    data = _read_at(descriptor, 0, size)
+    return None if data.startswith(GZIP_MAGIC) else _Ends(path, data)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
