@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torch_like
-from toyspec.tracker import cross_entropy_loss, cross_entropy_with_entropy_loss
+from toyspec.tracker import cross_entropy_loss, cross_entropy_with_entropy_loss, linear_cross_entropy
 
 PAD = -100
 
@@ -189,3 +190,75 @@ def test_gradient_is_finite_where_tokens_are_ruled_out() -> None:
     gradient = np.asarray(jax.grad(lambda x: cross_entropy_with_entropy_loss(x, labels, PAD).total_loss)(logits))
     assert np.isfinite(gradient).all()
     assert not gradient[..., 0].any()
+
+
+def output_layer(seed: int = 0, width: int = 7, tokens: int = 11) -> tuple[Any, Any, Any]:
+    """Return random hidden states, an output matrix and labels, a third of them padding."""
+    _, labels = example(seed, (3, 9, tokens))
+    rng = np.random.default_rng(seed + 1)
+    hidden, weight = rng.normal(size=(3, 9, width)), rng.normal(size=(tokens, width))
+    return hidden.astype(np.float32), weight.astype(np.float32), labels
+
+
+@libraries
+@pytest.mark.parametrize("chunk", [1, 4, 11, 4096])
+@pytest.mark.parametrize("pad_id", [PAD, None])
+def test_linear_cross_entropy_is_the_plain_loss(of: Callable[[Any], Any], chunk: int, pad_id: int | None) -> None:
+    """However the vocabulary is cut, the loss is that of the full logits, to 1e-6."""
+    hidden, weight, labels = output_layer()
+    if pad_id is None:
+        labels = np.abs(labels) % 11
+    expected = float(cross_entropy_loss(hidden.astype(np.float64) @ weight.astype(np.float64).T, labels, pad_id))
+    found = linear_cross_entropy(of(hidden), of(weight), of(labels), pad_id, vocabulary_chunk=chunk)
+    assert expected == pytest.approx(float(found), rel=1e-6)
+
+
+@pytest.mark.parametrize("with_gradient", [with_jax, with_torch])
+def test_linear_cross_entropy_has_the_gradient_of_the_plain_loss(with_gradient: Callable[[Any], Any]) -> None:
+    """Gradients flow to the hidden states and to the output matrix, chunk by chunk."""
+    hidden, weight, labels = (with_gradient(array) for array in output_layer())
+    if with_gradient is with_jax:
+        jax = pytest.importorskip("jax")
+        of = jax.grad(lambda *arrays: linear_cross_entropy(*arrays, labels, PAD, vocabulary_chunk=4), argnums=(0, 1))
+        plain = jax.grad(lambda states, rows: cross_entropy_loss(states @ rows.T, labels, PAD), argnums=(0, 1))
+        found, expected = of(hidden, weight), plain(hidden, weight)
+    else:
+        torch = pytest.importorskip("torch")
+        hidden.requires_grad_()
+        weight.requires_grad_()
+        found = torch.autograd.grad(
+            linear_cross_entropy(hidden, weight, labels, PAD, vocabulary_chunk=4), (hidden, weight)
+        )
+        expected = torch.autograd.grad(cross_entropy_loss(hidden @ weight.T, labels, PAD), (hidden, weight))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-6)
+
+
+def test_memory_of_linear_cross_entropy_does_not_grow_with_the_vocabulary() -> None:
+    """Sixteen times the vocabulary takes no more than a tenth more memory at the peak."""
+
+    def peak(tokens: int) -> int:
+        hidden, weight, labels = output_layer(width=4, tokens=tokens)
+        tracemalloc.start()
+        linear_cross_entropy(hidden, weight, labels, PAD, vocabulary_chunk=1024)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(1024)  # what is imported and made once
+    assert peak(65_536) < 1.1 * peak(4_096)
+
+
+def test_ruled_out_tokens_of_a_whole_chunk_leave_the_loss_finite() -> None:
+    """A chunk whose logits are all minus infinity has no share in the loss."""
+    hidden, weight, labels = np.ones((1, 3, 1), np.float32), np.zeros((4, 1), np.float32), np.array([[2, 3, 2]])
+    weight[:2] = -np.inf
+    assert math.log(2) == pytest.approx(float(linear_cross_entropy(hidden, weight, labels, PAD, vocabulary_chunk=2)))
+
+
+@pytest.mark.parametrize(("weight", "chunk"), [((4, 3), 4), ((4,), 4), ((0, 2), 4), ((4, 2), 0)])
+def test_linear_cross_entropy_refuses_shapes_that_do_not_fit(weight: tuple[int, ...], chunk: int) -> None:
+    """A matrix of another width, a vector, an empty vocabulary and an empty chunk are errors that name the shape."""
+    hidden, labels = np.ones((1, 3, 2), np.float32), np.zeros((1, 3), np.int64)
+    with pytest.raises(ValueError, match=r"weight|vocabulary_chunk"):
+        linear_cross_entropy(hidden, np.ones(weight, np.float32), labels, PAD, vocabulary_chunk=chunk)

@@ -25,7 +25,12 @@ from toyspec.tracker.config import LogConfig
 from toyspec.tracker.devices import DeviceMemory, device_memory
 from toyspec.tracker.formatting import format_metrics
 from toyspec.tracker.loss_tracker import LossTracker
-from toyspec.tracker.losses import LossParts, cross_entropy_loss, cross_entropy_with_entropy_loss
+from toyspec.tracker.losses import (
+    LossParts,
+    cross_entropy_loss,
+    cross_entropy_with_entropy_loss,
+    linear_cross_entropy,
+)
 from toyspec.tracker.metrics_tracker import MetricsTracker
 from toyspec.tracker.training_logger import TrainingLogger
 
@@ -47,5 +52,6 @@ __all__ = [
     "cross_entropy_with_entropy_loss",
     "device_memory",
     "format_metrics",
+    "linear_cross_entropy",
     "peak_flops",
 ]

@@ -7,7 +7,11 @@ Nothing here looks at a value or makes a shape depend on one, so that each funct
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Array = Any
 """An array of any library of the array API."""
@@ -48,6 +52,65 @@ def cross_entropy_with_entropy_loss(
     return LossParts(ce_loss, entropy, ce_loss + entropy_weight * entropy)
 
 
+def linear_cross_entropy(
+    hidden: Array, weight: Array, labels: Array, pad_id: int | None, *, vocabulary_chunk: int = 4096
+) -> Array:
+    """Return ``cross_entropy_loss(hidden @ weight.T, labels, pad_id)`` without ever holding all logits.
+
+    *hidden* is ``[..., T, D]``, the hidden states before the output layer; *weight* is ``[V, D]``, the output matrix.
+    The logits exist for *vocabulary_chunk* tokens of the vocabulary at a time, so memory does not grow with V; on JAX
+    and PyTorch the backward pass computes them again. Raise ValueError when the shapes do not fit.
+    """
+    if len(weight.shape) != 2 or tuple(hidden.shape[-1:]) != tuple(weight.shape[1:]):
+        raise ValueError(f"hidden must be [..., T, D] and weight [V, D], got {hidden.shape} and {weight.shape}")
+    if vocabulary_chunk < 1:
+        raise ValueError(f"vocabulary_chunk must be at least 1, got {vocabulary_chunk!r}")
+    xp = _namespace(hidden, labels)
+    states, targets = _widened(xp, hidden)[..., :-1, :], xp.asarray(labels)[..., 1:]
+    counted, found = _counted(xp, targets, pad_id)
+    take = _computed_again(xp, partial(_take_chunk, xp))
+    parts: tuple[Array, Array, Array] | None = None
+    for start in range(0, weight.shape[0], vocabulary_chunk):
+        chunk = weight[start : min(start + vocabulary_chunk, weight.shape[0]), :]
+        parts = take(parts, states, chunk, found - start)
+    if parts is None:
+        raise ValueError("weight has no row: the vocabulary is empty")
+    highest, total, picked = parts
+    return _mean(xp, highest + xp.log(total) - picked, counted)
+
+
+def _take_chunk(
+    xp: Any, before: tuple[Array, Array, Array] | None, states: Array, weight: Array, targets: Array
+) -> tuple[Array, Array, Array]:
+    """Return the highest logit, the sum of exp(logit - highest) and the logit of the target, one chunk further."""
+    logits = xp.matmul(states, xp.matrix_transpose(_widened(xp, weight)))
+    top = xp.max(logits, axis=-1)
+    highest = top if before is None else xp.maximum(before[0], top)
+    # Where every logit so far is -inf, subtracting -inf would give NaN.
+    base = xp.where(highest > -math.inf, highest, xp.zeros_like(highest))
+    total = xp.sum(xp.exp(logits - base[..., None]), axis=-1)
+    is_here = xp.logical_and(targets >= 0, targets < logits.shape[-1])
+    index = xp.where(is_here, targets, xp.zeros_like(targets))
+    own = xp.take_along_axis(logits, _indices(xp, index)[..., None], axis=-1)[..., 0]
+    picked = xp.where(is_here, own, xp.zeros_like(own) if before is None else before[2])
+    return highest, total if before is None else total + before[1] * xp.exp(before[0] - base), picked
+
+
+def _computed_again(xp: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *function* so that its intermediate arrays are computed again for the gradient, not kept."""
+    from array_api_compat import is_jax_namespace, is_torch_namespace
+
+    if is_jax_namespace(xp):
+        import jax
+
+        return jax.checkpoint(function)
+    if is_torch_namespace(xp) and hasattr(xp, "utils"):
+        from torch.utils.checkpoint import checkpoint
+
+        return partial(checkpoint, function, use_reentrant=False)
+    return function
+
+
 def _namespace(logits: Array, labels: Array) -> Any:
     try:
         from array_api_compat import array_namespace
@@ -61,21 +124,31 @@ def _namespace(logits: Array, labels: Array) -> Any:
     return array_namespace(logits)
 
 
+def _widened(xp: Any, array: Array) -> Array:
+    return array if array.dtype in (xp.float32, xp.float64) else xp.astype(array, xp.float32)
+
+
 def _log_softmax(xp: Any, logits: Array) -> Array:
-    if logits.dtype not in (xp.float32, xp.float64):
-        logits = xp.astype(logits, xp.float32)
+    logits = _widened(xp, logits)
     shifted = logits - xp.max(logits, axis=-1, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
 
 
 def _mean_nll(xp: Any, log_probs: Array, labels: Array, pad_id: int | None) -> Array:
+    counted, found = _counted(xp, labels, pad_id)
+    return _mean(xp, -xp.take_along_axis(log_probs, _indices(xp, found)[..., None], axis=-1)[..., 0], counted)
+
+
+def _counted(xp: Any, labels: Array, pad_id: int | None) -> tuple[Array, Array]:
+    """Return which positions count, and labels in which padding is 0: its own id may be outside the vocabulary."""
     counted = xp.ones_like(labels, dtype=xp.bool) if pad_id is None else labels != pad_id
-    # Padding is looked up as label 0 and masked afterwards: its own id may be outside the vocabulary.
-    found = xp.where(counted, labels, xp.zeros_like(labels))
-    picked = xp.take_along_axis(log_probs, _indices(xp, found)[..., None], axis=-1)[..., 0]
+    return counted, xp.where(counted, labels, xp.zeros_like(labels))
+
+
+def _mean(xp: Any, losses: Array, counted: Array) -> Array:
     # Chosen, not multiplied by the mask: a NaN at a padded position must not count.
-    total = xp.sum(xp.where(counted, -picked, xp.zeros_like(picked)))
-    count = xp.sum(xp.astype(counted, log_probs.dtype))
+    total = xp.sum(xp.where(counted, losses, xp.zeros_like(losses)))
+    count = xp.sum(xp.astype(counted, losses.dtype))
     return total / xp.maximum(count, xp.ones_like(count))
 
 

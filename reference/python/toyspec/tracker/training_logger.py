@@ -113,16 +113,16 @@ class TrainingLogger:
                 sink.log_gradient(number, name, statistics)
 
     @contextlib.contextmanager
-    def log_section(self, name: str) -> Iterator[None]:
+    def log_section(self, section_name: str) -> Iterator[None]:
         """Show where a section of the training begins and ends; in the bundle it is a region. Sections nest."""
         for sink in self._sinks:
-            sink.enter_section(name)
+            sink.enter_section(section_name)
         start = self._watch.seconds()
         try:
             yield
         finally:
             for sink in self._sinks:
-                sink.exit_section(name, self._watch.seconds() - start)
+                sink.exit_section(section_name, self._watch.seconds() - start)
 
     def finish(self) -> None:
         """End the run as completed; done at the exit of the program where it is not called. Nothing is logged after."""
