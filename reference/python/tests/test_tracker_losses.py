@@ -219,7 +219,9 @@ def test_linear_cross_entropy_has_the_gradient_of_the_plain_loss(with_gradient: 
     hidden, weight, labels = (with_gradient(array) for array in output_layer())
     if with_gradient is with_jax:
         jax = pytest.importorskip("jax")
-        of = jax.grad(lambda *arrays: linear_cross_entropy(*arrays, labels, PAD, vocabulary_chunk=4), argnums=(0, 1))
+        of = jax.grad(
+            lambda states, rows: linear_cross_entropy(states, rows, labels, PAD, vocabulary_chunk=4), argnums=(0, 1)
+        )
         plain = jax.grad(lambda states, rows: cross_entropy_loss(states @ rows.T, labels, PAD), argnums=(0, 1))
         found, expected = of(hidden, weight), plain(hidden, weight)
     else:

@@ -101,9 +101,10 @@ def _computed_again(xp: Any, function: Callable[..., Any]) -> Callable[..., Any]
     from array_api_compat import is_jax_namespace, is_torch_namespace
 
     if is_jax_namespace(xp):
-        import jax
+        from jax import checkpoint as again
 
-        return jax.checkpoint(function)
+        recomputed: Callable[..., Any] = again(function)
+        return recomputed
     if is_torch_namespace(xp) and hasattr(xp, "utils"):
         from torch.utils.checkpoint import checkpoint
 
