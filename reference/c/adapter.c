@@ -11,7 +11,8 @@
 
 static const char hello[] =
     "{\"hello\":{\"protocol\":1,\"name\":\"toyspec-c\",\"language\":\"C\",\"version\":\"0.1.0\",\"profiles\":[\"toy/v1\",\"metrics/v1\",\"kaun/v1\"],"
-    "\"roles\":[\"reader\",\"writer\",\"canonical-writer\"],\"lines\":true,\"capabilities\":[\"line_limit\",\"own_kinds\"]}}";
+    "\"roles\":[\"reader\",\"summarizer\",\"writer\",\"canonical-writer\"],\"lines\":true,"
+    "\"capabilities\":[\"line_limit\",\"bundle\",\"session\",\"own_kinds\"]}}";
 
 struct out {
     char *bytes;
@@ -69,15 +70,24 @@ struct place {
     size_t depth;
 };
 
+static void say_integer(struct out *out, const struct toyspec_value *value) {
+    char text[32];
+    say(out, "{\"int\":\"");
+    if (!value->text.bytes) add(out, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value->integer));
+    else if (is_word(value->text, "-0")) say(out, "0");
+    else add(out, value->text.bytes, value->text.length);
+    say(out, "\"}");
+}
+
 static void say_number(struct out *out, const struct toyspec_value *value, struct place *place) {
     const double binary32_limit = 3.4028235677973366e38;
     int width = toyspec_number_width(place->profile, place->record, place->path, place->depth);
     char text[32];
     if (width == 0 && value->type == TOYSPEC_INTEGER) {
-        say(out, "{\"int\":\"");
-        if (is_word(value->text, "-0")) say(out, "0");
-        else add(out, value->text.bytes, value->text.length);
-    } else if (width == 32 && fabs(value->number) < binary32_limit) {
+        say_integer(out, value);
+        return;
+    }
+    if (width == 32 && fabs(value->number) < binary32_limit) {
         say(out, "{\"f32\":\"");
         add(out, text, toyspec_binary32_text((float)value->number, text));
     } else {
@@ -204,7 +214,7 @@ static struct out from_base64(struct toyspec_text text) {
     return out;
 }
 
-/* ---- Answers ---- */
+/* ---- Reading ---- */
 
 struct records {
     struct out *out;
@@ -212,58 +222,82 @@ struct records {
     size_t count;
 };
 
-/* The profile of a stream is that of its first record, which is known when the record comes. */
-static const char *profile_of(const struct toyspec_value *record, const struct toyspec_options *options) {
-    if (options->profile) return options->profile;
-    if (toyspec_get(record, "kind")) return "toy/v1";
-    if (toyspec_get(record, "type")) return "kaun/v1";
-    bool entry = toyspec_get(record, "step") && toyspec_get(record, "wall_time_ms");
-    return entry || (options->name && strcmp(options->name, "metrics.jsonl") == 0) ? "metrics/v1" : "toy/v1";
-}
-
-struct context {
-    struct records records;
-    const struct toyspec_options *options;
+/* What is asked of a reader or summarizer: a stream, or the path of a bundle. */
+struct question {
+    struct toyspec_options options;
+    const char *directory;
+    const char *bytes;
+    size_t length;
 };
 
 static void take(void *data, const struct toyspec_record *record) {
-    struct context *context = data;
-    struct records *records = &context->records;
-    if (!records->place.profile) records->place.profile = profile_of(&record->value, context->options);
+    struct records *records = data;
+    records->place.profile = record->profile ? record->profile : "";
     records->place.record = &record->value;
     if (records->count++) say(records->out, ",");
     say_value(records->out, &record->value, &records->place);
 }
 
-static bool answer_reader(struct out *out, const struct toyspec_options *options, const char *bytes, size_t length) {
-    struct out records = {0};
-    struct toyspec_report report;
-    struct context context = {{&records, {0}, 0}, options};
+/* Returns a file with the bytes of the stream. */
+static FILE *stream_of(const struct question *question) {
     FILE *file = checked(tmpfile());
-    if (fwrite(bytes, 1, length, file) != length || fflush(file) != 0) exit(3);
+    if (fwrite(question->bytes, 1, question->length, file) != question->length || fflush(file) != 0) exit(3);
     rewind(file);
-    add(&records, "", 0);
-    const char *refused = toyspec_read(fileno(file), options, take, &context, &report);
-    fclose(file);
-    say(out, refused ? "\"outcome\":\"fails\",\"profile\":\"" : "\"outcome\":\"read\",\"profile\":\"");
-    say(out, report.profile);
-    say(out, "\",\"state\":\"");
-    say(out, report.state);
-    say(out, "\",\"records\":[");
-    add(out, records.bytes, records.length);
+    return file;
+}
+
+static void say_profile(struct out *out, const char *profile, const char *state) {
+    say(out, "\"profile\":");
+    if (profile) say_string(out, (struct toyspec_text){profile, strlen(profile)});
+    else say(out, "null");
+    say(out, ",\"state\":\"");
+    say(out, state);
+    say(out, "\"");
+}
+
+static void say_failure(struct out *out, const char *reason) {
+    say(out, "\"error\":");
+    say_string(out, (struct toyspec_text){reason, strlen(reason)});
+}
+
+static void say_gaps(struct out *out, const struct toyspec_report *report) {
+    say(out, ",\"gaps\":[");
+    for (size_t i = 0; i < report->gap_count; i++) {
+        say_count(out, i ? ",{\"offset\":" : "{\"offset\":", report->gaps[i].offset);
+        say_count(out, ",\"length\":", report->gaps[i].length);
+        say(out, ",\"reason\":\"");
+        say(out, report->gaps[i].reason);
+        say(out, "\"}");
+    }
+    say(out, "]");
+}
+
+static bool answer_reader(struct out *out, const struct question *question) {
+    struct out text = {0};
+    struct toyspec_report report;
+    struct records records = {&text, {0}, 0};
+    const char *refused;
+    add(&text, "", 0);
+    if (question->directory) refused = toyspec_read_file(question->directory, &question->options, take, &records, &report);
+    else {
+        FILE *file = stream_of(question);
+        refused = toyspec_read(fileno(file), &question->options, take, &records, &report);
+        fclose(file);
+    }
+    if (!report.state) {
+        say_failure(out, refused);
+        free(text.bytes);
+        return false;
+    }
+    say(out, refused ? "\"outcome\":\"fails\"," : "\"outcome\":\"read\",");
+    say_profile(out, report.profile, report.state);
+    say(out, ",\"records\":[");
+    add(out, text.bytes, text.length);
     say_count(out, "],\"count\":", report.records);
     say_count(out, ",\"committed\":", report.committed);
     say_count(out, ",\"fragment\":", report.fragment);
     say_count(out, ",\"gap_bytes\":", report.gap_bytes);
-    say(out, ",\"gaps\":[");
-    for (size_t i = 0; i < report.gap_count; i++) {
-        say_count(out, i ? ",{\"offset\":" : "{\"offset\":", report.gaps[i].offset);
-        say_count(out, ",\"length\":", report.gaps[i].length);
-        say(out, ",\"reason\":\"");
-        say(out, report.gaps[i].reason);
-        say(out, "\"}");
-    }
-    say(out, "]");
+    say_gaps(out, &report);
     if (refused && report.gap_count) {
         say_count(out, ",\"error\":{\"line\":", report.gaps[0].line);
         say_count(out, ",\"offset\":", report.gaps[0].offset);
@@ -271,9 +305,57 @@ static bool answer_reader(struct out *out, const struct toyspec_options *options
         say(out, report.gaps[0].reason);
         say(out, "\"}");
     }
-    free(records.bytes);
+    free(text.bytes);
     return !refused;
 }
+
+/* Writes a view as a tagged value; with narrow, its numbers are binary32. */
+static void say_view(struct out *out, const struct toyspec_value *value, bool narrow) {
+    char text[32];
+    if (value->type == TOYSPEC_INTEGER) say_integer(out, value);
+    else if (value->type == TOYSPEC_FLOAT) {
+        say(out, narrow ? "{\"f32\":\"" : "{\"float\":\"");
+        add(out, text, narrow ? toyspec_binary32_text((float)value->number, text) : toyspec_binary64_text(value->number, text));
+        say(out, "\"}");
+    } else if (value->type == TOYSPEC_STRING) say_string(out, value->text);
+    else if (value->type == TOYSPEC_NULL) say(out, "null");
+    else {
+        bool object = value->type == TOYSPEC_OBJECT, wrapped = object && value->count == 1 && is_tag(value->members[0].key);
+        say(out, wrapped ? "{\"object\":{" : object ? "{" : "[");
+        for (size_t i = 0; i < value->count; i++) {
+            if (i) say(out, ",");
+            if (object) {
+                say_string(out, value->members[i].key);
+                say(out, ":");
+            }
+            bool loss = object && value->members[i].key.length > 4 && strstr(value->members[i].key.bytes, "loss");
+            say_view(out, object ? &value->members[i].value : &value->items[i], object ? narrow && loss : narrow);
+        }
+        say(out, wrapped ? "}}" : object ? "}" : "]");
+    }
+}
+
+static bool answer_summarizer(struct out *out, const struct question *question) {
+    struct toyspec_report report;
+    struct toyspec_value summary;
+    const char *failed;
+    if (question->directory) failed = toyspec_summarize_file(question->directory, &question->options, &summary, &report);
+    else {
+        FILE *file = stream_of(question);
+        failed = toyspec_summarize(fileno(file), &question->options, &summary, &report);
+        fclose(file);
+    }
+    if (failed) say_failure(out, failed);
+    else {
+        say_profile(out, report.profile, report.state);
+        say(out, ",\"summary\":");
+        say_view(out, &summary, report.profile && strcmp(report.profile, "metrics/v1") == 0);
+    }
+    toyspec_free(&summary);
+    return !failed;
+}
+
+/* ---- Writing ---- */
 
 /* Appends the canonical line of a tagged record; returns why not. */
 static const char *write_tagged(const char *profile, struct toyspec_sequence *sequence, struct toyspec_value *record,
@@ -295,6 +377,11 @@ static const char *member_text(const struct toyspec_value *request, const char *
     return value && value->type == TOYSPEC_STRING ? value->text.bytes : NULL;
 }
 
+static void say_refusal(struct out *out, const char *reason) {
+    say(out, "\"outcome\":\"refused\",\"reason\":");
+    say_string(out, (struct toyspec_text){reason, strlen(reason)});
+}
+
 static void answer_writer(struct out *out, const struct toyspec_value *request) {
     const struct toyspec_value *records = toyspec_get(request, "records");
     const char *profile = member_text(request, "profile");
@@ -304,19 +391,96 @@ static void answer_writer(struct out *out, const struct toyspec_value *request) 
     const char *refused = NULL;
     for (size_t i = 0; records && i < records->count && !refused; i++)
         refused = write_tagged(profile, kept, &records->items[i], &lines);
-    if (refused) {
-        say(out, "\"outcome\":\"refused\",\"reason\":\"");
-        say(out, refused);
-    } else {
+    if (refused) say_refusal(out, refused);
+    else {
         say(out, "\"outcome\":\"written\",\"stream\":\"");
         say_base64(out, lines.bytes, lines.length);
+        say(out, "\"");
     }
-    say(out, "\"");
     free(lines.bytes);
 }
 
+/* The writers that stay open between two requests. */
+static struct held {
+    char *directory;
+    struct toyspec_writer *writer;
+} held[64];
+
+static bool hold(const char *directory, struct toyspec_writer *writer) {
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+        if (!held[i].writer) {
+            held[i] = (struct held){checked(strdup(directory)), writer};
+            return true;
+        }
+    return false;
+}
+
+static void answer_release(struct out *out, const char *directory) {
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+        if (held[i].writer && strcmp(held[i].directory, directory) == 0) {
+            toyspec_close(held[i].writer);
+            free(held[i].directory);
+            held[i] = (struct held){NULL, NULL};
+            say(out, "\"outcome\":\"written\"");
+            return;
+        }
+    say(out, "\"error\":\"no writer is held there\"");
+}
+
+static const char *open_session(struct toyspec_writer **writer, const char *directory, const char *profile, const char *exist) {
+    char path[4096];
+    *writer = NULL;
+    if (strcmp(exist, "append") != 0)
+        return toyspec_open(writer, directory, strcmp(exist, "fail") == 0     ? TOYSPEC_FAIL
+                                               : strcmp(exist, "resume") == 0 ? TOYSPEC_RESUME
+                                                                              : TOYSPEC_REPLACE);
+    snprintf(path, sizeof path, "%s/%s", directory, strcmp(profile, "metrics/v1") == 0 ? "metrics.jsonl" : "events.jsonl");
+    return toyspec_append(writer, path, profile);
+}
+
+/* Leaves the run as it is asked to. */
+static const char *leave_session(struct toyspec_writer *writer, const struct toyspec_value *request, const char *directory) {
+    const char *end = member_text(request, "end");
+    if (strcmp(end, "held") == 0) return hold(directory, writer) ? NULL : "too many writers are held";
+    if (strcmp(end, "killed") != 0) return toyspec_end(writer, strcmp(end, "closed") == 0 ? "completed" : end, member_text(request, "error"));
+    toyspec_close(writer);
+    return NULL;
+}
+
+/* Writes the records into a directory. */
+static void answer_session(struct out *out, const struct toyspec_value *request) {
+    const struct toyspec_value *records = toyspec_get(request, "records");
+    const char *directory = member_text(request, "directory"), *profile = member_text(request, "profile"), *exist = member_text(request, "exist");
+    struct toyspec_writer *writer;
+    if (strcmp(profile, "toy/v1") != 0 && strcmp(exist, "append") != 0) {
+        say(out, "\"untestable\":\"streams of metrics/v1 and kaun/v1 are only appended to\"");
+        return;
+    }
+    const char *refused = open_session(&writer, directory, profile, exist);
+    for (size_t i = 0; i < records->count && !refused; i++) {
+        refused = untag(&records->items[i]) ? toyspec_write(writer, &records->items[i]) : "not a tagged record";
+        if (refused) toyspec_close(writer);
+    }
+    if (!refused) refused = leave_session(writer, request, directory);
+    if (refused) say_refusal(out, refused);
+    else say(out, "\"outcome\":\"written\"");
+}
+
+/* ---- Requests ---- */
+
+static void answer_stream(struct out *out, const struct toyspec_value *request, const char *role) {
+    const struct toyspec_value *limit = toyspec_get(request, "max_line_bytes"), *encoded = toyspec_get(request, "stream");
+    struct out stream = encoded ? from_base64(encoded->text) : (struct out){0};
+    struct question question = {
+        {member_text(request, "mode"), member_text(request, "profile"), member_text(request, "name"), limit ? (size_t)limit->number : 0},
+        member_text(request, "directory"), stream.bytes, stream.length};
+    if (strcmp(role, "reader") == 0) answer_reader(out, &question);
+    else answer_summarizer(out, &question);
+    free(stream.bytes);
+}
+
 static void answer(struct out *out, const struct toyspec_value *request) {
-    const struct toyspec_value *id = toyspec_get(request, "id"), *limit = toyspec_get(request, "max_line_bytes");
+    const struct toyspec_value *id = toyspec_get(request, "id");
     const char *role = member_text(request, "role");
     say(out, "{");
     if (id) {
@@ -324,14 +488,12 @@ static void answer(struct out *out, const struct toyspec_value *request) {
         add(out, id->text.bytes, id->text.length);
         say(out, ",");
     }
-    if (role && strcmp(role, "reader") == 0 && toyspec_get(request, "stream")) {
-        struct toyspec_options options = {member_text(request, "mode"), member_text(request, "profile"), member_text(request, "name"),
-                                          limit ? (size_t)limit->number : 0};
-        struct out stream = from_base64(toyspec_get(request, "stream")->text);
-        answer_reader(out, &options, stream.bytes, stream.length);
-        free(stream.bytes);
-    } else if (role && strstr(role, "writer") && toyspec_get(request, "records")) answer_writer(out, request);
-    else say(out, "\"untestable\":\"this adapter reads and writes streams\"");
+    if (role && (strcmp(role, "reader") == 0 || strcmp(role, "summarizer") == 0)) answer_stream(out, request, role);
+    else if (member_text(request, "release")) answer_release(out, member_text(request, "release"));
+    else if (role && strstr(role, "writer") && toyspec_get(request, "records")) {
+        if (member_text(request, "directory")) answer_session(out, request);
+        else answer_writer(out, request);
+    } else say(out, "\"untestable\":\"no such role\"");
     say(out, "}\n");
 }
 
@@ -385,21 +547,25 @@ static int write_once(const char *role, const char *profile, struct out input) {
 }
 
 static int answer_once(int count, char **arguments) {
-    struct toyspec_options options = {0};
+    struct question question = {0};
     for (int i = 1; i + 1 < count; i += 2) {
-        if (strcmp(arguments[i], "--mode") == 0) options.mode = arguments[i + 1];
-        if (strcmp(arguments[i], "--profile") == 0) options.profile = arguments[i + 1];
-        if (strcmp(arguments[i], "--name") == 0) options.name = arguments[i + 1];
-        if (strcmp(arguments[i], "--max-line-bytes") == 0) options.max_line_bytes = strtoul(arguments[i + 1], NULL, 10);
+        if (strcmp(arguments[i], "--mode") == 0) question.options.mode = arguments[i + 1];
+        if (strcmp(arguments[i], "--profile") == 0) question.options.profile = arguments[i + 1];
+        if (strcmp(arguments[i], "--name") == 0) question.options.name = arguments[i + 1];
+        if (strcmp(arguments[i], "--max-line-bytes") == 0) question.options.max_line_bytes = strtoul(arguments[i + 1], NULL, 10);
+        if (strcmp(arguments[i], "--directory") == 0) question.directory = arguments[i + 1];
     }
     struct out input = all_input(), out = {0};
-    int status = 0;
-    if (strcmp(arguments[0], "reader") == 0) {
+    bool reads = strcmp(arguments[0], "reader") == 0;
+    int status;
+    question.bytes = input.bytes;
+    question.length = input.length;
+    if (reads || strcmp(arguments[0], "summarizer") == 0) {
         say(&out, "{");
-        status = answer_reader(&out, &options, input.bytes, input.length) ? 0 : 1;
+        status = (reads ? answer_reader(&out, &question) : answer_summarizer(&out, &question)) ? 0 : 1;
         say(&out, "}\n");
         fwrite(out.bytes, 1, out.length, stdout);
-    } else status = write_once(arguments[0], options.profile, input);
+    } else status = write_once(arguments[0], question.options.profile, input);
     free(input.bytes);
     free(out.bytes);
     return status;

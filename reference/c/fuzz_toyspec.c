@@ -1,4 +1,4 @@
-/* What has to hold for any bytes, for libFuzzer: the reader in every mode, what it reads written again, and a writer
+/* What has to hold for any bytes, for libFuzzer: the reader in every mode, views, what it reads written again, and a writer
  * that finds the bytes as the stream of its run. Built with sanitizers, so that no read or write leaves its bounds. */
 
 #include "toyspec.h"
@@ -79,30 +79,56 @@ static const char *read_all(const char *mode, struct seen *seen, size_t size, st
     return failure;
 }
 
-/* A writer that resumes refuses the stream and leaves it, or goes on behind its last LF and keeps the rest beside it. */
+static void say_nothing(const char *message) { (void)message; }
+
+/* Writes the record that a resumed stream begins with: run_resume, or run_start where there is no record yet. */
+static const char *write_first(struct toyspec_writer *writer) {
+    struct toyspec_member resume[4] = {toyspec_member("kind", toyspec_string("run_resume")), toyspec_member("from_step", toyspec_integer(0))};
+    struct toyspec_member start[4] = {toyspec_member("kind", toyspec_string("run_start")), toyspec_member("run_id", toyspec_string("run"))};
+    struct toyspec_value record = toyspec_object(resume, 2);
+    if (!toyspec_write(writer, &record)) return NULL;
+    record = toyspec_object(start, 2);
+    return toyspec_write(writer, &record);
+}
+
+/* A writer that resumes refuses the stream and leaves it, or goes on after its last LF and keeps the rest beside it. */
 static void resume(const uint8_t *data, size_t size, const struct toyspec_report *report) {
     struct toyspec_writer *writer = NULL;
-    size_t committed = size;
+    size_t committed = size, room = size + 4096;
     char aside[270];
-    uint8_t *found = malloc(size + 1);
+    uint8_t *found = malloc(room);
     while (committed && data[committed - 1] != '\n') committed--;
     snprintf(aside, sizeof aside, "%s.torn-%zu", stream, committed);
+    toyspec_warn = say_nothing;
     const char *refused = toyspec_open(&writer, run, TOYSPEC_RESUME);
-    if (!refused) toyspec_close(writer);
-    DEMAND(refused || report->gap_bytes == 0);
+    DEMAND(refused || (report->gap_bytes == 0 && report->profile && strcmp(report->profile, "toy/v1") == 0));
+    if (!refused) DEMAND(!write_first(writer));
+    toyspec_close(writer);
     int file = open(stream, O_RDONLY);
-    ssize_t length = read(file, found, size + 1);
+    ssize_t length = read(file, found, room);
     close(file);
-    DEMAND(length == (ssize_t)size || (!refused && length == (ssize_t)committed));
-    DEMAND(memcmp(found, data, (size_t)length) == 0);
-    if (length < (ssize_t)size) {
+    DEMAND(refused ? length == (ssize_t)size : length > (ssize_t)committed && found[length - 1] == '\n');
+    DEMAND(memcmp(found, data, refused ? size : committed) == 0);
+    if (!refused && committed < size) {
         file = open(aside, O_RDONLY);
-        DEMAND(file >= 0 && read(file, found, size + 1) == (ssize_t)(size - committed));
+        DEMAND(file >= 0 && read(file, found, room) == (ssize_t)(size - committed));
         DEMAND(memcmp(found, data + committed, size - committed) == 0);
         close(file);
         unlink(aside);
     }
     free(found);
+}
+
+/* The views of any bytes are an object, and the report beside them that of reading. */
+static void summarize(const struct toyspec_report *whole) {
+    struct toyspec_options options = {.name = "events.jsonl"};
+    struct toyspec_report report;
+    struct toyspec_value summary;
+    int file = open(stream, O_RDONLY);
+    DEMAND(!toyspec_summarize(file, &options, &summary, &report));
+    DEMAND(summary.type == TOYSPEC_OBJECT && report.records == whole->records && (summary.count > 0) == (report.profile != NULL));
+    toyspec_free(&summary);
+    close(file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -122,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (i == 1) DEMAND(!failure == (whole.gap_bytes == 0));
         if (i == 2) DEMAND(!failure);
     }
+    summarize(&whole);
     resume(data, size, &whole);
     return 0;
 }

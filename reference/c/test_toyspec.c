@@ -1,7 +1,7 @@
 /* Tests of what the corpus cannot show: numbers in bulk, files, locks and memory. `make test` runs them under sanitizers. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "toyspec.h"
+#include "testing.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -10,45 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int failures;
-
-#define CHECK(condition)                                                            \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            failures++;                                                             \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-        }                                                                           \
-    } while (0)
-
-static const char start[] = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"run\"}\n";
-static const char end[] = "{\"kind\":\"run_end\",\"t\":9.0,\"reason\":\"completed\"}\n";
-
-static char directory[64], path[128], other[160], content[1 << 16];
-
-static void fresh(const char *stream) {
-    snprintf(directory, sizeof directory, "/tmp/toyspec-test-XXXXXX");
-    CHECK(mkdtemp(directory) != NULL);
-    snprintf(path, sizeof path, "%s/events.jsonl", directory);
-    if (!stream) return;
-    FILE *file = fopen(path, "wb");
-    fputs(stream, file);
-    fclose(file);
-}
-
-static const char *contents(const char *name) {
-    FILE *file = fopen(name, "rb");
-    size_t size = file ? fread(content, 1, sizeof content - 1, file) : 0;
-    content[size] = 0;
-    if (file) fclose(file);
-    return content;
-}
-
-static void clean(void) {
-    char command[256];
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    CHECK(system(command) == 0);
-}
 
 static void ignore(void *context, const struct toyspec_record *record) {
     (void)context;
@@ -105,6 +66,7 @@ static void test_directories_are_made(void) {
     fresh(NULL);
     snprintf(run, sizeof run, "%s/runs/a", directory);
     CHECK(toyspec_open(&writer, run, TOYSPEC_FAIL) == NULL);
+    CHECK(write_start(writer, "run") == NULL);
     toyspec_close(writer);
     snprintf(run, sizeof run, "%s/runs/a/events.jsonl/b", directory);
     CHECK(toyspec_open(&writer, run, TOYSPEC_FAIL) != NULL && writer == NULL);
@@ -144,8 +106,9 @@ static void test_refused_record_changes_nothing(void) {
     clean();
     fresh(start);
     CHECK(toyspec_open(&writer, directory, TOYSPEC_RESUME) == NULL);
+    CHECK(write_resume(writer, 2) == NULL);
     CHECK(toyspec_step(writer, -1, 1, 1, 1) != NULL);
-    CHECK(strcmp(contents(path), start) == 0);
+    CHECK(records_in(path, "torn") == 2);
     CHECK(toyspec_step(writer, 3, 1, 1, 1) == NULL);
     CHECK(toyspec_step(writer, 3, 1, 1, 1) != NULL);
     toyspec_close(writer);
@@ -162,17 +125,20 @@ static void test_existing_streams(void) {
         struct toyspec_writer *writer;
         fresh(cases[i].stream);
         CHECK((toyspec_open(&writer, directory, cases[i].exist) == NULL) == cases[i].opens);
-        snprintf(other, sizeof other, "%s%s", path, cases[i].exist == TOYSPEC_REPLACE ? ".prev" : "");
-        CHECK(strcmp(contents(other), cases[i].stream) == 0);
+        if (writer && cases[i].exist == TOYSPEC_REPLACE) CHECK(write_start(writer, "run") == NULL);
+        CHECK(strcmp(contents(beside(cases[i].exist == TOYSPEC_REPLACE ? ".prev" : "")), cases[i].stream) == 0);
         toyspec_close(writer);
         clean();
     }
     struct toyspec_writer *writer;
     char complete[256];
-    snprintf(complete, sizeof complete, "%s%s", start, end);
-    fresh(complete);
-    CHECK(toyspec_open(&writer, directory, TOYSPEC_RESUME) != NULL);
-    clean();
+    for (int torn = 0; torn < 2; torn++) {
+        snprintf(complete, sizeof complete, "%s%s%s", start, end, torn ? "{" : "");
+        fresh(complete);
+        CHECK(toyspec_open(&writer, directory, TOYSPEC_RESUME) != NULL);
+        CHECK(strcmp(contents(path), complete) == 0);
+        clean();
+    }
 }
 
 static void test_fragment_is_set_aside(void) {
@@ -182,10 +148,12 @@ static void test_fragment_is_set_aside(void) {
     fresh(torn);
     CHECK(toyspec_open(&writer, directory, TOYSPEC_RESUME) == NULL);
     CHECK(toyspec_open(&second, directory, TOYSPEC_RESUME) != NULL);
-    snprintf(other, sizeof other, "%s.torn-%zu", path, strlen(start));
-    CHECK(strcmp(contents(other), "{\"kind\":\"st") == 0);
-    CHECK(strcmp(contents(path), start) == 0);
+    CHECK(write_resume(writer, 0) == NULL);
+    char ending[32];
+    snprintf(ending, sizeof ending, ".torn-%zu", strlen(start));
+    CHECK(strcmp(contents(beside(ending)), "{\"kind\":\"st") == 0);
     toyspec_close(writer);
+    CHECK(records_in(path, "torn") == 2);
     clean();
 }
 
@@ -194,10 +162,67 @@ static void test_forked_child_does_not_write(void) {
     fresh(start);
     CHECK(toyspec_open(&writer, directory, TOYSPEC_RESUME) == NULL);
     pid_t child = fork();
-    if (child == 0) _exit(toyspec_step(writer, 1, 1, 1, 1) == NULL);
+    if (child == 0) {
+        bool good = toyspec_step(writer, 1, 1, 1, 1) != NULL;
+        toyspec_close(writer);
+        _exit(good ? 0 : 1);
+    }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     toyspec_close(writer);
+    clean();
+}
+
+static const char *encoded(struct toyspec_value value) {
+    struct toyspec_member members[] = {toyspec_member("kind", toyspec_string("step")), toyspec_member("t", toyspec_number(1)),
+                                       toyspec_member("step", toyspec_integer(1)), toyspec_member("own", value)};
+    struct toyspec_value record = toyspec_object(members, 4);
+    struct toyspec_buffer line = {0};
+    const char *refused = toyspec_encode("toy/v1", &record, &line);
+    free(line.bytes);
+    return refused;
+}
+
+static void test_invalid_input_is_refused(void) {
+    char many[401];
+    const char *const digits[] = {"007", "", "-", "+1", "1e3", "0x1", "00", "1 ", many};
+    memset(many, '9', 400);
+    many[400] = 0;
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
+        struct toyspec_value value = {.type = TOYSPEC_INTEGER, .text = {digits[i], strlen(digits[i])}};
+        CHECK(encoded(value) != NULL);
+    }
+    struct toyspec_value whole = {.type = TOYSPEC_INTEGER, .text = {many, 300}};
+    CHECK(encoded(whole) == NULL);
+    CHECK(encoded(toyspec_string("\xff")) != NULL && encoded(toyspec_string("\xed\xa0\x80")) != NULL);
+    struct toyspec_member twice[] = {toyspec_member("a", toyspec_null()), toyspec_member("a", toyspec_null())};
+    CHECK(encoded(toyspec_object(twice, 2)) != NULL);
+    struct toyspec_member wrong[] = {toyspec_member("\xff", toyspec_null())};
+    CHECK(encoded(toyspec_object(wrong, 1)) != NULL);
+}
+
+static void test_long_record_is_one_write(void) {
+    static char text[300001];
+    struct toyspec_writer *writer = started();
+    memset(text, 'a', sizeof text - 1);
+    struct toyspec_member members[4] = {toyspec_member("kind", toyspec_string("note")), toyspec_member("text", toyspec_string(text))};
+    struct toyspec_value record = toyspec_object(members, 2);
+    int before = calls.writes;
+    CHECK(toyspec_write(writer, &record) == NULL && calls.writes == before + 1);
+    toyspec_close(writer);
+    CHECK(records_in(path, "torn") == 2);
+    clean();
+}
+
+static void test_end_names_the_last_train_step(void) {
+    struct toyspec_writer *writer = started();
+    CHECK(toyspec_step(writer, 1, 2.5, NAN, NAN) == NULL);
+    CHECK(toyspec_step(writer, 2, NAN, NAN, NAN) == NULL);
+    CHECK(toyspec_end(writer, "errored", "no memory") == NULL);
+    CHECK(strstr(contents(path), "\"reason\":\"errored\",\"final_step\":2,\"final_loss\":null,\"error\":\"no memory\"}\n") != NULL);
+    CHECK(toyspec_open(&writer, directory, TOYSPEC_REPLACE) == NULL);
+    CHECK(toyspec_end(writer, "completed", NULL) == NULL); /* a run that has not begun has no end */
+    CHECK(records_in(path, "complete") == 4);
     clean();
 }
 
@@ -224,6 +249,12 @@ int main(void) {
     test_fragment_is_set_aside();
     test_forked_child_does_not_write();
     test_long_line_is_counted();
-    printf("%d passed, %d failed\n", 10 - (failures > 0), failures > 0);
+    test_invalid_input_is_refused();
+    test_long_record_is_one_write();
+    test_end_names_the_last_train_step();
+    run_reading_tests();
+    run_fault_tests();
+    if (failures) printf("%d checks failed\n", failures);
+    else puts("every check passed");
     return failures > 0;
 }

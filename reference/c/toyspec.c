@@ -1,4 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
 #ifdef __APPLE__
 #define _DARWIN_C_SOURCE /* flock */
 #else
@@ -12,6 +13,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,18 @@ static const struct kind *kind_of(const struct profile *profile, const struct to
     if (*profile->tag && (!tag || tag->type != TOYSPEC_STRING)) return NULL;
     for (size_t i = 0; i < profile->count; i++)
         if (profile->kinds[i].is_record && (!tag || text_is(tag->text, profile->kinds[i].name))) return &profile->kinds[i];
+    return NULL;
+}
+
+static const struct kind *kind_named(const struct profile *profile, const char *name) {
+    for (size_t i = 0; i < profile->count; i++)
+        if (strcmp(profile->kinds[i].name, name) == 0) return &profile->kinds[i];
+    return NULL;
+}
+
+static const struct field *field_named(const struct kind *kind, const char *name) {
+    for (size_t i = 0; kind && i < kind->count; i++)
+        if (strcmp(kind->fields[i].name, name) == 0) return &kind->fields[i];
     return NULL;
 }
 
@@ -734,6 +748,13 @@ static void put_null(struct encoder *e, const struct field *field) {
     put(e, "null", 4);
 }
 
+/* Tells whether text is an integer by the grammar of JSON. */
+static bool is_integer(struct toyspec_text text) {
+    size_t i = text.length > 0 && text.bytes[0] == '-', first = i;
+    while (i < text.length && text.bytes[i] >= '0' && text.bytes[i] <= '9') i++;
+    return i == text.length && i > first && (text.bytes[first] != '0' || i == first + 1);
+}
+
 static void put_integer(struct encoder *e, const struct toyspec_value *value, const struct field *field) {
     char digits[24];
     struct toyspec_text text = value->text;
@@ -744,7 +765,15 @@ static void put_integer(struct encoder *e, const struct toyspec_value *value, co
 }
 
 static void put_number(struct encoder *e, const struct toyspec_value *value, const struct field *field) {
-    bool open = field->form == ANYTHING;
+    bool open = field->form == ANYTHING, digits = value->type == TOYSPEC_INTEGER && value->text.bytes;
+    if (digits && !is_integer(value->text)) {
+        refuse(e, "an integer is not written in the digits of JSON");
+        return;
+    }
+    if (digits && overflows(value->text.bytes, value->text.length)) {
+        refuse(e, "an integer overflows binary64");
+        return;
+    }
     if (value->type == TOYSPEC_INTEGER && (open || field->form == INTEGER)) {
         put_integer(e, value, field);
         return;
@@ -807,7 +836,7 @@ static void put_object(struct encoder *e, struct toyspec_value *value, const str
     }
     sort_members(value->members, value->count);
     for (size_t i = 1; i < value->count; i++)
-        if (by_key(&value->members[i - 1], &value->members[i]) == 0) refuse(e, "a key stands twice in one object");
+        if (by_key(&value->members[i - 1], &value->members[i]) == 0) refuse(e, "a key occurs twice in one object");
     for (size_t i = 0; i < count; i++) {
         size_t j = 0;
         while (j < value->count && !text_is(value->members[j].key, fields[i].name)) j++;
@@ -910,7 +939,8 @@ int toyspec_number_width(const char *profile_name, const struct toyspec_value *r
 
 struct reading {
     const struct toyspec_options *options;
-    const struct profile *profile, *fallback;
+    const struct profile *profile; /* NULL until it is known, and where the format is not known */
+    const char *beside;            /* directory of the file, NULL for a stream without one */
     struct toyspec_report *report;
     toyspec_each *each;
     void *context;
@@ -927,24 +957,135 @@ static void add_gap(struct reading *r, struct toyspec_gap gap, bool rest) {
     if (r->report->gap_count < TOYSPEC_MAX_LISTED_GAPS || rest) r->report->gaps[r->report->gap_count++] = gap;
 }
 
-static const struct profile *detect(const struct toyspec_value *record, const struct profile *fallback) {
-    if (toyspec_get(record, "kind")) return profile_named("toy/v1");
-    if (toyspec_get(record, "type")) return profile_named("kaun/v1");
+static char *joined(const char *directory, const char *name) {
+    size_t length = strlen(directory) + strlen(name) + 2;
+    char *path = malloc(length);
+    if (path) snprintf(path, length, "%s/%s", directory, name);
+    return path;
+}
+
+/* Returns the directory that a path is in, in memory of its own. */
+static char *directory_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *directory = strdup(slash ? path : ".");
+    if (directory && slash) directory[slash == path ? 1 : slash - path] = 0;
+    return directory;
+}
+
+/* Reads a whole regular file that is no longer than a line may be. */
+static bool read_file(const char *path, struct toyspec_buffer *content) {
+    struct stat status;
+    struct encoder holder = {.out = content};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return false;
+    bool good = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    char chunk[1 << 12];
+    ssize_t size = 1;
+    while (good && size != 0) {
+        size = read(descriptor, chunk, sizeof chunk);
+        if (size < 0 && errno == EINTR) continue;
+        if (size > 0) put(&holder, chunk, (size_t)size);
+        good = size >= 0 && !holder.refused && content->length <= TOYSPEC_MAX_LINE_BYTES;
+    }
+    close(descriptor);
+    return good;
+}
+
+/* Parses the manifest in a directory; false where there is none that can be read. */
+static bool read_manifest(const char *directory, struct toyspec_value *manifest, struct toyspec_buffer *text) {
+    char *path = directory ? joined(directory, "run.json") : NULL;
+    bool good = path && read_file(path, text) && text->length && !toyspec_vet(text->bytes, text->length, true) &&
+                toyspec_parse(text->bytes, text->length, manifest);
+    free(path);
+    return good;
+}
+
+static bool has_manifest(const char *directory) {
+    struct toyspec_value manifest = toyspec_null();
+    struct toyspec_buffer text = {0};
+    bool found = read_manifest(directory, &manifest, &text) && toyspec_get(&manifest, "run_id") && !toyspec_get(&manifest, "kind");
+    toyspec_free(&manifest);
+    free(text.bytes);
+    return found;
+}
+
+/* Tells the profile by the first readable record, then by the manifest. */
+static const struct profile *profile_of(const struct toyspec_value *record, const char *beside) {
+    const struct toyspec_value *kind = toyspec_get(record, "kind"), *t = toyspec_get(record, "t"), *type = toyspec_get(record, "type");
+    bool timed = t && (t->type == TOYSPEC_INTEGER || t->type == TOYSPEC_FLOAT);
+    if (kind && kind->type == TOYSPEC_STRING && (timed || text_is(kind->text, "run_start"))) return profile_named("toy/v1");
+    if (type && type->type == TOYSPEC_STRING && text_is(type->text, "scalar")) return profile_named("kaun/v1");
     if (toyspec_get(record, "step") && toyspec_get(record, "wall_time_ms")) return profile_named("metrics/v1");
-    return fallback;
+    return has_manifest(beside) ? profile_named("kaun/v1") : NULL;
+}
+
+/* Tells the profile of a stream in which no readable record was found. */
+static const struct profile *profile_without_record(const char *name, const char *beside, bool has_gap) {
+    const char *base = name && strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    struct toyspec_text text = {base, base ? strlen(base) : 0};
+    if (text.length > 3 && strcmp(base + text.length - 3, ".gz") == 0) text.length -= 3;
+    const struct profile *metrics = profile_named("metrics/v1"), *toy = profile_named("toy/v1");
+    if (base && text_is(text, metrics->file)) return metrics;
+    if (has_manifest(beside)) return profile_named("kaun/v1");
+    return has_gap && base && !text_is(text, toy->file) ? NULL : toy;
+}
+
+/* Gives a number whose value is whole the digits of an integer. */
+static bool whole_number(struct toyspec_value *value) {
+    double number = value->number;
+    if (number != trunc(number) || !isfinite(number)) return true;
+    value->type = TOYSPEC_INTEGER;
+    value->text = (struct toyspec_text){NULL, 0};
+    value->integer = 0;
+    if (fabs(number) < 9e18) {
+        value->integer = (int64_t)number;
+        return true;
+    }
+    char *digits = malloc(320); /* binary64 has at most 309 digits before the point */
+    if (!digits) return false;
+    value->text = (struct toyspec_text){digits, (size_t)snprintf(digits, 320, "%.0f", number)};
+    value->owned = true;
+    return true;
+}
+
+/* Turns the numbers that the schema types as integer into integers where their value is whole. */
+static bool whole_integers(struct toyspec_value *value, const struct field *field) {
+    if (value->type == TOYSPEC_FLOAT && field->form == INTEGER) return whole_number(value);
+    if (value->type == TOYSPEC_ARRAY && field->form == ARRAY)
+        for (size_t i = 0; i < value->count; i++)
+            if (!whole_integers(&value->items[i], field->inner)) return false;
+    if (value->type != TOYSPEC_OBJECT || (field->form != OBJECT && field->form != MAP)) return true;
+    for (size_t i = 0; i < value->count; i++) {
+        struct toyspec_member *member = &value->members[i];
+        if (member->value.type != TOYSPEC_FLOAT && member->value.type != TOYSPEC_ARRAY && member->value.type != TOYSPEC_OBJECT) continue;
+        for (size_t j = 0; j < field->count; j++)
+            if (field->form == MAP || text_is(member->key, field->inner[j].name))
+                if (!whole_integers(&member->value, &field->inner[j])) return false;
+    }
+    return true;
+}
+
+static bool prepare_record(const struct profile *profile, struct toyspec_value *record) {
+    const struct kind *kind = profile && profile->whole_numbers ? kind_of(profile, record) : NULL;
+    if (!kind) return true;
+    const struct field whole = {.form = OBJECT, .inner = kind->fields, .count = kind->count};
+    return whole_integers(record, &whole);
 }
 
 static void take_record(struct reading *r) {
-    struct toyspec_record record = {{r->held.bytes, r->held.length}, r->line, r->offset, toyspec_null()};
-    if (!toyspec_parse(record.raw.bytes, record.raw.length, &record.value)) {
+    struct toyspec_record record = {{r->held.bytes, r->held.length}, r->line, r->offset, toyspec_null(), NULL};
+    bool good = toyspec_parse(record.raw.bytes, record.raw.length, &record.value);
+    if (good && !r->profile && r->report->records == 0) r->profile = profile_of(&record.value, r->beside);
+    if (!good || !prepare_record(r->profile, &record.value)) {
+        toyspec_free(&record.value);
         r->trouble = "out of memory";
         return;
     }
-    if (!r->profile) r->profile = detect(&record.value, r->fallback);
-    const struct toyspec_value *tag = *r->profile->tag ? toyspec_get(&record.value, r->profile->tag) : NULL;
+    const struct toyspec_value *tag = r->profile && *r->profile->tag ? toyspec_get(&record.value, r->profile->tag) : NULL;
     r->last_ends = tag && tag->type == TOYSPEC_STRING && text_is(tag->text, r->profile->last);
     r->report->records++;
     r->report->committed += r->length + 1;
+    record.profile = r->profile ? r->profile->name : NULL;
     r->each(r->context, &record);
     toyspec_free(&record.value);
 }
@@ -986,23 +1127,20 @@ static const char *finish(struct reading *r) {
         refused = strcmp(r->options->mode, "prefix") == 0 ? NULL : report->gaps[0].reason;
         if (r->length) add_gap(r, (struct toyspec_gap){r->line, r->offset, r->length, "stopped"}, true);
     } else report->fragment = r->length;
-    if (!r->profile) r->profile = r->fallback;
-    bool torn = report->fragment || !report->records || (*r->profile->last && !r->last_ends);
-    report->profile = r->profile->name;
+    if (!r->profile && !report->records) r->profile = profile_without_record(r->options->name, r->beside, report->gap_bytes > 0);
+    bool torn = report->fragment || !report->records || (r->profile && *r->profile->last && !r->last_ends);
+    report->profile = r->profile ? r->profile->name : NULL;
     report->state = report->gap_bytes ? "damaged" : torn ? "torn" : "complete";
     if (!refused && strcmp(r->options->mode, "strict") == 0 && strcmp(report->state, "complete") != 0) refused = report->state;
     return refused;
 }
 
-const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
-                         struct toyspec_report *report) {
+static const char *read_stream(int descriptor, const struct toyspec_options *options, const char *beside, toyspec_each *each,
+                               void *context, struct toyspec_report *report) {
     struct toyspec_options told = options ? *options : (struct toyspec_options){0};
     if (!told.mode) told.mode = "tail";
-    const char *name = told.name && strrchr(told.name, '/') ? strrchr(told.name, '/') + 1 : told.name;
-    const struct profile *metrics = profile_named("metrics/v1");
-    struct reading r = {.options = &told, .report = report, .each = each, .context = context, .line = 1,
+    struct reading r = {.options = &told, .report = report, .each = each, .context = context, .line = 1, .beside = beside,
                         .profile = told.profile ? profile_named(told.profile) : NULL,
-                        .fallback = name && strcmp(name, metrics->file) == 0 ? metrics : profile_named("toy/v1"),
                         .limit = told.max_line_bytes ? told.max_line_bytes : TOYSPEC_MAX_LINE_BYTES};
     *report = (struct toyspec_report){0};
     char chunk[1 << 16];
@@ -1015,6 +1153,48 @@ const char *toyspec_read(int descriptor, const struct toyspec_options *options, 
     }
     free(r.held.bytes);
     return r.trouble ? r.trouble : finish(&r);
+}
+
+const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
+                         struct toyspec_report *report) {
+    return read_stream(descriptor, options, NULL, each, context, report);
+}
+
+/* Returns the path of the stream in a bundle's directory, or any other path as it is, in memory of its own. */
+static char *stream_at(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return strdup(path);
+    char *stream = joined(path, profile_named("toy/v1")->file);
+    if (!stream || stat(stream, &status) == 0 || errno != ENOENT) return stream;
+    free(stream);
+    return joined(path, profile_named("metrics/v1")->file);
+}
+
+static _Thread_local char message[4096 + 512];
+
+/* Returns the reason with the path before it, valid until the next call in this thread; NULL where there is none. */
+static const char *named(const char *path, const char *reason) {
+    if (!reason) return NULL;
+    snprintf(message, sizeof message, "%s: %s", path, reason);
+    return message;
+}
+
+const char *toyspec_read_file(const char *path, const struct toyspec_options *options, toyspec_each *each, void *context,
+                              struct toyspec_report *report) {
+    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    char *stream = stream_at(path), *beside = stream ? directory_of(stream) : NULL;
+    *report = (struct toyspec_report){0};
+    int descriptor = beside ? open(stream, O_RDONLY | O_CLOEXEC) : -1;
+    const char *reason = beside ? strerror(errno) : "out of memory";
+    if (!told.name) told.name = stream;
+    if (descriptor >= 0) {
+        reason = read_stream(descriptor, &told, beside, each, context, report);
+        close(descriptor);
+    }
+    reason = named(stream ? stream : path, reason);
+    free(stream);
+    free(beside);
+    return reason;
 }
 
 /* ---- The order of a stream ---- */
@@ -1068,6 +1248,7 @@ const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspe
     if (sequence->ended) return "the run has ended";
     if (!sequence->started && !start) return "the first record is a run_start";
     if (sequence->started && start) return "the run has started";
+    if (sequence->resumes && !is_kind(record, "run_resume")) return "the first record after resuming must be run_resume";
     int phase = phase_of(sequence, record);
     int64_t step;
     if (is_kind(record, "step") && sequence->has_base[phase] && integer_of(record, "step", &step) && step <= sequence->bases[phase])
@@ -1083,13 +1264,22 @@ const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspe
     return NULL;
 }
 
+static void note_trained(struct toyspec_sequence *sequence, const struct toyspec_value *record, int64_t step) {
+    const struct toyspec_value *loss = toyspec_get(record, "loss");
+    sequence->has_step = true;
+    sequence->step = step;
+    sequence->loss = NAN;
+    sequence->has_loss = (loss && loss->type == TOYSPEC_NULL) || number_of(record, "loss", &sequence->loss);
+}
+
 void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value *record) {
     double t;
     int64_t step;
-    if (number_of(record, "t", &t) && t > sequence->last) sequence->last = t;
+    if (number_of(record, "t", &t) && t >= 0) sequence->last = t;
     if (is_kind(record, "run_start") && !sequence->started) sequence->run_phase = phase_number(toyspec_get(record, "phase"));
     if (is_kind(record, "run_end")) sequence->ended = true;
     if (is_kind(record, "run_resume")) {
+        sequence->resumes = false;
         memset(sequence->has_base, 0, sizeof sequence->has_base);
         sequence->has_base[1] = integer_of(record, "from_step", &sequence->bases[1]);
     }
@@ -1097,24 +1287,775 @@ void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value 
         int phase = phase_of(sequence, record);
         sequence->has_base[phase] = true;
         sequence->bases[phase] = step;
+        if (phase == 1 && step >= 0) note_trained(sequence, record, step);
     }
     sequence->started = true;
 }
 
+/* ---- Views of a run ---- */
+
+struct event { /* what the views need of one event of a known kind */
+    bool has_number, is_step, resumes; /* resumes: the number is from_step of a run_resume; else it is the step */
+    struct toyspec_value number;
+    int phase; /* its own, 0 where it names none */
+    bool has_time, has_loss, superseded; /* superseded by a later attempt */
+    double time, loss; /* NaN for null, here and below */
+};
+
+struct point {
+    struct toyspec_value step, epoch; /* null where there is no epoch */
+    double value;
+};
+
+struct tag_view {
+    char *name;
+    size_t length;
+    int64_t count;
+    struct point latest, low, high; /* the first with the smallest value, and with the largest */
+    bool has_best, has_minimize, minimize;
+};
+
+struct views {
+    struct toyspec_buffer scratch; /* what is encoded to see whether it is valid */
+    bool failed;                   /* memory ran out */
+    struct toyspec_value run_id, reason, last_step;
+    bool has_final, has_time;
+    double final, seconds;
+    bool started; /* of toy/v1: there was a run_start, */
+    int phase;    /* and its phase, 0 where it names none */
+    struct event *events;
+    size_t event_count, event_room;
+    double *curve; /* of metrics/v1 */
+    size_t curve_count, curve_room;
+    double least, greatest, sum;
+    int64_t finite, steps;
+    struct tag_view *tags; /* of kaun/v1 */
+    size_t tag_count, tag_room;
+};
+
+/* Makes room for one more item. */
+static bool grow(struct views *v, void **items, size_t count, size_t *room, size_t size) {
+    if (count < *room) return true;
+    size_t more = *room ? *room * 2 : 16;
+    void *grown = realloc(*items, more * size);
+    if (!grown) {
+        v->failed = true;
+        return false;
+    }
+    *items = grown;
+    *room = more;
+    return true;
+}
+
+static char *copied(struct views *v, struct toyspec_text text) {
+    char *copy = malloc(text.length + 1);
+    if (!copy) {
+        v->failed = true;
+        return NULL;
+    }
+    if (text.length) memcpy(copy, text.bytes, text.length);
+    copy[text.length] = 0;
+    return copy;
+}
+
+static struct toyspec_value copied_string(struct views *v, struct toyspec_text text) {
+    char *copy = copied(v, text);
+    if (!copy) return toyspec_null();
+    return (struct toyspec_value){.type = TOYSPEC_STRING, .owned = true, .text = {copy, text.length}};
+}
+
+/* Copies an integer; its digits only where 64 bits do not hold it. */
+static struct toyspec_value copied_integer(struct views *v, const struct toyspec_value *value) {
+    char digits[24];
+    if (!value->text.bytes) return toyspec_integer(value->integer);
+    if (value->text.length < sizeof digits) {
+        memcpy(digits, value->text.bytes, value->text.length);
+        digits[value->text.length] = 0;
+        errno = 0;
+        long long number = strtoll(digits, NULL, 10);
+        if (!errno) return toyspec_integer(number);
+    }
+    struct toyspec_value copy = copied_string(v, value->text);
+    if (copy.type == TOYSPEC_STRING) copy.type = TOYSPEC_INTEGER;
+    return copy;
+}
+
+/* Compares two integers that were copied. */
+static int order_of(const struct toyspec_value *a, const struct toyspec_value *b) {
+    bool large_a = a->text.bytes, large_b = b->text.bytes;
+    if (!large_a && !large_b) return (a->integer > b->integer) - (a->integer < b->integer);
+    int sign_a = large_a ? (a->text.bytes[0] == '-' ? -1 : 1) : 0, sign_b = large_b ? (b->text.bytes[0] == '-' ? -1 : 1) : 0;
+    if (sign_a != sign_b) return sign_a - sign_b; /* what has no text is between all that have */
+    if (a->text.length != b->text.length) return a->text.length > b->text.length ? sign_a : -sign_a;
+    return sign_a * memcmp(a->text.bytes, b->text.bytes, a->text.length);
+}
+
+static double number_in(const struct toyspec_value *value) {
+    if (value->type == TOYSPEC_NULL) return NAN;
+    if (value->type == TOYSPEC_FLOAT) return value->number;
+    return value->text.bytes ? read_number(value->text.bytes, value->text.length) : (double)value->integer;
+}
+
+static bool is_valid(struct views *v, const struct toyspec_value *value, const struct field *field) {
+    const double binary32_limit = 3.4028235677973366e38; /* the encoder would write null for what is beyond */
+    struct encoder e = {.out = &v->scratch};
+    bool number = value->type == TOYSPEC_INTEGER || value->type == TOYSPEC_FLOAT;
+    if (number && field->form == BINARY32 && fabs(number_in(value)) >= binary32_limit) return false;
+    v->scratch.length = 0;
+    put_value(&e, (struct toyspec_value *)value, field, 1);
+    return !e.refused;
+}
+
+/* Returns a member that its schema accepts, NULL where there is none. */
+static const struct toyspec_value *valid(struct views *v, const struct kind *kind, const struct toyspec_value *record, const char *key) {
+    const struct toyspec_value *value = toyspec_get(record, key);
+    const struct field *field = field_named(kind, key);
+    return value && field && is_valid(v, value, field) ? value : NULL;
+}
+
+static bool valid_number(struct views *v, const struct kind *kind, const struct toyspec_value *record, const char *key, double *number) {
+    const struct toyspec_value *value = valid(v, kind, record, key);
+    if (value) *number = number_in(value);
+    return value != NULL;
+}
+
+static void keep_string(struct views *v, struct toyspec_value *kept, const struct toyspec_value *value) {
+    toyspec_free(kept);
+    *kept = value ? copied_string(v, value->text) : toyspec_null();
+}
+
+static void take_start(struct views *v, const struct kind *kind, const struct toyspec_value *record) {
+    if (v->started) return;
+    v->started = true;
+    v->phase = phase_number(toyspec_get(record, "phase"));
+    keep_string(v, &v->run_id, valid(v, kind, record, "run_id"));
+}
+
+static void take_toy(struct views *v, const struct kind *kind, const struct toyspec_value *record) {
+    struct event event = {.phase = phase_number(toyspec_get(record, "phase")), .is_step = strcmp(kind->name, "step") == 0};
+    event.has_time = valid_number(v, kind, record, "t", &event.time);
+    event.resumes = strcmp(kind->name, "run_resume") == 0;
+    const struct toyspec_value *number = valid(v, kind, record, event.resumes ? "from_step" : "step");
+    if (strcmp(kind->name, "run_start") == 0) {
+        take_start(v, kind, record);
+        number = NULL;
+    } else if (strcmp(kind->name, "run_end") == 0) {
+        keep_string(v, &v->reason, valid(v, kind, record, "reason"));
+        v->has_final = valid_number(v, kind, record, "final_loss", &v->final);
+        number = NULL;
+    }
+    event.has_number = number != NULL;
+    if (number) event.number = copied_integer(v, number);
+    event.has_loss = valid_number(v, kind, record, "loss", &event.loss);
+    if (grow(v, (void **)&v->events, v->event_count, &v->event_room, sizeof *v->events)) v->events[v->event_count++] = event;
+    else toyspec_free(&event.number);
+}
+
+/* Gives each event its phase, and finds those of training steps beyond a from_step that follows. */
+static void find_latest_attempt(struct views *v, int phase) {
+    const struct toyspec_value *limit = NULL; /* the smallest from_step that follows */
+    for (size_t i = v->event_count; i-- > 0;) {
+        struct event *event = &v->events[i];
+        if (event->phase == 0) event->phase = phase;
+        bool trains = event->phase == 1 || (event->phase == 2 && !event->is_step);
+        if (!event->resumes) event->superseded = limit && event->has_number && trains && order_of(&event->number, limit) > 0;
+        else if (event->has_number && (!limit || order_of(&event->number, limit) < 0)) limit = &event->number;
+    }
+}
+
+static void take_entry(struct views *v, const struct kind *kind, const struct toyspec_value *record) {
+    double loss = NAN, time = 0;
+    for (size_t i = 0; i < kind->count; i++)
+        if (kind->fields[i].required && !valid(v, kind, record, kind->fields[i].name)) return;
+    valid_number(v, kind, record, "loss", &loss);
+    valid_number(v, kind, record, "wall_time_ms", &time);
+    if (!grow(v, (void **)&v->curve, v->curve_count, &v->curve_room, sizeof *v->curve)) return;
+    loss = (double)(float)loss;
+    v->curve[v->curve_count++] = loss;
+    v->steps++;
+    v->seconds = time / 1000;
+    toyspec_free(&v->last_step);
+    v->last_step = copied_integer(v, valid(v, kind, record, "step"));
+    if (isnan(loss)) return;
+    if (v->finite == 0 || loss < v->least) v->least = loss;
+    if (v->finite == 0 || loss > v->greatest) v->greatest = loss;
+    v->sum += loss;
+    v->finite++;
+}
+
+/* Gives an integer member; of one with a fraction, the integer next to it towards zero. */
+static bool truncated(struct views *v, const struct kind *kind, const struct toyspec_value *record, const char *key, struct toyspec_value *integer) {
+    const struct toyspec_value *value = toyspec_get(record, key);
+    *integer = toyspec_null();
+    if (!value) return false;
+    struct toyspec_value whole = *value;
+    whole.owned = false;
+    if (whole.type == TOYSPEC_FLOAT) {
+        whole.number = trunc(whole.number);
+        if (!whole_number(&whole)) v->failed = true;
+    }
+    bool good = is_valid(v, &whole, field_named(kind, key));
+    if (good) *integer = copied_integer(v, &whole);
+    if (whole.owned) free((char *)whole.text.bytes);
+    return good;
+}
+
+/* Gives a point of its own, which shares no memory with another. */
+static struct point copied_point(struct views *v, const struct point *point) {
+    struct point copy = {toyspec_null(), toyspec_null(), point->value};
+    copy.step = copied_integer(v, &point->step);
+    if (point->epoch.type == TOYSPEC_INTEGER) copy.epoch = copied_integer(v, &point->epoch);
+    return copy;
+}
+
+static void free_point(struct point *point) {
+    toyspec_free(&point->step);
+    toyspec_free(&point->epoch);
+}
+
+static void keep_point(struct views *v, struct point *kept, const struct point *point) {
+    free_point(kept);
+    *kept = copied_point(v, point);
+}
+
+static struct tag_view *tag_named(struct views *v, struct toyspec_text name) {
+    for (size_t i = 0; i < v->tag_count; i++)
+        if (v->tags[i].length == name.length && memcmp(v->tags[i].name, name.bytes, name.length) == 0) return &v->tags[i];
+    if (!grow(v, (void **)&v->tags, v->tag_count, &v->tag_room, sizeof *v->tags)) return NULL;
+    struct tag_view *tag = &v->tags[v->tag_count];
+    *tag = (struct tag_view){.name = copied(v, name), .length = name.length};
+    if (!tag->name) return NULL;
+    v->tag_count++;
+    return tag;
+}
+
+static bool is_later(const struct point *a, const struct point *b) {
+    int order = order_of(&a->step, &b->step);
+    if (order != 0 || a->epoch.type == TOYSPEC_NULL) return order > 0;
+    return b->epoch.type == TOYSPEC_NULL || order_of(&a->epoch, &b->epoch) > 0;
+}
+
+static void take_point(struct views *v, struct tag_view *tag, const struct point *point, const struct toyspec_value *minimize) {
+    if (tag->count++ == 0 || is_later(point, &tag->latest)) keep_point(v, &tag->latest, point);
+    if (!isnan(point->value)) {
+        if (!tag->has_best || point->value < tag->low.value) keep_point(v, &tag->low, point);
+        if (!tag->has_best || point->value > tag->high.value) keep_point(v, &tag->high, point);
+        tag->has_best = true;
+    }
+    if (minimize) {
+        tag->has_minimize = true;
+        tag->minimize = minimize->boolean;
+    }
+}
+
+static void take_scalar(struct views *v, const struct kind *kind, const struct toyspec_value *record) {
+    const struct toyspec_value *name = valid(v, kind, record, "tag");
+    struct point point = {toyspec_null(), toyspec_null(), NAN};
+    bool good = name && valid_number(v, kind, record, "value", &point.value) && truncated(v, kind, record, "step", &point.step);
+    struct tag_view *tag = good ? tag_named(v, name->text) : NULL;
+    if (tag) {
+        truncated(v, kind, record, "epoch", &point.epoch);
+        take_point(v, tag, &point, valid(v, kind, record, "minimize"));
+    }
+    free_point(&point);
+}
+
+static void take_view(void *context, const struct toyspec_record *record) {
+    struct views *v = context;
+    const struct profile *profile = record->profile ? profile_named(record->profile) : NULL;
+    const struct kind *kind = profile ? kind_of(profile, &record->value) : NULL;
+    if (!kind || v->failed) return;
+    if (*profile->last) take_toy(v, kind, &record->value);
+    else if (*profile->tag) take_scalar(v, kind, &record->value);
+    else take_entry(v, kind, &record->value);
+}
+
+/* Adds a member to an object that is being made; the object owns the value. */
+static void add_view(struct views *v, struct toyspec_value *object, struct toyspec_text key, struct toyspec_value value) {
+    struct toyspec_member *grown = realloc(object->members, (object->count + 1) * sizeof *grown);
+    char *name = grown ? copied(v, key) : NULL;
+    if (grown) object->members = grown;
+    if (name) grown[object->count++] = (struct toyspec_member){{name, key.length}, value};
+    else {
+        v->failed = true;
+        toyspec_free(&value);
+    }
+}
+
+static void add_named(struct views *v, struct toyspec_value *object, const char *key, struct toyspec_value value) {
+    add_view(v, object, (struct toyspec_text){key, strlen(key)}, value);
+}
+
+static struct toyspec_value number_or_null(double number) { return isnan(number) ? toyspec_null() : toyspec_number(number); }
+
+static void add_curve(struct views *v, struct toyspec_value *summary, const double *curve, size_t count) {
+    struct toyspec_value array = toyspec_array(count ? calloc(count, sizeof(struct toyspec_value)) : NULL, count);
+    if (count && !array.items) {
+        v->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) array.items[i] = number_or_null(curve[i]);
+    add_named(v, summary, "loss_curve", array);
+}
+
+static void add_string(struct views *v, struct toyspec_value *summary, const char *key, const struct toyspec_value *text) {
+    if (text->type == TOYSPEC_STRING) add_named(v, summary, key, copied_string(v, text->text));
+}
+
+/* Gathers the steps of the run's own phase. */
+static void fill_toy(struct views *v, struct toyspec_value *summary) {
+    static const char *const phases[] = {"train", "eval", "decode", "serve"};
+    int phase = v->phase ? v->phase : 1;
+    const struct toyspec_value *last = NULL;
+    find_latest_attempt(v, phase);
+    for (size_t i = 0; i < v->event_count; i++) {
+        const struct event *event = &v->events[i];
+        if (event->superseded) continue;
+        if (event->has_time) v->seconds = event->time;
+        v->has_time = v->has_time || event->has_time;
+        if (!event->is_step || !event->has_number || !event->has_time || event->phase != phase) continue;
+        v->steps++;
+        last = &event->number;
+        if (event->has_loss && grow(v, (void **)&v->curve, v->curve_count, &v->curve_room, sizeof *v->curve)) v->curve[v->curve_count++] = event->loss;
+    }
+    struct toyspec_text phase_text = {phases[phase - 1], strlen(phases[phase - 1])};
+    add_string(v, summary, "run_id", &v->run_id);
+    add_named(v, summary, "phase", copied_string(v, phase_text));
+    add_named(v, summary, "steps", toyspec_integer(v->steps));
+    if (last) add_named(v, summary, "last_step", copied_integer(v, last));
+    add_curve(v, summary, v->curve, v->curve_count);
+    if (v->has_final || v->curve_count) add_named(v, summary, "final_loss", number_or_null(v->has_final ? v->final : v->curve[v->curve_count - 1]));
+    if (v->has_time) add_named(v, summary, "duration_seconds", toyspec_number(v->seconds));
+    add_string(v, summary, "reason", &v->reason);
+}
+
+static void fill_metrics(struct views *v, struct toyspec_value *summary) {
+    add_named(v, summary, "steps", toyspec_integer(v->steps));
+    if (v->steps) add_named(v, summary, "last_step", copied_integer(v, &v->last_step));
+    add_curve(v, summary, v->curve, v->curve_count);
+    if (v->steps) {
+        add_named(v, summary, "final_loss", number_or_null(v->curve[v->curve_count - 1]));
+        add_named(v, summary, "duration_seconds", toyspec_number(v->seconds));
+    }
+    if (v->finite) {
+        add_named(v, summary, "loss_min", toyspec_number(v->least));
+        add_named(v, summary, "loss_mean", toyspec_number((double)(float)(v->sum / (double)v->finite)));
+        add_named(v, summary, "loss_max", toyspec_number(v->greatest));
+    }
+    add_named(v, summary, "non_finite", toyspec_integer(v->steps - v->finite));
+}
+
+static struct toyspec_value point_value(struct views *v, const struct point *point) {
+    struct toyspec_value object = toyspec_object(NULL, 0);
+    add_named(v, &object, "step", copied_integer(v, &point->step));
+    if (point->epoch.type == TOYSPEC_INTEGER) add_named(v, &object, "epoch", copied_integer(v, &point->epoch));
+    add_named(v, &object, "value", number_or_null(point->value));
+    return object;
+}
+
+/* Tells whether a tag contains a word of small letters, whatever the case of its own. */
+static bool contains(const struct tag_view *tag, const char *word) {
+    size_t length = strlen(word);
+    for (size_t i = 0; i + length <= tag->length; i++) {
+        size_t j = 0;
+        while (j < length && (tag->name[i + j] == word[j] || tag->name[i + j] == word[j] - 'a' + 'A')) j++;
+        if (j == length) return true;
+    }
+    return false;
+}
+
+static void fill_kaun(struct views *v, struct toyspec_value *summary) {
+    struct toyspec_value tags = toyspec_object(NULL, 0);
+    for (size_t i = 0; i < v->tag_count; i++) {
+        const struct tag_view *tag = &v->tags[i];
+        bool smaller = tag->has_minimize ? tag->minimize : contains(tag, "loss") || contains(tag, "error");
+        struct toyspec_value value = toyspec_object(NULL, 0);
+        add_named(v, &value, "count", toyspec_integer(tag->count));
+        add_named(v, &value, "latest", point_value(v, &tag->latest));
+        if (tag->has_best) add_named(v, &value, "best", point_value(v, smaller ? &tag->low : &tag->high));
+        add_view(v, &tags, (struct toyspec_text){tag->name, tag->length}, value);
+    }
+    add_named(v, summary, "tags", tags);
+}
+
+static void free_views(struct views *v) {
+    for (size_t i = 0; i < v->event_count; i++) toyspec_free(&v->events[i].number);
+    for (size_t i = 0; i < v->tag_count; i++) {
+        free_point(&v->tags[i].latest);
+        free_point(&v->tags[i].low);
+        free_point(&v->tags[i].high);
+        free(v->tags[i].name);
+    }
+    toyspec_free(&v->run_id);
+    toyspec_free(&v->reason);
+    toyspec_free(&v->last_step);
+    free(v->events);
+    free(v->curve);
+    free(v->tags);
+    free(v->scratch.bytes);
+}
+
+/* Gives the run_id of a bundle: that of its manifest, else the name of its directory. */
+static void add_bundle_id(struct views *v, struct toyspec_value *summary, const char *directory) {
+    struct toyspec_value manifest = toyspec_null();
+    struct toyspec_buffer text = {0};
+    const struct toyspec_value *id = NULL;
+    if (read_manifest(directory, &manifest, &text)) id = valid(v, kind_named(profile_named("kaun/v1"), "run"), &manifest, "run_id");
+    char *whole = id ? NULL : realpath(directory, NULL);
+    const char *name = whole ? strrchr(whole, '/') + 1 : "";
+    if (id) add_string(v, summary, "run_id", id);
+    else if (*name) add_named(v, summary, "run_id", copied_string(v, (struct toyspec_text){name, strlen(name)}));
+    free(whole);
+    toyspec_free(&manifest);
+    free(text.bytes);
+}
+
+/* Summarizes a stream; bundle is the directory that was named, NULL for a stream alone. */
+static const char *summarize(int descriptor, const struct toyspec_options *options, const char *beside, const char *bundle,
+                             struct toyspec_value *summary, struct toyspec_report *report) {
+    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    struct views v = {.run_id = toyspec_null(), .reason = toyspec_null(), .last_step = toyspec_null()};
+    *summary = toyspec_object(NULL, 0);
+    told.mode = "salvage";
+    const char *reason = read_stream(descriptor, &told, beside, take_view, &v, report);
+    const struct profile *profile = !reason && report->profile ? profile_named(report->profile) : NULL;
+    if (profile && *profile->last) fill_toy(&v, summary);
+    else if (profile && !*profile->tag) fill_metrics(&v, summary);
+    else if (profile) {
+        if (bundle) add_bundle_id(&v, summary, bundle);
+        fill_kaun(&v, summary);
+    }
+    if (!reason && v.failed) reason = "out of memory";
+    free_views(&v);
+    if (reason) {
+        toyspec_free(summary);
+        *summary = toyspec_object(NULL, 0);
+    }
+    return reason;
+}
+
+const char *toyspec_summarize(int descriptor, const struct toyspec_options *options, struct toyspec_value *summary,
+                              struct toyspec_report *report) {
+    return summarize(descriptor, options, NULL, NULL, summary, report);
+}
+
+const char *toyspec_summarize_file(const char *path, const struct toyspec_options *options, struct toyspec_value *summary,
+                                   struct toyspec_report *report) {
+    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    char *stream = stream_at(path), *beside = stream ? directory_of(stream) : NULL;
+    *report = (struct toyspec_report){0};
+    *summary = toyspec_object(NULL, 0);
+    int descriptor = beside ? open(stream, O_RDONLY | O_CLOEXEC) : -1;
+    const char *reason = beside ? strerror(errno) : "out of memory";
+    if (!told.name) told.name = stream;
+    if (descriptor >= 0) {
+        reason = summarize(descriptor, &told, beside, strcmp(stream, path) == 0 ? NULL : path, summary, report);
+        close(descriptor);
+    }
+    reason = named(stream ? stream : path, reason);
+    free(stream);
+    free(beside);
+    return reason;
+}
+
+/* ---- Files that a writer opens, moves and locks. Functions return 0, an errno, or one of the following. ---- */
+
+enum { HELD = -1, IRREGULAR = -2, NO_MEMORY = -3, EXISTS = -4, COMPLETE = -5, DAMAGED = -6, OTHER_PROFILE = -7, FOREIGN = -8 };
+
+/* The file at a path may be replaced between opening and locking it; this often is no accident. */
+enum { OPEN_ATTEMPTS = 100, ROOM = 1 << 16 };
+
+static const char *reason_of(int code) {
+    switch (code) {
+    case 0: return NULL;
+    case HELD: return "another writer holds the stream";
+    case IRREGULAR: return "the path must name a regular file, not a directory, pipe or device";
+    case NO_MEMORY: return "out of memory";
+    case EXISTS: return "the stream exists";
+    case COMPLETE: return "the stream is complete";
+    case DAMAGED: return "the stream is damaged";
+    case OTHER_PROFILE: return "the stream is not of the profile of the writer";
+    case FOREIGN: return "another process writes the file";
+    default: return strerror(code);
+    }
+}
+
+static bool is_unavailable(int code) {
+    return code == EINVAL || code == ENOSYS || code == ENOTSUP || code == EOPNOTSUPP;
+}
+
+/* Says what the result of a call for a lock means: a kind that the file system does not have is left out. */
+static int lock_result(int result) {
+    if (result == 0 || is_unavailable(errno) || errno == ENOLCK) return 0;
+    return errno == EWOULDBLOCK || errno == EAGAIN || errno == EACCES ? HELD : errno;
+}
+
+#ifdef __linux__
+
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37
+#endif
+
+/* Takes flock and a record lock, the only kind that writers on a JVM or in OCaml have. A record lock of the open file,
+ * unlike one of the process, stays when another descriptor of the file is closed; old kernels do not have it. */
+static int lock_file(int descriptor) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int code = lock_result(flock(descriptor, LOCK_EX | LOCK_NB));
+    if (code) return code;
+    int result = fcntl(descriptor, F_OFD_SETLK, &whole);
+    if (result != 0 && is_unavailable(errno)) result = fcntl(descriptor, F_SETLK, &whole);
+    return lock_result(result);
+}
+
+#elif defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || defined(__OpenBSD__) || defined(__DragonFly__)
+
+/* Takes flock, which conflicts with record locks here, also with one of this process. */
+static int lock_file(int descriptor) { return lock_result(flock(descriptor, LOCK_EX | LOCK_NB)); }
+
+#else
+
+/* Takes a record lock. */
+static int lock_file(int descriptor) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return lock_result(fcntl(descriptor, F_SETLK, &whole));
+}
+
+#endif
+
+/* Tells whether a path names an open file. An error that leaves this unknown counts as yes. */
+static bool is_at(const char *path, int descriptor) {
+    struct stat named_now, opened;
+    if (stat(path, &named_now) != 0) return errno != ENOENT && errno != ENOTDIR;
+    return fstat(descriptor, &opened) != 0 || (named_now.st_dev == opened.st_dev && named_now.st_ino == opened.st_ino);
+}
+
+static bool is_missing(const char *path) {
+    struct stat status;
+    return lstat(path, &status) != 0 && errno == ENOENT;
+}
+
+/* Opens the stream at a path, which it creates if there is none, and makes this process its only writer. */
+static int open_locked(const char *path, int *descriptor, bool *created) {
+    for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
+        struct stat status;
+        *created = is_missing(path);
+        *descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+        if (*descriptor < 0) return errno;
+        int code = fstat(*descriptor, &status) != 0 ? errno : S_ISREG(status.st_mode) ? lock_file(*descriptor) : IRREGULAR;
+        if (!code && is_at(path, *descriptor)) return 0;
+        close(*descriptor);
+        *descriptor = -1;
+        if (code) return code;
+    }
+    return HELD;
+}
+
+/* Renames a file; unlike rename it never covers one that has the new name. */
+static int move_file(const char *from, const char *to) {
+    if (link(from, to) == 0) {
+        int code = unlink(from) == 0 ? 0 : errno;
+        if (code) unlink(to);
+        return code;
+    }
+    if (errno == EEXIST || errno == ENOENT) return errno;
+    /* Not every file system has links, and no directory can be linked. */
+    if (!is_missing(to)) return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
+/* What was moved out of the way of a new stream. */
+struct moved {
+    bool created;    /* the stream was made */
+    char *previous;  /* the name that the old stream has now, NULL where there was none */
+    char *older;     /* the name that the one before it has now, NULL where there was none */
+};
+
+/* Returns the text with a mark and a number after it, in memory of its own. */
+static char *numbered(const char *text, const char *mark, unsigned long long number) {
+    size_t room = strlen(text) + strlen(mark) + 24;
+    char *name = malloc(room);
+    if (name) snprintf(name, room, "%s%s%llu", text, mark, number);
+    return name;
+}
+
+/* Moves a file to the first free <path>-N, N from 1; gives that name, NULL when nothing is at the path. */
+static int move_to_free(const char *path, char **name) {
+    *name = NULL;
+    if (is_missing(path)) return 0;
+    for (unsigned long long number = 1;; number++) {
+        *name = numbered(path, "-", number);
+        int code = *name ? move_file(path, *name) : NO_MEMORY;
+        if (!code) return 0;
+        free(*name);
+        *name = NULL;
+        if (code != EEXIST) return code;
+    }
+}
+
+static void forget(struct moved *moved) {
+    free(moved->previous);
+    free(moved->older);
+    moved->previous = moved->older = NULL;
+}
+
+/* Moves back what was moved, unless another writer has begun a stream at the path. */
+static void restore(const char *path, struct moved *moved) {
+    bool back = moved->previous && is_missing(path) && move_file(moved->previous, path) == 0;
+    if (back && moved->older) move_file(moved->older, moved->previous);
+    forget(moved);
+}
+
+/* Moves a stream to <path>.prev, and what has that name to the next free <path>.prev-N. */
+static int move_to_previous(const char *path, struct moved *moved) {
+    size_t room = strlen(path) + 6;
+    forget(moved); /* what was moved before is kept: another writer's stream is at the path now */
+    char *previous = malloc(room);
+    if (!previous) return NO_MEMORY;
+    snprintf(previous, room, "%s.prev", path);
+    int code = move_to_free(previous, &moved->older);
+    if (!code && (code = move_file(path, previous)) == 0) {
+        moved->previous = previous;
+        return 0;
+    }
+    if (moved->older) move_file(moved->older, previous);
+    free(moved->older);
+    free(previous);
+    moved->older = NULL;
+    return code;
+}
+
+/* Opens an empty stream at a path as its only writer; one with bytes moves out of the way. After an error everything is
+ * where it was. */
+static int open_replacing(const char *path, int *descriptor, struct moved *moved) {
+    for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
+        struct stat status;
+        int code = open_locked(path, descriptor, &moved->created);
+        if (code) {
+            restore(path, moved);
+            return code;
+        }
+        if (fstat(*descriptor, &status) == 0 && status.st_size == 0) return 0;
+        code = move_to_previous(path, moved);
+        close(*descriptor);
+        *descriptor = -1;
+        if (code) return code;
+    }
+    return HELD;
+}
+
+/* Makes the directories that a path is in; gives the length of the first that it has made, 0 for none. */
+static int make_directories(char *path, size_t *made) {
+    *made = 0;
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int code = mkdir(path, 0777) == 0 ? 0 : errno;
+        if (code == 0 && *made == 0) *made = (size_t)(slash - path);
+        struct stat status;
+        if (code && stat(path, &status) == 0 && S_ISDIR(status.st_mode)) code = 0;
+        *slash = '/';
+        if (code) return code;
+    }
+    return 0;
+}
+
+/* Removes the directories that were made, unless something is in them. */
+static void remove_directories(char *path, size_t made) {
+    char *slash = strrchr(path, '/');
+    if (!slash || made == 0 || (size_t)(slash - path) < made) return;
+    *slash = 0;
+    if (rmdir(path) == 0) remove_directories(path, made);
+    *slash = '/';
+}
+
+/* ---- Bytes that have to arrive ---- */
+
+/* Writes by one call, and by more where the system takes only a part; gives how much it took. */
+static int write_all(int descriptor, const char *bytes, size_t length, size_t *written) {
+    *written = 0;
+    while (*written < length) {
+        ssize_t taken = write(descriptor, bytes + *written, length - *written);
+        if (taken < 0 && errno == EINTR) continue;
+        if (taken <= 0) return taken < 0 ? errno : EIO;
+        *written += (size_t)taken;
+    }
+    return 0;
+}
+
+/* Forces a file to its device; does nothing where its file system cannot. */
+static int sync_file(int descriptor) {
+    return fsync(descriptor) == 0 || is_unavailable(errno) || errno == EROFS ? 0 : errno;
+}
+
+/* Forces the names in the directory of a path to its device; does nothing where that cannot be asked for. */
+static int sync_directory_of(const char *path) {
+    char *directory = directory_of(path);
+    int descriptor = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int code = !directory ? NO_MEMORY : descriptor >= 0 || errno == EACCES || errno == EPERM ? 0 : errno;
+    free(directory);
+    if (descriptor < 0) return code;
+    code = sync_file(descriptor);
+    close(descriptor);
+    return code;
+}
+
+/* Copies bytes of one file to the end of another, by way of a buffer of ROOM bytes. */
+static int copy_bytes(int from, off_t offset, uint64_t length, int to, char *buffer) {
+    while (length) {
+        size_t written, wanted = length < ROOM ? (size_t)length : ROOM;
+        ssize_t size = pread(from, buffer, wanted, offset);
+        if (size < 0 && errno == EINTR) continue;
+        if (size <= 0) return size < 0 ? errno : EIO;
+        int code = write_all(to, buffer, (size_t)size, &written);
+        if (code) return code;
+        offset += size;
+        length -= (uint64_t)size;
+    }
+    return 0;
+}
+
+/* Cuts the part of a line off the end of a file, if it is there: what another process has appended stays. */
+static int take_back(int descriptor, const char *part, size_t length) {
+    struct stat status;
+    char found[512];
+    if (length == 0) return 0;
+    if (fstat(descriptor, &status) != 0) return errno;
+    off_t start = status.st_size - (off_t)length;
+    if (start < 0) return FOREIGN;
+    for (size_t done = 0; done < length;) {
+        size_t wanted = length - done < sizeof found ? length - done : sizeof found;
+        ssize_t size = pread(descriptor, found, wanted, start + (off_t)done);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return errno;
+        if (size == 0 || memcmp(found, part + done, (size_t)size) != 0) return FOREIGN;
+        done += (size_t)size;
+    }
+    return ftruncate(descriptor, start) == 0 ? 0 : errno;
+}
+
 /* ---- Writing ---- */
 
-enum { ROOM = 1 << 16 };
-
 struct toyspec_writer {
-    int descriptor;
+    int descriptor; /* -1 once it is closed */
     char *path;
     const struct profile *profile;
-    off_t committed;
     struct toyspec_sequence sequence;
-    struct timespec start;
+    struct timespec start, looked; /* when the run began; when the path was last compared with the file */
     pid_t process;
     struct toyspec_buffer line;
+    char why[256];          /* it was closed for good */
+    int unsynced;           /* why a sync failed: none is tried again, since the system may have dropped the data */
+    bool told;              /* that the path does not name the file any more */
+    uint64_t dropped, untold; /* records; those of them that no note speaks of */
+    int cause;              /* of the last drop */
+    bool pristine;          /* nothing is written yet: what was opened can be undone */
+    uint64_t fragment;      /* length of the bytes after the last LF, which another writer has left */
+    struct moved moved;
+    size_t made;            /* of the path, the directory from which on they were made */
 };
+
+static void warn_on_standard_error(const char *text) { fprintf(stderr, "toyspec: %s\n", text); }
+
+void (*toyspec_warn)(const char *message) = warn_on_standard_error;
 
 static double seconds_since(const struct timespec *start) {
     struct timespec now;
@@ -1122,190 +2063,278 @@ static double seconds_since(const struct timespec *start) {
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-static bool write_all(int descriptor, const char *bytes, size_t length) {
-    while (length) {
-        ssize_t written = write(descriptor, bytes, length);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return true;
+static bool is_toy(const struct toyspec_writer *w) { return *w->profile->last; }
+
+/* Closes the writer for good, and returns why. */
+static const char *give_up(struct toyspec_writer *w, int code, int undone) {
+    const char *also = undone ? reason_of(undone) : NULL;
+    size_t length = (size_t)snprintf(w->why, sizeof w->why, "the writer is closed for good: %s", reason_of(code));
+    if (also && length < sizeof w->why) snprintf(w->why + length, sizeof w->why - length, "; a part of the line could not be removed: %s", also);
+    close(w->descriptor);
+    w->descriptor = -1;
+    return w->why;
 }
 
-/* Writes a whole line, or takes back what was written of it; where it cannot, the writer is closed for good. */
+static bool passes(int code) {
+    return code == ENOSPC || code == EDQUOT || code == EFBIG || code == EINTR || code == EAGAIN;
+}
+
+/* Writes the line, or takes back what was written of it. */
 static const char *append_line(struct toyspec_writer *w) {
-    if (write_all(w->descriptor, w->line.bytes, w->line.length)) {
-        w->committed += (off_t)w->line.length;
+    size_t written;
+    int code = write_all(w->descriptor, w->line.bytes, w->line.length, &written);
+    if (!code) {
+        w->pristine = false;
         return NULL;
     }
-    const char *reason = strerror(errno);
-    if (ftruncate(w->descriptor, w->committed) != 0) {
-        close(w->descriptor);
-        w->descriptor = -1;
-    }
-    return reason;
+    int undone = take_back(w->descriptor, w->line.bytes, written);
+    if (undone || !passes(code)) return give_up(w, code, undone);
+    w->dropped++;
+    w->untold++;
+    w->cause = code;
+    snprintf(w->why, sizeof w->why, "the record was dropped, later ones may fit: %s", reason_of(code));
+    return w->why;
 }
 
-static char *joined(const char *directory, const char *name) {
-    size_t length = strlen(directory) + strlen(name) + 2;
-    char *path = malloc(length);
-    if (path) snprintf(path, length, "%s/%s", directory, name);
-    return path;
+/* Forces the stream and its directory to the device. Once that has failed, it fails for ever. */
+static const char *force(struct toyspec_writer *w) {
+    if (!w->unsynced) w->unsynced = sync_file(w->descriptor);
+    if (!w->unsynced) w->unsynced = sync_directory_of(w->path);
+    if (!w->unsynced) return NULL;
+    snprintf(w->why, sizeof w->why, "the record is written, but may not survive a power loss: %s", reason_of(w->unsynced));
+    return w->why;
 }
 
-static void sync_directory(const char *path) {
-    char *directory = strdup(path);
-    char *slash = directory ? strrchr(directory, '/') : NULL;
-    if (slash) *slash = 0;
-    int descriptor = open(slash && *directory ? directory : ".", O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0) {
-        fsync(descriptor);
-        close(descriptor);
+/* Creates a file beside the stream: <path>.torn-<offset>, or with -2, -3 and so on after it, the first that is free. */
+static int create_side_file(const char *path, off_t offset, char **name, int *descriptor) {
+    char *first = numbered(path, ".torn-", (unsigned long long)offset);
+    *name = first ? strdup(first) : NULL;
+    for (unsigned long long number = 2; *name; number++) {
+        *descriptor = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (*descriptor >= 0 || errno != EEXIST) break;
+        free(*name);
+        *name = numbered(first, "-", number);
     }
-    free(directory);
+    int code = !*name ? NO_MEMORY : *descriptor < 0 ? errno : 0;
+    free(first);
+    return code;
+}
+
+/* Keeps the fragment in a file beside the stream and cuts the stream after its last LF. */
+static int set_aside(struct toyspec_writer *w) {
+    struct stat status;
+    char *name = NULL, *buffer = malloc(ROOM);
+    int side = -1, code = !buffer ? NO_MEMORY : fstat(w->descriptor, &status) != 0 ? errno : 0;
+    off_t offset = code ? 0 : status.st_size - (off_t)w->fragment;
+    if (!code) code = create_side_file(w->path, offset, &name, &side);
+    if (!code) {
+        code = copy_bytes(w->descriptor, offset, w->fragment, side, buffer);
+        if (!code) code = sync_file(side);
+        if (close(side) != 0 && !code) code = errno;
+        if (!code) code = sync_directory_of(name);
+        if (!code && ftruncate(w->descriptor, offset) != 0) code = errno;
+        if (code) unlink(name);
+    }
+    if (!code) {
+        snprintf(message, sizeof message, "%s: moved %llu bytes after the last record to %s", w->path, (unsigned long long)w->fragment, name);
+        toyspec_warn(message);
+        w->fragment = 0;
+        code = sync_file(w->descriptor);
+    }
+    free(buffer);
+    free(name);
+    return code;
 }
 
 static void note_record(void *context, const struct toyspec_record *record) { toyspec_note(context, &record->value); }
 
-/* Keeps the fragment in a file beside the stream and cuts the stream after its last LF. */
-static const char *set_aside(struct toyspec_writer *w, uint64_t length) {
-    size_t room = strlen(w->path) + 32;
-    char *aside = malloc(room), *bytes = malloc(length);
-    const char *reason = "out of memory";
-    if (aside && bytes) {
-        snprintf(aside, room, "%s.torn-%lld", w->path, (long long)w->committed);
-        int kept = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        bool good = kept >= 0 && pread(w->descriptor, bytes, length, w->committed) == (ssize_t)length &&
-                    write_all(kept, bytes, length) && fsync(kept) == 0 && ftruncate(w->descriptor, w->committed) == 0;
-        reason = good ? NULL : strerror(errno);
-        if (kept >= 0) close(kept);
-    }
-    free(aside);
-    free(bytes);
-    return reason;
+/* Reads the stream that is there, to learn what may come next; gives what forbids to go on. */
+static int learn(struct toyspec_writer *w, struct toyspec_report *report) {
+    struct toyspec_options options = {.mode = "salvage", .name = w->path};
+    char *beside = directory_of(w->path);
+    const char *reason = beside ? read_stream(w->descriptor, &options, beside, note_record, &w->sequence, report) : "";
+    free(beside);
+    if (reason) return *reason ? EIO : NO_MEMORY;
+    if (strcmp(report->state, "damaged") == 0) return DAMAGED;
+    if (report->records && (!report->profile || strcmp(report->profile, w->profile->name) != 0)) return OTHER_PROFILE;
+    return is_toy(w) && w->sequence.ended ? COMPLETE : 0; /* a fragment after run_end does not make it go on */
 }
 
-/* Locks the stream and brings it to a line end, or says why it cannot be written to. */
-static const char *take_over(struct toyspec_writer *w, enum toyspec_exist exist) {
+/* Learns where the stream stands, or says why it cannot be written to. */
+static int take_over(struct toyspec_writer *w, enum toyspec_exist exist) {
     struct stat status;
-    if (flock(w->descriptor, LOCK_EX | LOCK_NB) != 0) return "another writer holds the stream";
-    if (fstat(w->descriptor, &status) != 0) return strerror(errno);
-    if (status.st_size == 0) return NULL;
-    if (exist != TOYSPEC_RESUME) return "the stream exists";
+    if (fstat(w->descriptor, &status) != 0) return errno;
+    if (status.st_size == 0) return 0;
+    if (exist != TOYSPEC_RESUME) return EXISTS;
     struct toyspec_report *report = malloc(sizeof *report);
-    if (!report) return "out of memory";
-    struct toyspec_options options = {.mode = "salvage", .profile = w->profile->name};
-    const char *reason = toyspec_read(w->descriptor, &options, note_record, &w->sequence, report);
-    if (!reason && strcmp(report->state, "damaged") == 0) reason = "the stream is damaged";
-    if (!reason && *w->profile->last && strcmp(report->state, "complete") == 0) reason = "the stream is complete";
-    w->committed = (off_t)report->committed;
-    if (!reason && report->fragment) reason = set_aside(w, report->fragment);
+    if (!report) return NO_MEMORY;
+    int code = learn(w, report);
+    w->fragment = report->fragment;
     free(report);
-    /* t goes on from the last t in the stream. */
-    double last = *w->profile->last ? w->sequence.last : 0;
-    /* A t that no clock reaches stays the smallest that is written, without being one of this clock. */
-    if (!(fabs(last) < 1e12)) last = 0;
+    w->sequence.resumes = w->sequence.started;
+    /* t goes on from the last t in the stream. One that no clock reaches stays the smallest that is written. */
+    double last = is_toy(w) && fabs(w->sequence.last) < 1e12 ? w->sequence.last : 0;
     w->start.tv_sec -= (time_t)last;
     w->start.tv_nsec -= (long)((last - (double)(time_t)last) * 1e9);
-    return reason;
+    return code;
 }
 
-static const char *open_stream(struct toyspec_writer **writer, char *path, const char *profile, enum toyspec_exist exist) {
+/* Lets a write beyond a limit of file sizes fail, where it would end the program. */
+static void outlive_file_size_limit(void) {
+    struct sigaction action;
+    if (sigaction(SIGXFSZ, NULL, &action) == 0 && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) signal(SIGXFSZ, SIG_IGN);
+}
+
+static int open_stream(struct toyspec_writer *w, enum toyspec_exist exist) {
+    int code = make_directories(w->path, &w->made);
+    if (!code) code = exist == TOYSPEC_REPLACE ? open_replacing(w->path, &w->descriptor, &w->moved)
+                                               : open_locked(w->path, &w->descriptor, &w->moved.created);
+    return code ? code : take_over(w, exist);
+}
+
+static const char *new_writer(struct toyspec_writer **writer, const char *shown, char *path, const char *profile, enum toyspec_exist exist) {
     struct toyspec_writer *w = calloc(1, sizeof *w);
     *writer = NULL;
     if (!w || !path || !(w->line.bytes = malloc(ROOM))) {
         free(path);
         free(w);
-        return "out of memory";
+        return named(shown, "out of memory");
     }
+    outlive_file_size_limit();
     w->line.capacity = ROOM;
     w->path = path;
     w->profile = profile_named(profile);
     w->process = getpid();
+    w->descriptor = -1;
+    w->pristine = true;
     clock_gettime(CLOCK_MONOTONIC, &w->start);
-    w->descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    const char *reason = w->descriptor < 0 ? strerror(errno) : take_over(w, exist);
-    if (reason) toyspec_close(w);
+    w->looked = w->start;
+    int code = open_stream(w, exist);
+    const char *reason = named(path, reason_of(code));
+    if (code) toyspec_close(w);
     else *writer = w;
     return reason;
 }
 
-/* Renames a stream that no writer holds, if there is one. */
-static const char *move_aside(const char *path) {
-    int descriptor = open(path, O_RDWR | O_CLOEXEC);
-    struct stat status;
-    const char *reason = NULL;
-    if (descriptor < 0) return errno == ENOENT ? NULL : strerror(errno);
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) reason = "another writer holds the stream";
-    else if (fstat(descriptor, &status) == 0 && status.st_size > 0) {
-        size_t room = strlen(path) + 6;
-        char *previous = malloc(room);
-        if (previous) snprintf(previous, room, "%s.prev", path);
-        if (!previous || rename(path, previous) != 0) reason = previous ? strerror(errno) : "out of memory";
-        free(previous);
-    }
-    close(descriptor);
-    return reason;
-}
-
-static const char *make_directories_of(char *path) {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        bool failed = mkdir(path, 0777) != 0 && errno != EEXIST;
-        *slash = '/';
-        if (failed) return strerror(errno);
-    }
-    return NULL;
-}
-
 const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist) {
-    char *path = joined(directory, profile_named("toy/v1")->file);
-    *writer = NULL;
-    const char *reason = path ? make_directories_of(path) : NULL;
-    if (path && !reason && exist == TOYSPEC_REPLACE) reason = move_aside(path);
-    if (!reason) return open_stream(writer, path, "toy/v1", exist);
-    free(path);
-    return reason;
+    return new_writer(writer, directory, joined(directory, profile_named("toy/v1")->file), "toy/v1", exist);
 }
 
 const char *toyspec_append(struct toyspec_writer **writer, const char *path, const char *profile) {
     *writer = NULL;
-    if (!profile_named(profile) || *profile_named(profile)->last) return "no profile that is appended to";
-    return open_stream(writer, strdup(path), profile, TOYSPEC_RESUME);
+    if (!profile_named(profile) || *profile_named(profile)->last) return named(path, "the profile must be metrics/v1 or kaun/v1");
+    return new_writer(writer, path, strdup(path), profile, TOYSPEC_RESUME);
 }
 
-/* Gives a record its t, where it has none, in *members, which has room for one more. */
-static void set_time(struct toyspec_writer *w, struct toyspec_value *record, struct toyspec_member *members) {
-    memcpy(members, record->members, record->count * sizeof *members);
-    record->members = members;
-    if (!toyspec_get(record, "t")) members[record->count++] = toyspec_member("t", toyspec_number(seconds_since(&w->start)));
+/* Copies the file to its path, and goes on there. */
+static int start_anew(struct toyspec_writer *w) {
+    struct moved moved = {0};
+    struct stat status;
+    size_t made;
+    int fresh = -1, code = make_directories(w->path, &made);
+    if (!code) code = open_replacing(w->path, &fresh, &moved);
+    if (!code) {
+        char *buffer = malloc(ROOM);
+        code = !buffer ? NO_MEMORY : fstat(w->descriptor, &status) != 0 ? errno : copy_bytes(w->descriptor, 0, (uint64_t)status.st_size, fresh, buffer);
+        free(buffer);
+    }
+    if (!code) code = sync_file(fresh);
+    if (!code) code = sync_directory_of(w->path);
+    if (!code) {
+        close(w->descriptor);
+        w->descriptor = fresh;
+        w->pristine = false;
+        forget(&w->moved);
+    } else if (fresh >= 0) {
+        if (unlink(w->path) == 0) restore(w->path, &moved);
+        close(fresh);
+    }
+    forget(&moved);
+    return code;
+}
+
+/* Finds out whether the path still names the file, and says once when it does not; a toy/v1 stream is started anew there. */
+static void look(struct toyspec_writer *w) {
+    clock_gettime(CLOCK_MONOTONIC, &w->looked);
+    if (is_at(w->path, w->descriptor)) return;
+    int code = is_toy(w) ? start_anew(w) : 0;
+    bool anew = is_toy(w) && !code, told = w->told;
+    w->told = !anew;
+    if (told && !anew) return;
+    snprintf(message, sizeof message, "%s: the file was deleted, renamed or replaced while it was open for writing; %s%s%s", w->path,
+             anew ? "it was started anew with all its bytes" : "records go on to the old file", code ? ": " : "", code ? reason_of(code) : "");
+    toyspec_warn(message);
 }
 
 static const char *write_record(struct toyspec_writer *w, struct toyspec_value *record) {
-    bool toy = *w->profile->last;
-    if (w->descriptor < 0 || w->process != getpid()) return "the writer is closed";
-    const char *reason = toy ? toyspec_admit(&w->sequence, record) : NULL;
+    const char *reason = is_toy(w) ? toyspec_admit(&w->sequence, record) : NULL;
     w->line.length = 0;
     if (!reason) reason = toyspec_encode(w->profile->name, record, &w->line);
+    /* Not before a record is about to follow: a start that is refused leaves the stream as it was. */
+    if (!reason && w->fragment) reason = reason_of(set_aside(w));
     if (!reason) reason = append_line(w);
-    if (reason || !toy) return reason;
-    toyspec_note(&w->sequence, record);
-    if (!w->sequence.ended && !is_kind(record, "run_start")) return NULL;
-    sync_directory(w->path);
-    return fsync(w->descriptor) == 0 ? NULL : strerror(errno);
+    if (!reason && is_toy(w)) toyspec_note(&w->sequence, record);
+    return reason;
 }
 
-const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *record) {
-    if (record->type != TOYSPEC_OBJECT) return "a record is an object";
-    if (!*writer->profile->last) return write_record(writer, record);
-    struct toyspec_member few[32], *members = record->count < 32 ? few : malloc((record->count + 1) * sizeof *members);
+/* Writes how many records were dropped, once there is room for it again. */
+static void note_dropped(struct toyspec_writer *w) {
+    char text[160];
+    if (!w->untold || !is_toy(w) || w->descriptor < 0) return;
+    uint64_t dropped = w->dropped, untold = w->untold;
+    snprintf(text, sizeof text, "%llu records before this one were dropped: %s", (unsigned long long)untold, reason_of(w->cause));
+    struct toyspec_member members[] = {toyspec_member("kind", toyspec_string("note")), toyspec_member("text", toyspec_string(text)),
+                                       toyspec_member("t", toyspec_number(seconds_since(&w->start)))};
+    struct toyspec_value note = toyspec_object(members, 3);
+    bool written = write_record(w, &note) == NULL;
+    w->dropped = dropped; /* the note itself does not count */
+    w->untold = written ? 0 : untold;
+}
+
+/* Tells whether a run id is one that names a directory on every system. */
+static bool is_safe_id(struct toyspec_text id) {
+    for (size_t i = 0; i < id.length; i++) {
+        char c = id.bytes[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!plain && (i == 0 || (c != '.' && c != '_' && c != '-'))) return false;
+    }
+    return id.length > 0 && id.length <= 128;
+}
+
+/* Gives a toy/v1 record what it lacks: its t, and the schema of a run_start. Members has room for two more. */
+static const char *complete_record(struct toyspec_writer *w, struct toyspec_value *record, struct toyspec_member *members) {
+    if (record->count) memcpy(members, record->members, record->count * sizeof *members);
+    record->members = members;
+    for (size_t i = 0; i < record->count; i++) members[i].value.owned = false; /* what is in it stays the caller's */
+    if (!toyspec_get(record, "t")) members[record->count++] = toyspec_member("t", toyspec_number(seconds_since(&w->start)));
+    if (!is_kind(record, "run_start")) return NULL;
+    if (!toyspec_get(record, "schema")) members[record->count++] = toyspec_member("schema", toyspec_string("toy/v1"));
+    const struct toyspec_value *id = toyspec_get(record, "run_id");
+    if (!id || id->type != TOYSPEC_STRING || is_safe_id(id->text)) return NULL;
+    return "the run id is not allowed: use 1 to 128 letters, digits, '.', '_' and '-', with a letter or digit first";
+}
+
+static const char *write_toy(struct toyspec_writer *w, struct toyspec_value *record) {
+    struct toyspec_member few[32], *members = record->count <= 30 ? few : malloc((record->count + 2) * sizeof *members);
     if (!members) return "out of memory";
     struct toyspec_value with = *record;
-    set_time(writer, &with, members);
-    const char *reason = write_record(writer, &with);
+    bool ends = is_kind(record, "run_end");
+    if (ends && w->sequence.started && !w->sequence.resumes) note_dropped(w);
+    const char *reason = complete_record(w, &with, members);
+    if (!reason && w->descriptor >= 0) reason = write_record(w, &with);
+    else if (!reason) reason = w->why;
+    if (!reason && !ends) note_dropped(w);
+    if (!reason && w->descriptor >= 0 && (ends || is_kind(record, "run_start"))) reason = force(w);
     if (members != few) free(members);
     return reason;
+}
+
+const char *toyspec_write(struct toyspec_writer *w, struct toyspec_value *record) {
+    if (record->type != TOYSPEC_OBJECT) return named(w->path, "a record is an object");
+    if (w->process != getpid()) return named(w->path, "the writer belongs to the process that opened it");
+    if (w->descriptor < 0) return named(w->path, *w->why ? w->why : "the writer is closed");
+    if (is_kind(record, "run_end") || seconds_since(&w->looked) >= 1) look(w);
+    return named(w->path, is_toy(w) ? write_toy(w, record) : write_record(w, record));
 }
 
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm) {
@@ -1318,9 +2347,42 @@ const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double los
     return toyspec_write(writer, &record);
 }
 
+uint64_t toyspec_dropped(const struct toyspec_writer *writer) { return writer->dropped; }
+
+bool toyspec_is_open(const struct toyspec_writer *writer) {
+    return writer->descriptor >= 0 && writer->process == getpid() && !writer->sequence.ended;
+}
+
+const char *toyspec_end(struct toyspec_writer *writer, const char *reason, const char *error) {
+    const char *refused = NULL;
+    if (!writer) return NULL;
+    const struct toyspec_sequence *sequence = &writer->sequence;
+    if (is_toy(writer) && sequence->started && !sequence->ended && !sequence->resumes) {
+        struct toyspec_member members[5] = {toyspec_member("kind", toyspec_string("run_end")), toyspec_member("reason", toyspec_string(reason))};
+        size_t count = 2;
+        if (error && *error) members[count++] = toyspec_member("error", toyspec_string(error));
+        if (sequence->has_step) members[count++] = toyspec_member("final_step", toyspec_integer(sequence->step));
+        if (sequence->has_step && sequence->has_loss) members[count++] = toyspec_member("final_loss", toyspec_number(sequence->loss));
+        struct toyspec_value record = toyspec_object(members, count);
+        refused = toyspec_write(writer, &record);
+    }
+    toyspec_close(writer);
+    return refused;
+}
+
+/* Brings everything back to where it was before the opening of a stream that is still empty. */
+static void abandon(struct toyspec_writer *w) {
+    struct stat status;
+    bool empty = w->descriptor >= 0 && fstat(w->descriptor, &status) == 0 && status.st_size == 0 && is_at(w->path, w->descriptor);
+    if (empty && w->moved.created && unlink(w->path) == 0) restore(w->path, &w->moved);
+    remove_directories(w->path, w->made);
+}
+
 void toyspec_close(struct toyspec_writer *writer) {
     if (!writer) return;
+    if (writer->pristine && writer->process == getpid()) abandon(writer);
     if (writer->descriptor >= 0) close(writer->descriptor);
+    forget(&writer->moved);
     free(writer->path);
     free(writer->line.bytes);
     free(writer);

@@ -1,7 +1,7 @@
 /* Reads and writes training logs in JSON Lines: the profiles toy/v1, metrics/v1 and kaun/v1. C11, POSIX.
  *
  * A record is committed by its line feed. Writing hands each record over in one write, in canonical form, and
- * allocates nothing for a record that fits into 64 KiB. Reading vets every line strictly. */
+ * allocates nothing for a record that fits into 64 KiB. Reading checks every line strictly. */
 #ifndef TOYSPEC_H
 #define TOYSPEC_H
 
@@ -81,15 +81,20 @@ const char *toyspec_encode(const char *profile, struct toyspec_value *record, st
 size_t toyspec_binary64_text(double number, char text[32]);
 size_t toyspec_binary32_text(float number, char text[32]);
 
-/* What the records of a toy/v1 stream owe to each other: run_start first and once, nothing behind run_end, t and the steps
- * of a phase never back. Zero it to begin with. A writer has one of its own. */
+/* The rules between the records of a toy/v1 stream: run_start first and once, run_resume first in a stream that is resumed,
+ * nothing after run_end, t and the steps of a phase never back. Zero it to begin with. A writer has one of its own. */
 
 struct toyspec_sequence {
     bool started, ended;
-    double last;       /* the t of the last record */
+    bool resumes;      /* a run_resume has to come next */
+    double last;       /* the t of the last record that has a valid one */
     int run_phase;     /* phases count from 1: train, eval, decode, serve */
     bool has_base[5];
     int64_t bases[5];  /* the last step of each phase */
+    bool has_step;     /* of phase train: its last step event, */
+    int64_t step;
+    bool has_loss;     /* and the loss of that, */
+    double loss;       /* NaN for null */
 };
 
 /* Returns NULL where a record may be written, else the reason; sets its t, where that is smaller than the one before. */
@@ -97,26 +102,42 @@ const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspe
 /* Takes in a record that is in the stream. */
 void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value *record);
 
-/* Writing. A function returns NULL when it has done its work, else the reason. */
+/* Writing. A function returns NULL when it has done its work, else the reason: path, colon, what happened. The text is valid
+ * until the next call in the thread. */
 
 enum toyspec_exist {
-    TOYSPEC_REPLACE, /* an old stream moves to events.jsonl.prev */
+    TOYSPEC_REPLACE, /* an old stream moves to events.jsonl.prev, and what has that name to the next free events.jsonl.prev-N */
     TOYSPEC_FAIL,
-    TOYSPEC_RESUME /* a torn stream goes on; its fragment is kept beside it */
+    TOYSPEC_RESUME /* a torn stream goes on with a run_resume; its fragment is kept beside it */
 };
 
 struct toyspec_writer;
 
-/* Opens a toy/v1 stream in a directory, which is made, with those above it. */
+/* Opens a toy/v1 stream in a directory, which is made, with those above it. Where SIGXFSZ has its default action, which
+ * ends a program whose file grows beyond its limit, it is ignored from then on. */
 const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist);
 /* Opens a metrics/v1 or kaun/v1 stream and goes on at its end. */
 const char *toyspec_append(struct toyspec_writer **writer, const char *path, const char *profile);
-/* Appends a record. A toy/v1 record without t gets the seconds since the start. One thread at a time. */
+/* Appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it. One
+ * thread at a time. A record for which there is no room is dropped and counted; later ones are tried, and a note tells how
+ * many were dropped. After any other failed write the writer is closed for good. */
 const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *record);
 /* The step path: allocates nothing. NaN where a number was not measured; it is then left out. */
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm);
-/* Lets go of the stream; a run without run_end stays torn. Accepts NULL. */
+/* Returns how many records were dropped. */
+uint64_t toyspec_dropped(const struct toyspec_writer *writer);
+/* Tells whether later records can be written. */
+bool toyspec_is_open(const struct toyspec_writer *writer);
+/* Writes run_end with a reason, the error that it is for, which may be NULL, and the last train step; then closes. A run
+ * that has not begun, or has ended, is closed as it is. Accepts NULL. */
+const char *toyspec_end(struct toyspec_writer *writer, const char *reason, const char *error);
+/* Lets go of the stream; a run without run_end stays torn. A writer that has written nothing leaves everything as it was
+ * before it was opened. Accepts NULL. */
 void toyspec_close(struct toyspec_writer *writer);
+
+/* Called with what a writer has to say that no return value carries, for example that its file was deleted. By default
+ * it writes one line to standard error. */
+extern void (*toyspec_warn)(const char *message);
 
 /* Reading. */
 
@@ -128,7 +149,7 @@ struct toyspec_gap {
 };
 
 struct toyspec_report {
-    const char *profile;
+    const char *profile; /* NULL where the format is not known: the records are given all the same */
     const char *state; /* "complete", "torn" or "damaged" */
     uint64_t records;
     uint64_t committed; /* bytes of readable and blank lines, with their LFs */
@@ -142,7 +163,10 @@ struct toyspec_record {
     struct toyspec_text raw; /* the line without its LF */
     uint64_t line;           /* from 1 */
     uint64_t offset;
-    struct toyspec_value value; /* valid during the call */
+    /* Valid during the call. In toy/v1 and kaun/v1 an integer that is written 1.0 or 1e3 is an integer; where text is NULL
+     * it is in integer. */
+    struct toyspec_value value;
+    const char *profile; /* of the stream */
 };
 
 struct toyspec_options {
@@ -158,6 +182,21 @@ typedef void toyspec_each(void *context, const struct toyspec_record *record);
  * stream; the report is filled in either way. "out of memory" and "read failed" leave the report undefined. */
 const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
                          struct toyspec_report *report);
+
+/* Reads the file at a path, which may be a bundle's directory: then run.json beside the stream helps to tell the profile.
+ * The reason that is returned begins with the path; report.state is NULL where the file could not be read. */
+const char *toyspec_read_file(const char *path, const struct toyspec_options *options, toyspec_each *each, void *context,
+                              struct toyspec_report *report);
+
+/* Computes the views of a run: an object with the members that the chapter Views of the specification names, each where
+ * it has a value; {} for a stream in a format that is not known. Null stands for a number that was not finite. Unreadable
+ * lines and faulty records are left out. The summary is freed by toyspec_free. Returns NULL, or why the file could not be
+ * read. */
+const char *toyspec_summarize(int descriptor, const struct toyspec_options *options, struct toyspec_value *summary,
+                              struct toyspec_report *report);
+/* Does so for the file at a path, which may be a bundle's directory. */
+const char *toyspec_summarize_file(const char *path, const struct toyspec_options *options, struct toyspec_value *summary,
+                                   struct toyspec_report *report);
 
 /* Returns the first rule that makes a line unreadable, NULL for a readable one. */
 const char *toyspec_vet(const char *line, size_t length, bool first);

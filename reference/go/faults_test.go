@@ -56,6 +56,15 @@ func withRoomFor(t *testing.T, size int64, do func()) {
 	do()
 }
 
+// resumed opens a torn stream and writes run_resume, if it can.
+func resumed(directory string) error {
+	w, err := Open(directory, Resume)
+	if err == nil {
+		err = errors.Join(w.Write(map[string]any{"kind": "run_resume", "from_step": 0}), w.Close())
+	}
+	return err
+}
+
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -134,14 +143,12 @@ func TestLongFragmentsAreKeptEachInItsFile(t *testing.T) {
 	fragments := []string{strings.Repeat("a", 200_000), strings.Repeat("b", 200_000), "c"}
 	for i, fragment := range fragments {
 		must(t, os.WriteFile(path, []byte(start+fragment), 0o666))
-		w, err := Open(directory, Resume)
-		must(t, err)
-		must(t, w.Close())
+		must(t, resumed(directory))
 		name := fmt.Sprintf("%s.torn-%d%s", path, len(start), []string{"", "-2", "-3"}[i])
 		if kept := string(content(t, name)); kept != fragment {
 			t.Errorf("%s holds %d bytes", name, len(kept))
 		}
-		if left := string(content(t, path)); left != start {
+		if left := string(content(t, path)); !strings.HasPrefix(left, start+`{"kind":"run_resume"`) || !strings.HasSuffix(left, "}\n") {
 			t.Errorf("the stream is %.200q", left)
 		}
 	}
@@ -166,9 +173,7 @@ func TestSideFileIsOnTheDiskBeforeTheCut(t *testing.T) {
 		steps = append(steps, fmt.Sprint("directory at ", sizeOf(t, path)))
 		return nil
 	}
-	w, err := Open(directory, Resume)
-	must(t, err)
-	must(t, w.Close())
+	must(t, resumed(directory))
 	length := len(start)
 	want := fmt.Sprintf("[events.jsonl.torn-%d at %d directory at %d events.jsonl at %d]", length, length+1, length+1, length)
 	if fmt.Sprint(steps) != want {
@@ -183,18 +188,31 @@ func TestFullDiskWhileResumingChangesNothing(t *testing.T) {
 	torn := start + strings.Repeat("a", 200_000)
 	must(t, os.WriteFile(path, []byte(torn), 0o666))
 	withRoomFor(t, 100_000, func() {
-		if _, err := Open(directory, Resume); err == nil || !strings.Contains(err.Error(), path) {
+		if err := resumed(directory); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("resuming gives %v", err)
 		}
 	})
 	if names := namesIn(t, directory); names != "events.jsonl" || string(content(t, path)) != torn {
 		t.Errorf("%s is left", names)
 	}
+	if err := resumed(directory); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+}
+
+func TestRefusedResumeChangesNothing(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "events.jsonl")
+	must(t, os.WriteFile(path, []byte(start+"{"), 0o666))
 	w, err := Open(directory, Resume)
-	if err != nil {
-		t.Fatalf("the lock is still held: %v", err)
+	must(t, err)
+	if err := w.Write(stepOf(1)); !errors.Is(err, ErrRefused) {
+		t.Error(err)
 	}
 	must(t, w.Close())
+	if names := namesIn(t, directory); names != "events.jsonl" || string(content(t, path)) != start+"{" {
+		t.Errorf("%s is left", names)
+	}
 }
 
 func TestRecordsThatDoNotFitAreDroppedAndCounted(t *testing.T) {
@@ -438,7 +456,7 @@ func TestStreamThatIsGoneIsStartedAnew(t *testing.T) {
 		if _, report, err := readAll(t, string(content(t, path)), Options{Mode: Strict}); err != nil || report.Records != 5 {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
-		if len(*said) != 1 || !strings.Contains((*said)[0], path) {
+		if len(*said) != 1 || !strings.HasPrefix((*said)[0], path) || !strings.Contains((*said)[0], "started anew") {
 			t.Errorf("%s: %q is said", name, *said)
 		}
 		if kept, _ := os.ReadFile(path + ".prev"); name == "replaced by bytes" && string(kept) != "other\n" {

@@ -12,7 +12,7 @@ type Sequence struct {
 	started, ended bool
 	resumes        bool // a run_resume has to come next
 	phase          string
-	last           float64 // the t of the last record
+	last           float64 // the t of the last record that has a valid one
 	bases          map[string]*big.Int
 	trained        map[string]any // final_step and final_loss as the last step of phase train has them
 }
@@ -52,8 +52,8 @@ func (s *Sequence) awaitResume() { s.resumes = s.started }
 
 // Note takes in a record that is in the stream.
 func (s *Sequence) Note(record map[string]any) {
-	if t, ok := floatValue(record["t"]); ok {
-		s.last = max(s.last, t)
+	if t, ok := floatValue(record["t"]); ok && t >= 0 {
+		s.last = t
 	}
 	switch record["kind"] {
 	case "run_start":

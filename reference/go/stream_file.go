@@ -22,6 +22,7 @@ var Warn = func(message string) { fmt.Fprintln(os.Stderr, "toyspec: "+message) }
 type streamFile struct {
 	file     *os.File // nil once it is closed
 	path     string
+	fragment int64 // length of the bytes after the last LF, which another writer has left
 	why      error // why it was closed for good
 	unsynced error // why a sync failed; it is never tried again, since the system may have dropped the data
 	looked   time.Time
@@ -102,8 +103,16 @@ func (s *streamFile) force() error {
 	return nil
 }
 
-// setAside keeps the bytes from offset on in a file beside the stream, and cuts the stream there.
-func (s *streamFile) setAside(offset, length int64) error {
+// setAside keeps the fragment in a file beside the stream, and cuts the stream after its last LF.
+func (s *streamFile) setAside() error {
+	if s.fragment == 0 {
+		return nil
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	length, offset := s.fragment, info.Size()-s.fragment
 	side, err := createFree(fmt.Sprintf("%s.torn-%d", s.path, offset))
 	if err != nil {
 		return err
@@ -122,6 +131,7 @@ func (s *streamFile) setAside(offset, length int64) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(side.Name()))
 	}
+	s.fragment = 0
 	Warn(fmt.Sprintf("%s: moved %d bytes after the last record to %s", s.path, length, side.Name()))
 	return system.syncFile(s.file)
 }

@@ -159,19 +159,19 @@ func validNumber(record map[string]any, key string, fields []field) *float64 {
 
 // toyEvent is what the views need of one event of a known kind.
 type toyEvent struct {
-	trains *big.Int // the training step that it belongs to
+	from   *big.Int // from_step of a run_resume
+	step   *big.Int // of any other kind than run_start and run_end
+	isStep bool     // it is a step event that counts
+	phase  string   // its own, "" where it names none
 	time   *float64
-	step   *big.Int // number and phase of a step event that counts
-	phase  string
 	loss   *float64
 }
 
 type toyView struct {
-	sequence  Sequence // for phases
 	events    []toyEvent
 	started   bool
 	runID     *string
-	phase     string
+	phase     string // of the first run_start, "" where that names none
 	reason    *string
 	finalLoss *float64
 }
@@ -181,28 +181,21 @@ func (v *toyView) take(record map[string]any) {
 	if fields == nil {
 		return
 	}
-	kind := record["kind"]
-	event := toyEvent{time: validNumber(record, "t", fields), phase: v.sequence.phaseOf(record)}
-	step := validInteger(record, "step", fields)
-	switch kind {
+	event := toyEvent{time: validNumber(record, "t", fields), phase: phaseIn(record)}
+	switch record["kind"] {
 	case "run_start":
 		v.takeStart(record, fields)
 	case "run_resume":
-		if from := validInteger(record, "from_step", fields); from != nil {
-			v.events = slices.DeleteFunc(v.events, func(e toyEvent) bool { return e.trains != nil && e.trains.Cmp(from) > 0 })
-		}
+		event.from = validInteger(record, "from_step", fields)
 	case "run_end":
 		v.reason, v.finalLoss = nil, validNumber(record, "final_loss", fields)
 		if reason, ok := validText(record, "reason", fields); ok {
 			v.reason = &reason
 		}
 	default:
-		if event.phase == "train" || event.phase == "eval" && kind != "step" {
-			event.trains = step
-		}
-		if kind == "step" && event.time != nil {
-			event.step, event.loss = step, validNumber(record, "loss", fields)
-		}
+		event.step = validInteger(record, "step", fields)
+		event.isStep = record["kind"] == "step"
+		event.loss = validNumber(record, "loss", fields)
 	}
 	v.events = append(v.events, event)
 }
@@ -211,21 +204,44 @@ func (v *toyView) takeStart(record map[string]any, fields []field) {
 	if v.started {
 		return
 	}
-	v.started, v.sequence.phase = true, phaseIn(record)
+	v.started, v.phase = true, phaseIn(record)
 	if id, ok := validText(record, "run_id", fields); ok {
 		v.runID = &id
 	}
 }
 
+// latest returns the events of the latest attempt, each with its phase.
+func (v *toyView) latest() []toyEvent {
+	var limit *big.Int // the smallest from_step that follows
+	kept := []toyEvent{}
+	for i := len(v.events) - 1; i >= 0; i-- {
+		event := v.events[i]
+		if event.phase == "" {
+			event.phase = v.phase
+		}
+		trains := event.phase == "train" || event.phase == "eval" && !event.isStep
+		if limit == nil || event.step == nil || !trains || event.step.Cmp(limit) <= 0 {
+			kept = append(kept, event)
+		}
+		if event.from != nil && (limit == nil || event.from.Cmp(limit) < 0) {
+			limit = event.from
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
 func (v *toyView) fill(summary *Summary) {
-	summary.RunID, summary.Reason = v.runID, v.reason
-	summary.Phase = v.sequence.phaseOf(nil)
+	if v.phase == "" {
+		v.phase = "train"
+	}
+	summary.RunID, summary.Reason, summary.Phase = v.runID, v.reason, v.phase
 	summary.LossCurve = []float64{}
-	for _, event := range v.events {
+	for _, event := range v.latest() {
 		if event.time != nil {
 			summary.DurationSeconds = event.time
 		}
-		if event.step == nil || event.phase != summary.Phase {
+		if !event.isStep || event.step == nil || event.time == nil || event.phase != v.phase {
 			continue
 		}
 		summary.Steps++

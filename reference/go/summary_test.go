@@ -41,6 +41,13 @@ func TestViewsOfARunAreThoseOfItsLatestAttempt(t *testing.T) {
 	}
 }
 
+func TestPhaseOfTheRunHoldsForEveryEvent(t *testing.T) {
+	s := summaryOf(t, step("1", "1"), `{"kind":"run_start","phase":"eval"}`, step("2", "2"), `{"kind":"step","t":3,"step":3,"phase":"train","loss":3}`)
+	if s.Phase != "eval" || s.Steps != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestViewsWithoutAValueAreAbsent(t *testing.T) {
 	s := summaryOf(t, `{"kind":"run_start"}`, `{"kind":"note","t":"x"}`)
 	if s.RunID != nil || s.LastStep != nil || s.FinalLoss != nil || s.DurationSeconds != nil || s.Reason != nil || s.Phase != "train" {

@@ -94,7 +94,7 @@ func open(path string, profile Profile, exist Exist) (*Writer, error) {
 	return w, nil
 }
 
-// takeOver brings the stream to a line end, or says why it cannot be written to.
+// takeOver learns where the stream stands, or says why it cannot be written to.
 func (w *Writer) takeOver(exist Exist) error {
 	info, err := w.stream.file.Stat()
 	if err != nil || info.Size() == 0 {
@@ -115,16 +115,14 @@ func (w *Writer) takeOver(exist Exist) error {
 		return ErrDamaged
 	case report.Profile != w.profile && report.Records > 0:
 		return ErrProfile
-	case report.State == Complete && w.profile == Toy:
+	case w.sequence.ended && w.profile == Toy: // a fragment after run_end does not make it go on
 		return ErrComplete
 	}
 	w.sequence.awaitResume()
 	// t goes on from the last t in the stream.
 	w.start = w.now().Add(-time.Duration(w.sequence.last * float64(time.Second)))
-	if report.Fragment == 0 {
-		return nil
-	}
-	return w.stream.setAside(report.Size-report.Fragment, report.Fragment)
+	w.stream.fragment = report.Fragment
+	return nil
 }
 
 // Write appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it.
@@ -162,6 +160,10 @@ func (w *Writer) write(record map[string]any) error {
 	line, record, err := w.lineOf(record)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.stream.path, err)
+	}
+	// Not before a record is about to follow: a start that is refused leaves the stream as it was.
+	if err := w.stream.setAside(); err != nil {
+		return fmt.Errorf("%s: the bytes after the last record could not be moved to a side file: %w", w.stream.path, err)
 	}
 	if err := w.stream.append(line); err != nil {
 		if errors.Is(err, ErrDropped) {
