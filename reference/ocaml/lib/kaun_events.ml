@@ -23,11 +23,8 @@ let scalar_of_line e line offset =
     | Some reason -> e.skipped <- (offset, reason) :: e.skipped; None
     | None -> Kaun_scalar.of_json (Yojson.Safe.from_string line)
 
-let take_chunk e chunk size =
-  let start = e.position - Buffer.length e.partial in
-  Buffer.add_subbytes e.partial chunk 0 size;
-  e.position <- e.position + size;
-  let pieces = String.split_on_char '\n' (Buffer.contents e.partial) in
+(* The scalars of whole lines; what is after the last LF is kept. *)
+let take_lines e start =
   let rec go offset found = function
     | [ rest ] -> Buffer.clear e.partial; Buffer.add_string e.partial rest; List.rev found
     | line :: rest ->
@@ -35,12 +32,19 @@ let take_chunk e chunk size =
       go (offset + String.length line + 1) found rest
     | [] -> List.rev found
   in
-  go start [] pieces
+  go start [] (String.split_on_char '\n' (Buffer.contents e.partial))
+
+let take_chunk e chunk size =
+  let start = e.position - Buffer.length e.partial in
+  let part = Bytes.sub_string chunk 0 size in
+  Buffer.add_string e.partial part;
+  e.position <- e.position + size;
+  if String.contains part '\n' then take_lines e start else []
 
 let read_new e descriptor =
   let chunk = Bytes.create 65536 in
   let rec go found =
-    let size = Unix.read descriptor chunk 0 (Bytes.length chunk) in
+    let size = try Unix.read descriptor chunk 0 (Bytes.length chunk) with Unix.Unix_error _ -> 0 in
     if size = 0 then List.concat (List.rev found) else go (take_chunk e chunk size :: found)
   in
   go []

@@ -180,7 +180,7 @@ let append f line ~committed =
 let set_aside f offset =
   with_path f.path (fun () ->
       let side = Side_files.keep_fragment f.calls f.path (descriptor f) offset in
-      f.calls.ftruncate (descriptor f) offset;
+      (try f.calls.ftruncate (descriptor f) offset with error -> Unix.unlink side; raise error);
       f.calls.fsync (descriptor f);
       side)
 

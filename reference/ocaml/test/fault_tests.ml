@@ -59,6 +59,19 @@ let full_disks () =
       fill disk;
       assert (fails ENOSPC path (fun () -> Writer.write w (step 1)));
       assert (contents path = ""));
+  test "a stream that is emptied while a part is taken back does not grow" (fun () ->
+      let directory, path = bundle ~stream:start () in
+      let broken = ref false in
+      let write d bytes offset length =
+        if not !broken then Syscalls.system.write d bytes offset length
+        else if offset = 0 then Syscalls.system.write d bytes 0 10
+        else (Unix.truncate path 0; raise (Unix.Unix_error (ENOSPC, "write", "")))
+      in
+      let w = Writer.open_run ~exist:Resume ~calls:{ Syscalls.system with write } directory in
+      Writer.write w (run_resume 0);
+      broken := true;
+      assert (fails ENOSPC path (fun () -> Writer.write w (step 1)));
+      assert (contents path = ""));
   test "lines of others are not cut when the disk is full" (fun () ->
       let w, path, disk = resumed () in
       append_foreign path "{\"kind\":\"note\",\"t\":1.0,\"text\":\"other\"}\n";
@@ -94,7 +107,7 @@ let full_disks () =
       assert (kinds path = [ "run_start"; "step" ]));
   test "an exception of a signal inside a write leaves whole lines" (fun () ->
       List.iter
-        (fun (taken, expected) ->
+        (fun taken ->
           let directory, path = bundle ~stream:start () in
           let breaks = ref false in
           let write d bytes offset length =
@@ -106,9 +119,10 @@ let full_disks () =
           breaks := true;
           (try Writer.write w (step 1); assert false with Sys.Break -> ());
           breaks := false;
+          if taken > 10 then assert (rejects (fun () -> Writer.write w (step 1))) else Writer.write w (step 1);
           Writer.write w (step 2);
-          assert (List.length (kinds path) = expected))
-        [ (0, 3); (10, 3); (1000, 4) ])
+          assert (kinds path = [ "run_start"; "run_resume"; "step"; "step" ]))
+        [ 0; 10; 1000 ])
 
 let syncs () =
   test "a failed sync is not repeated, and run_end is not acknowledged" (fun () ->

@@ -28,6 +28,9 @@ let events () =
       assert (Kaun_events.read_events events = [ first ]);
       Sys.remove path;
       assert (Kaun_events.read_events events = [] && Kaun_events.last_mtime events = None);
+      Unix.mkdir path 0o777;
+      assert (Kaun_events.read_events events = []);
+      Unix.rmdir path;
       put path line;
       Kaun_events.close_events events;
       assert (Kaun_events.read_events events = []));

@@ -103,6 +103,11 @@ let side_files () =
       assert (fails ENOSPC path (fun () -> Writer.open_run ~exist:Resume ~calls:{ Syscalls.system with write } directory));
       assert (contents path = start ^ long && names directory = [ "events.jsonl" ]);
       Writer.close (resume directory));
+  test "a cut that fails leaves no side file" (fun () ->
+      let directory, path = bundle ~stream:(start ^ "{") () in
+      let ftruncate _ _ = raise (Unix.Unix_error (EIO, "ftruncate", "")) in
+      assert (fails EIO path (fun () -> Writer.open_run ~exist:Resume ~calls:{ Syscalls.system with ftruncate } directory));
+      assert (contents path = start ^ "{" && names directory = [ "events.jsonl" ]));
   test "the side file and its directory are synced before the cut" (fun () ->
       let directory, path = bundle ~stream:(start ^ "{") () in
       let order = ref [] in
@@ -122,6 +127,7 @@ let locks () =
       let w = resume directory in
       List.iter (fun exist -> assert (refuses (fun () -> Writer.open_run ~exist directory))) [ Writer.Resume; Replace; Fail ];
       assert (in_child record_lock = 1 && in_child both = 1);
+      if Sys.command "command -v flock >/dev/null" = 0 then assert (Sys.command ("flock -n " ^ Filename.quote path ^ " true") <> 0);
       (* Reading the stream does not give up its lock. *)
       ignore (Reader.read_file directory ignore_record);
       assert (in_child record_lock = 1 && in_child both = 1);

@@ -49,6 +49,10 @@ class TestRunBundle < BundleTest
     ["a", "x" * 128, "A-b_C.9Z"].each { |id| assert bundle(id).active }
   end
 
+  def test_run_without_an_id_is_anonymous
+    assert_equal %w[anonymous anonymous], [Toyspec::RunBundle.new(@dir).run_id, bundle("").run_id]
+  end
+
   def test_stream_that_cannot_be_opened_is_reported_and_training_goes_on
     Dir.mkdir(File.join(@dir, "llama-1"))
     Dir.mkdir(File.join(@dir, "llama-1", "events.jsonl"))
@@ -66,9 +70,9 @@ class TestRunBundle < BundleTest
     run = bundle
     run.run_start!("x", 1, 1, 1, 1, 1, 1, 1)
     child = fork do
-      run.step!(1, 1.0)
-      run.run_end!(1, 1.0)
-      exit!(run.active ? 1 : 0)
+      exit!(1) if run.active
+      exit!(2) unless capture_io { [run.step!(1, 1.0), run.run_end!(1, 1.0)] } == ["", ""]
+      exit!(0)
     end
     Process.wait(child)
     run.step!(1, 2.0)

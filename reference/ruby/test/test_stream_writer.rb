@@ -38,7 +38,7 @@ class TestStreamWriter < BundleTest
   end
 
   def test_start_that_is_refused_leaves_no_file
-    assert_raises(Toyspec::RefusedError) { start.tap { |writer| @writer = writer }.write(RUN_START.merge(run_id: "a/b")) }
+    assert_raises(Toyspec::RefusedError) { start.tap { |writer| @writer = writer }.write(RUN_START.merge(run_id: "a b")) }
     @writer.close
     assert_empty names
     File.write(@path, START)
@@ -69,6 +69,16 @@ class TestStreamWriter < BundleTest
     assert_equal [0, START + LONG, %w[events.jsonl]], [$?.exitstatus, content, names]
   end
 
+  def test_cut_that_fails_leaves_no_side_file
+    File.write(@path, "#{START}{")
+    original = File.instance_method(:truncate)
+    File.silenced_define(:truncate) { |_| raise Errno::EIO, "injected" }
+    assert_raises(Errno::EIO) { start(exist: "resume") }
+    assert_equal ["#{START}{", %w[events.jsonl]], [content, names]
+  ensure
+    File.silenced_define(:truncate, original)
+  end
+
   def test_directory_of_the_side_file_is_synced_before_the_cut
     skip "strace is not installed" unless system("strace -o /dev/null true", err: File::NULL)
     File.write(@path, "#{START}{")
@@ -85,6 +95,7 @@ class TestStreamWriter < BundleTest
   def test_a_second_writer_is_refused
     writer = resumed
     %w[resume replace fail].each { |exist| assert_raises(Toyspec::StreamRefusedError, exist) { start(exist:) } }
+    refute File.open(@path).flock(File::LOCK_EX | File::LOCK_NB)
     writer.close
     start(exist: "resume").close
   end

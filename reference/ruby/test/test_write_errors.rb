@@ -57,6 +57,19 @@ class TestWriteErrors < BundleTest
     assert_equal "", content
   end
 
+  def test_stream_that_is_emptied_while_a_part_is_taken_back_does_not_grow
+    writer = resumed
+    path, taken = @path, false
+    Faults.io(writer).define_singleton_method(:syswrite) do |line|
+      next (taken = true) && super(line.byteslice(0, 10)) unless taken
+
+      File.truncate(path, 0)
+      raise Errno::ENOSPC
+    end
+    steps(1) { |step| assert_raises(Errno::ENOSPC) { writer.write(step) } }
+    assert_equal "", content
+  end
+
   def test_lines_of_others_are_not_cut_when_the_disk_is_full
     writer = resumed
     foreign = %({"kind":"note","t":1.0,"text":"other"}\n)
@@ -95,6 +108,16 @@ class TestWriteErrors < BundleTest
     assert_equal %w[run_start run_resume step], kinds
   end
 
+  def test_timeout_after_a_write_waits_until_the_record_is_noted
+    writer = resumed
+    writer.instance_variable_get(:@sequence).define_singleton_method(:note) do |record|
+      sleep 0.2
+      super(record)
+    end
+    assert_raises(Timeout::Error) { Timeout.timeout(0.05) { steps(1) { |step| writer.write(step) } } }
+    steps(1) { |step| assert_raises(Toyspec::RefusedError) { writer.write(step) } }
+  end
+
   def test_signal_inside_a_write_leaves_whole_lines
     [0, 10, 1000].each do |taken|
       File.write(@path, START)
@@ -106,8 +129,9 @@ class TestWriteErrors < BundleTest
       end
       steps(1) { |step| assert_raises(Interrupt) { writer.write(step) } }
       Faults.mend(writer, :syswrite)
+      steps(1) { |step| taken > 10 ? assert_raises(Toyspec::RefusedError) { writer.write(step) } : writer.write(step) }
       steps(1, from: 2) { |step| writer.write(step) }
-      assert_equal [taken > 10 ? [1, 2] : [2]], [content.lines.filter_map { |line| JSON.parse(line)["step"] }]
+      assert_equal [[1, 2]], [content.lines.filter_map { |line| JSON.parse(line)["step"] }]
       writer.close
     end
   end
@@ -162,6 +186,18 @@ class TestWriteErrors < BundleTest
       assert_raises(Toyspec::StreamRefusedError) { writer.write(kind: "note", text: "") }
     end
     assert_equal "#{START}{", File.read("#{@path}.prev")
+  end
+
+  def test_each_writer_reports_once_that_its_file_is_gone
+    writer = started
+    message = warned do
+      3.times do |number|
+        File.unlink(@path)
+        writer.instance_variable_set(:@look_at, 0)
+        steps(1, from: number + 1) { |step| writer.write(step) }
+      end
+    end
+    assert_equal [1, %w[run_start step step step]], [message.lines.size, kinds]
   end
 
   def test_file_that_vanishes_shortly_before_the_end_is_there_afterwards

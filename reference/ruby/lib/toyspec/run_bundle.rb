@@ -10,13 +10,15 @@ module Toyspec
   # error and never stops the training; after run_end!, in a forked process and when it is not active, every call does
   # nothing. A value that is not allowed raises RefusedError.
   class RunBundle
+    ANONYMOUS = "anonymous"
+
     attr_reader :root, :run_id, :dir, :git_sha, :git_branch
 
     # Makes both directories and opens the stream; one that is there already moves to events.jsonl.prev. backend is what
-    # run_start states as backend.kind: cpu, cuda, metal and others.
-    def initialize(root, run_id, backend: "cpu")
-      @root, @run_id, @backend = root, RunIds.check(run_id), backend
-      @dir = File.join(root, run_id)
+    # run_start states as backend.kind: cpu, cuda, metal and others. A run without an id is anonymous.
+    def initialize(root, run_id = ANONYMOUS, backend: "cpu")
+      @root, @run_id, @backend = root, RunIds.check(run_id.empty? ? ANONYMOUS : run_id), backend
+      @dir = File.join(root, @run_id)
       @writer = StreamWriter.open(@dir)
     rescue SystemCallError, StreamRefusedError => error
       warn("toyspec: #{@dir}: nothing is logged: #{error.message}")

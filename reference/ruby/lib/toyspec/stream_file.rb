@@ -117,7 +117,7 @@ module Toyspec
     # Returns the path of the side file.
     def set_aside(offset)
       side = SideFiles.keep_fragment(@path, @file, offset)
-      @file.truncate(offset)
+      cut(offset) { File.unlink(side) }
       @file.fsync
       side
     end
@@ -198,6 +198,14 @@ module Toyspec
       rescue Errno::EINTR, Errno::EAGAIN
         (retries += 1) <= RETRIES ? retry : raise
       end
+    end
+
+    # Cuts the file; where that fails, yields first.
+    def cut(offset)
+      @file.truncate(offset)
+    rescue SystemCallError
+      yield
+      raise
     end
 
     def fail_write(line, written, error)
