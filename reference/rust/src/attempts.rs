@@ -18,7 +18,7 @@ pub struct Attempts {
 impl Attempts {
     /// Takes in the next record of the stream.
     pub fn learn(&mut self, record: &Record) {
-        if record.profile != Profile::Toy {
+        if record.profile != Some(Profile::Toy) {
             return;
         }
         match record.kind.as_deref() {

@@ -90,8 +90,8 @@ impl Follower {
         }
     }
 
-    /// Returns the format of the stream as far as it is known now.
-    pub fn profile(&self) -> Profile {
+    /// Returns the format of the stream as far as it is known now; None where it has none.
+    pub fn profile(&self) -> Option<Profile> {
         self.feed.profile()
     }
 
@@ -242,7 +242,7 @@ impl Follower {
             match item {
                 Some(Item::Gap(gap)) => each(Followed::Gap(gap)),
                 Some(Item::Record(record)) => {
-                    let last = record.profile.table().last;
+                    let last = record.profile.and_then(|profile| profile.table().last);
                     let is_last = last.is_some() && record.kind.as_deref() == last;
                     each(Followed::Record(record));
                     if is_last {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use crate::schema::{member, Field, KindTable, NumberPlace, ProfileTable};
+use crate::schema::{member, Field, Form, KindTable, NumberPlace, ProfileTable, Schema};
+use crate::record::Integers;
 use crate::tables::{MAX_LINE_BYTES, PROFILES};
-use crate::tape::Node;
+use crate::tape::{Kind, Node};
 use crate::vet::Vetter;
-use crate::Map;
+use crate::{Map, Value};
 
 /// The format that a stream follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,17 @@ impl Profile {
         NumberPlace(member(fields, key))
     }
 
+    /// Makes integers of the numbers in a record that the schema types as integers, however they are written.
+    pub(crate) fn take_integers(self, record: &mut Map) {
+        if Integers::of(self) == Integers::Written || !record.iter().any(|(_, value)| may_change(value)) {
+            return;
+        }
+        let kind = self.tag().map_or(Some("entry"), |tag| record.get(tag).and_then(|value| value.as_str()));
+        if let Some(kind) = kind.and_then(|kind| self.kind(kind)) {
+            take_members(record, |key| member(kind.fields, key));
+        }
+    }
+
     pub(crate) fn table(self) -> &'static ProfileTable {
         &PROFILES[self as usize]
     }
@@ -60,56 +72,111 @@ impl Profile {
     }
 }
 
-/// What tells the profile of a stream where its records do not.
+fn may_change(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => !number.is_integer(),
+        Value::Array(_) | Value::Object(_) => true,
+        _ => false,
+    }
+}
+
+fn take_members(members: &mut Map, schema: impl Fn(&str) -> Option<&'static Schema>) {
+    for (key, value) in members.iter_mut().filter(|(_, value)| may_change(value)) {
+        if let Some(schema) = schema(key) {
+            take_integer(value, schema);
+        }
+    }
+}
+
+fn take_integer(value: &mut Value, schema: &'static Schema) {
+    match (value, &schema.form) {
+        (Value::Number(number), Form::Integer) => {
+            if let Some(integer) = number.integer_value() {
+                *number = integer;
+            }
+        }
+        (Value::Object(members), Form::Object(fields)) => take_members(members, |key| member(fields, key)),
+        (Value::Object(members), Form::Map(of)) => take_members(members, |_| Some(of)),
+        (Value::Array(items), Form::Array(of, ..)) => items.iter_mut().for_each(|item| take_integer(item, of)),
+        _ => {}
+    }
+}
+
+/// What shows the profile of a stream where its records do not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hints {
-    /// The file is named as those of metrics/v1 are.
-    pub is_metrics_file: bool,
-    /// A kaun manifest lies beside it.
+    pub name: StreamName,
+    /// A kaun manifest is beside it.
     pub has_manifest: bool,
 }
 
+/// What the name of a file says of the stream in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StreamName {
+    /// There is no file, or it is named as streams of toy/v1 and kaun/v1 are.
+    #[default]
+    Events,
+    /// It is named as streams of metrics/v1 are.
+    Metrics,
+    Other,
+}
+
 impl Hints {
-    /// Returns what the name of a file tells.
+    /// Returns what the name of a file shows, empty where there is no file.
     pub fn of_name(name: &str) -> Hints {
-        let file = Path::new(name).file_name().unwrap_or_default();
-        Hints { is_metrics_file: file == Profile::Metrics.file(), has_manifest: false }
+        let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+        let name = match file.strip_suffix(COMPRESSED).unwrap_or(&file) {
+            "" => StreamName::Events,
+            name if name == Profile::Toy.file() => StreamName::Events,
+            name if name == Profile::Metrics.file() => StreamName::Metrics,
+            _ => StreamName::Other,
+        };
+        Hints { name, has_manifest: false }
     }
 
-    /// Returns what a path tells, and what lies beside it. Never fails: what cannot be read tells nothing.
+    /// Returns what a path shows, and what is beside it. Never fails: what cannot be read shows nothing.
     pub fn of_path(path: &Path) -> Hints {
         let hints = Hints::of_name(&path.to_string_lossy());
         let manifest = path.with_file_name("run.json");
         let readable =
             std::fs::metadata(&manifest).is_ok_and(|data| data.is_file() && data.len() <= MAX_LINE_BYTES as u64);
-        let has_manifest = readable && std::fs::read(&manifest).is_ok_and(|text| is_manifest(&text));
-        Hints { has_manifest, ..hints }
+        let text = readable.then(|| std::fs::read(&manifest).unwrap_or_default());
+        Hints { has_manifest: text.is_some_and(|text| is_manifest(&text)), ..hints }
     }
 }
+
+/// How the name of a compressed stream ends.
+pub(crate) const COMPRESSED: &str = ".gz";
 
 /// Returns whether a text is a kaun manifest.
 pub(crate) fn is_manifest(text: &[u8]) -> bool {
     let mut vetter = Vetter::default();
     vetter.vet(text, true);
-    vetter.record(text).is_some_and(|value| value.get("schema_version").is_some())
+    vetter.record(text).is_some_and(|value| value.get("run_id").is_some() && value.get("kind").is_none())
 }
 
-/// Returns the profile of a stream by its first readable record, then by the hints.
-pub(crate) fn detect(first: Option<Node>, hints: Hints) -> Profile {
-    if let Some(first) = first {
-        if first.get("kind").is_some() {
-            return Profile::Toy;
-        }
-        if first.get("type").is_some() {
-            return Profile::Kaun;
-        }
-        if first.get("step").is_some() && first.get("wall_time_ms").is_some() {
-            return Profile::Metrics;
-        }
+/// Returns the profile of a stream by its first readable record; None where it has none.
+pub(crate) fn detect(first: Node, hints: Hints) -> Option<Profile> {
+    let text = |key: &str| first.get(key).filter(|value| value.kind() == Kind::String);
+    let is_number = |value: Node| value.kind() == Kind::Number;
+    if text("kind").is_some_and(|kind| kind.is_named("run_start") || first.get("t").is_some_and(is_number)) {
+        return Some(Profile::Toy);
     }
+    if text("type").is_some_and(|kind| kind.is_named("scalar")) {
+        return Some(Profile::Kaun);
+    }
+    if first.get("step").is_some() && first.get("wall_time_ms").is_some() {
+        return Some(Profile::Metrics);
+    }
+    hints.has_manifest.then_some(Profile::Kaun)
+}
+
+/// Returns the profile of a stream without readable record, of which a line may be unreadable; None where it has none.
+pub(crate) fn detect_without_record(hints: Hints, has_gap: bool) -> Option<Profile> {
     match hints {
-        Hints { is_metrics_file: true, .. } => Profile::Metrics,
-        Hints { has_manifest: true, .. } => Profile::Kaun,
-        _ => Profile::Toy,
+        Hints { name: StreamName::Metrics, .. } => Some(Profile::Metrics),
+        Hints { has_manifest: true, .. } => Some(Profile::Kaun),
+        Hints { name: StreamName::Other, .. } if has_gap => None,
+        _ => Some(Profile::Toy),
     }
 }

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::lines::{is_blank, Line, Splitter};
-use crate::profile::{detect, Hints};
+use crate::profile::{detect, detect_without_record, Hints, COMPRESSED};
+use crate::source::Source;
 use crate::tables::{Rule, MAX_LINE_BYTES};
 use crate::vet::{Status, Vetter};
 use crate::{Map, Profile, Value};
@@ -50,8 +51,8 @@ impl State {
 /// One committed JSON object.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The format of the stream.
-    pub profile: Profile,
+    /// The format of the stream; None where it is none that is known here.
+    pub profile: Option<Profile>,
     /// Line number, from 1.
     pub line: u64,
     /// Byte offset of the line, from 0.
@@ -60,7 +61,8 @@ pub struct Record {
     pub raw: Vec<u8>,
     /// What the record declares to be; None where it declares nothing.
     pub kind: Option<String>,
-    /// The members; of a repeated key, the last value.
+    /// The members; of a repeated key, the last value. Where the schema types an integer, it is one, however it is
+    /// written in the line.
     pub value: Map,
 }
 
@@ -87,15 +89,15 @@ pub struct Gap {
 /// Accounts for every byte of a stream: `committed + fragment + gap_bytes` is its size.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The format that the stream follows.
-    pub profile: Profile,
+    /// The format that the stream follows; None where it follows none that is known here.
+    pub profile: Option<Profile>,
     /// What the bytes show of its end.
     pub state: State,
     /// Number of records.
     pub records: u64,
     /// Bytes of readable and blank lines, with their LFs.
     pub committed: u64,
-    /// Bytes behind the last LF.
+    /// Bytes after the last LF.
     pub fragment: u64,
     /// The first 100 gaps, and what was left unread.
     pub gaps: Vec<Gap>,
@@ -110,7 +112,7 @@ pub struct Options {
     pub mode: Mode,
     /// The format; None detects it.
     pub profile: Option<Profile>,
-    /// Name of the file, where the source is none; it tells the profile where the records do not.
+    /// Name of the file, where the source is none; it shows the profile where the records do not.
     pub name: String,
     /// The longest line that is read, in bytes without its LF.
     pub max_line_bytes: usize,
@@ -170,11 +172,11 @@ pub struct Reader<R> {
     is_done: bool,
 }
 
-impl Reader<File> {
-    /// Opens the stream at a path, which may be the directory of a bundle.
-    pub fn open(path: impl AsRef<Path>, mut options: Options) -> Result<Reader<File>, Error> {
+impl Reader<Source<File>> {
+    /// Opens the stream at a path, which may be the directory of a bundle; gzip data is decompressed.
+    pub fn open(path: impl AsRef<Path>, mut options: Options) -> Result<Reader<Source<File>>, Error> {
         let path = locate(path.as_ref())?;
-        let file = File::open(&path).map_err(|error| Error::Io(path.clone(), error))?;
+        let file = Source::open(&path).map_err(|error| Error::Io(path.clone(), error))?;
         options.name = path.to_string_lossy().into_owned();
         let hints = Hints::of_path(&path);
         Ok(Reader::with_hints(file, options, hints))
@@ -220,7 +222,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn state(&self) -> State {
-        let last = self.feed.profile().table().last;
+        let last = self.feed.profile().and_then(|profile| profile.table().last);
         let is_unfinished = last.is_some() && self.last.as_deref() != last;
         if self.gap_bytes > 0 {
             State::Damaged
@@ -322,9 +324,15 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let names = [Profile::Toy.file(), Profile::Metrics.file()];
-    let found = names.map(|name| path.join(name)).into_iter().find(|stream| stream.symlink_metadata().is_ok());
+    let mut names = stream_names().map(|name| path.join(name));
+    let found = names.find(|stream| stream.symlink_metadata().is_ok());
     found.ok_or_else(|| Error::Missing(path.to_path_buf()))
+}
+
+/// Returns the names that a stream has in a bundle.
+pub(crate) fn stream_names() -> impl Iterator<Item = String> {
+    let plain = [Profile::Toy.file(), Profile::Metrics.file()];
+    ["", COMPRESSED].into_iter().flat_map(move |end| plain.map(|name| format!("{name}{end}")))
 }
 
 /// What a committed line gives.
@@ -337,7 +345,9 @@ pub(crate) enum Item {
 /// Turns bytes into records and gaps, in pieces of any size.
 pub(crate) struct Feed {
     pub splitter: Splitter,
-    told: Option<Profile>,
+    /// The profile, once it is known; Some(None) is a stream that has none.
+    decided: Option<Option<Profile>>,
+    has_gap: bool,
     hints: Hints,
     vetter: Vetter,
     limit: usize,
@@ -345,22 +355,25 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub fn new(profile: Option<Profile>, hints: Hints, limit: usize) -> Feed {
-        Feed { splitter: Splitter::new(limit), told: profile, hints, vetter: Vetter::default(), limit }
+        let (splitter, vetter) = (Splitter::new(limit), Vetter::default());
+        Feed { splitter, decided: profile.map(Some), has_gap: false, hints, vetter, limit }
     }
 
-    /// Returns the format of the stream as far as it is known now.
-    pub fn profile(&self) -> Profile {
-        self.told.unwrap_or_else(|| detect(None, self.hints))
+    /// Returns the format of the stream as far as it is known now; None where it has none.
+    pub fn profile(&self) -> Option<Profile> {
+        self.decided.unwrap_or_else(|| detect_without_record(self.hints, self.has_gap))
     }
 
     /// Takes the bytes of `chunk` up to its first LF, and returns how many they are and what they give.
     pub fn feed_one(&mut self, chunk: &[u8]) -> (usize, Option<Item>) {
-        let Feed { splitter, told, hints, vetter, limit } = self;
-        splitter.feed_one(chunk, |line| item(line, told, *hints, vetter, *limit))
+        let Feed { splitter, decided, has_gap, hints, vetter, limit } = self;
+        let found = splitter.feed_one(chunk, |line| item(line, decided, *hints, vetter, *limit));
+        *has_gap |= matches!(found, (_, Some(Item::Gap(_))));
+        found
     }
 }
 
-fn item(line: Line, told: &mut Option<Profile>, hints: Hints, vetter: &mut Vetter, limit: usize) -> Item {
+fn item(line: Line, decided: &mut Option<Option<Profile>>, hints: Hints, vetter: &mut Vetter, limit: usize) -> Item {
     let status = match line.data {
         Some(data) if is_blank(data) => return Item::Blank,
         Some(data) => vetter.vet(data, line.number == 1),
@@ -373,8 +386,11 @@ fn item(line: Line, told: &mut Option<Profile>, hints: Hints, vetter: &mut Vette
         let reason = rule.map_or("", |fault| fault.rule.id());
         return Item::Gap(Gap { line: line.number, offset: line.offset, length: line.length + 1, reason });
     };
-    let profile = *told.get_or_insert_with(|| detect(Some(node), hints));
-    let value = Map::of(node);
-    let kind = profile.tag().and_then(|tag| value.get(tag)).and_then(Value::as_str).map(String::from);
+    let profile = *decided.get_or_insert_with(|| detect(node, hints));
+    let mut value = Map::of(node);
+    if let Some(profile) = profile {
+        profile.take_integers(&mut value);
+    }
+    let kind = profile.and_then(Profile::tag).and_then(|tag| value.get(tag)).and_then(Value::as_str).map(String::from);
     Item::Record(Record { profile, line: line.number, offset: line.offset, raw: text.to_vec(), kind, value })
 }

@@ -242,7 +242,8 @@ impl<'t> Judge<'t> {
             return false;
         }
         if self.found.integer_as_float.is_none() {
-            let message = format!("{} is {}, an integer written as a float", trail.shown(), shown(value));
+            let written = shortened(value.literal());
+            let message = format!("{} is written {written}, an integer with a fraction or exponent", trail.shown());
             let pointer = trail.pointer();
             self.found.integer_as_float = Some(Fault { rule: Rule::IntegerAsFloat, at: value.at(), pointer, message });
         }
@@ -253,6 +254,7 @@ impl<'t> Judge<'t> {
         let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
         let (least, greatest) = schema.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let integer = || integer_of(value.literal()).unwrap_or_default();
+        let shown = |value| if let Form::Integer = schema.form { shortened(&integer()) } else { shown(value) };
         let allowed = |constant: &Constant| matches!(constant, Constant::Integer(n) if integer() == n.to_string());
         if !schema.values.is_empty() && !schema.values.iter().any(allowed) {
             self.unexpected(value, schema, trail);

@@ -54,6 +54,12 @@ impl Rule {
     }
 }
 
+/// Offset and bytes that a file is known by, what it is, and what reads it.
+pub(crate) type Start = (usize, &'static [u8], &'static str, Option<&'static str>);
+
+/// The form of a first line that a file is known by, what it is, and what reads it.
+pub(crate) type FirstLine = (&'static str, &'static str, Option<&'static str>);
+
 pub struct ProfileTable {
     pub name: &'static str,
     pub tag: Option<&'static str>,
@@ -209,6 +215,9 @@ pub enum StreamRule {
 pub struct NumberPlace(pub(crate) Option<&'static Schema>);
 
 impl NumberPlace {
+    /// The place of a number that no schema types.
+    pub const NONE: NumberPlace = NumberPlace(None);
+
     /// Returns the place of a member of an object at this place.
     pub fn inside(self, key: &str) -> NumberPlace {
         NumberPlace(match self.0.map(|schema| &schema.form) {

@@ -54,6 +54,16 @@ impl Number {
         matches!(self.0, Repr::Int(_) | Repr::Written(_))
     }
 
+    /// Returns the same number as an integer, None where its value is none.
+    pub(crate) fn integer_value(&self) -> Option<Number> {
+        match self.0 {
+            // The sum has no sign of zero.
+            Repr::Binary64(number) if number.fract() == 0.0 => Number::parse(&format!("{:.0}", number + 0.0)),
+            Repr::Int(_) | Repr::Written(_) => Some(self.clone()),
+            _ => None,
+        }
+    }
+
     /// Returns the digits of an integer, zero without a sign.
     pub fn integer_text(&self) -> Option<String> {
         match &self.0 {
@@ -132,6 +142,10 @@ impl Map {
     /// Returns the members in the order of their bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value)> {
+        self.0.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
     /// Returns the number of members.

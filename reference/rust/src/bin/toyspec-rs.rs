@@ -170,7 +170,7 @@ fn show(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
         Verdict::File(path, report) => {
             let path = path.to_string_lossy();
             for finding in &report.findings {
-                show_finding(out, &path, finding, report.profile)?;
+                show_finding(out, &path, finding)?;
             }
             for (rule, count) in &report.suppressed {
                 writeln!(out, "{}: {count} more findings of {rule}", printable(&path))?;
@@ -182,10 +182,10 @@ fn show(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
     }
 }
 
-fn show_finding(out: &mut impl Write, path: &str, finding: &Finding, profile: Option<Profile>) -> io::Result<()> {
+fn show_finding(out: &mut impl Write, path: &str, finding: &Finding) -> io::Result<()> {
     let sidecar = finding.sidecar.map_or_else(String::new, |name| format!(" in {name}"));
     let (severity, rule) = (finding.severity.name(), finding.rule.id());
-    let (message, help) = (printable(&finding.message), help(finding, profile));
+    let (message, help) = (printable(&finding.message), &finding.help);
     writeln!(out, "{}:{}: {severity}: {message}{sidecar} [{rule}]\n    {help}", printable(path), finding.line)
 }
 
@@ -200,7 +200,7 @@ fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
             Verdict::File(path, report) => files.push(json!({
                 "path": path.to_string_lossy(), "profile": report.profile.map(Profile::name),
                 "state": report.state.map(|state| state.name()), "valid": report.valid, "events": report.events,
-                "bytes": report.bytes, "findings": report.findings.iter().map(|finding| finding_json(finding, report.profile)).collect::<Vec<_>>(),
+                "bytes": report.bytes, "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
                 "suppressed": report.suppressed,
             })),
         }
@@ -224,14 +224,9 @@ fn ascii(json: &str) -> String {
     out
 }
 
-/// Returns what to do about a finding; without a profile, rules have one help for all.
-fn help(finding: &Finding, profile: Option<Profile>) -> &'static str {
-    finding.rule.help(profile.unwrap_or(Profile::Toy))
-}
-
-fn finding_json(finding: &Finding, profile: Option<Profile>) -> Json {
+fn finding_json(finding: &Finding) -> Json {
     let mut value = json!({"rule": finding.rule.id(), "severity": finding.severity.name(), "line": finding.line,
-        "offset": finding.offset, "pointer": finding.pointer, "message": finding.message, "help": help(finding, profile)});
+        "offset": finding.offset, "pointer": finding.pointer, "message": finding.message, "help": &finding.help});
     if let Some(sidecar) = finding.sidecar {
         value["sidecar"] = sidecar.into();
     }

@@ -118,6 +118,6 @@ fn report(found: &mut Collector, name: &'static str, data: &[u8], fault: Fault) 
     let end = memchr::memchr(b'\n', &data[before.len()..]).map_or(data.len(), |at| before.len() + at);
     let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
     let place = Place { line, offset: start as u64, byte: fault.at - start, data: &data[start..end] };
-    let extra = Extra { sidecar: Some(name), at_end: false };
+    let extra = Extra { sidecar: Some(name), ..Extra::default() };
     found.add_full(fault.rule, place, &fault.pointer, || fault.message, extra);
 }

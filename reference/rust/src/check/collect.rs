@@ -97,6 +97,11 @@ impl Collector {
         }
     }
 
+    /// Forgets every finding, those that were merely counted too.
+    pub fn drop_findings(&mut self) {
+        *self = Collector::new(std::mem::take(&mut self.options));
+    }
+
     /// Returns the number of findings that are listed.
     pub fn len(&self) -> usize {
         self.listed.len()
@@ -123,13 +128,24 @@ impl Collector {
             self.count(rule, 1);
             return false;
         }
-        let severity = rule.severity(self.profile.unwrap_or(Profile::Toy), extra.at_end);
+        let profile = self.profile.unwrap_or(Profile::Toy);
+        let severity = rule.severity(profile, extra.at_end);
         self.counts[rule as usize] += 1;
         self.has_error |= severity == Severity::Error;
-        let (line, offset, excerpt) = (place.line, place.offset + place.byte as u64, place.excerpt());
-        let (pointer, message, sidecar) = (pointer.to_string(), message(), extra.sidecar);
-        let finding = Finding { rule, severity, line, offset, pointer, message, sidecar, excerpt };
-        self.listed.push(Listed { finding, tally: None });
+        self.listed.push(Listed {
+            finding: Finding {
+                rule,
+                severity,
+                line: place.line,
+                offset: place.offset + place.byte as u64,
+                pointer: pointer.to_string(),
+                message: message(),
+                help: extra.advice.unwrap_or_else(|| rule.help(profile).to_string()),
+                sidecar: extra.sidecar,
+                excerpt: place.excerpt(),
+            },
+            tally: None,
+        });
         true
     }
 
@@ -206,10 +222,12 @@ impl Collector {
 }
 
 /// What a finding in the middle of a stream does not have.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Extra {
-    /// The place is behind the last line feed.
+    /// The place is after the last line feed.
     pub at_end: bool,
     /// Name of the file beside the stream that the place is in.
     pub sidecar: Option<&'static str>,
+    /// What to do, in place of the help of the rule.
+    pub advice: Option<String>,
 }

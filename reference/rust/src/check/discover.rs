@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Profile;
+use crate::reader::stream_names;
 
 /// What is found at or below a path.
 #[derive(Debug)]
@@ -51,8 +51,7 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn is_stream(path: &Path) -> bool {
-    let names = [Profile::Toy.file(), Profile::Metrics.file()];
-    names.iter().any(|name| path.file_name() == Some(name.as_ref())) && path.is_file()
+    stream_names().any(|name| path.file_name() == Some(name.as_ref())) && path.is_file()
 }
 
 fn is_directory(path: &Path) -> bool {

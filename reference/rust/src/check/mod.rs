@@ -15,14 +15,14 @@ mod stream;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 pub use discover::{find_streams, Found};
 pub use stream::StreamChecker;
 
-use crate::profile::{is_manifest, Hints};
+use crate::profile::{is_manifest, Hints, StreamName};
+use crate::source::Source;
 use crate::reader::State;
 use crate::schema::Severity;
 use crate::tables::{Rule, MAX_LINE_BYTES};
@@ -72,6 +72,8 @@ pub struct Finding {
     pub pointer: String,
     /// The fact, with the value found; log text in it is inert.
     pub message: String,
+    /// What to do about it.
+    pub help: String,
     /// Name of the file beside the stream that the place is in.
     pub sidecar: Option<&'static str>,
     /// The place in the line, where it helps.
@@ -92,7 +94,7 @@ pub struct Excerpt {
 /// The verdict on one stream.
 #[derive(Clone, Debug)]
 pub struct FileReport {
-    /// The format that was judged by; None where there is no stream.
+    /// The format that the stream was checked against; None where there is no stream, or it follows no known format.
     pub profile: Option<Profile>,
     /// What the bytes show of its end; None where there is no stream.
     pub state: Option<State>,
@@ -117,9 +119,9 @@ pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io:
 
 /// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
 pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
-    let file = File::open(path)?;
+    let file = Source::open(path)?;
     let mut hints = Hints::of_name(&path.to_string_lossy());
-    if path.file_name() != Some(Profile::Toy.file().as_ref()) {
+    if hints.name != StreamName::Events {
         return judge(file, StreamChecker::new(options, hints, None), &Bundle::default());
     }
     let bundle = read_sidecars(path, options.max_line_bytes);

@@ -8,12 +8,13 @@ use crate::check::rules::StreamRules;
 use crate::check::{CheckOptions, FileReport};
 use crate::escape::shortened;
 use crate::lines::{Line, Splitter};
-use crate::profile::{detect, Hints};
+use crate::looks::look_of;
+use crate::profile::{detect, detect_without_record, Hints};
 use crate::nearest::nearest;
 use crate::phrases::typed;
 use crate::record::{judge, Integers};
 use crate::schema::KindTable;
-use crate::tables::Rule;
+use crate::tables::{Rule, LOOK_HEAD_BYTES};
 use crate::tape::{Kind, Node};
 use crate::vet::{Fault, Status, Vetter};
 use crate::{Profile, State};
@@ -22,11 +23,36 @@ use crate::{Profile, State};
 pub struct StreamChecker {
     splitter: Splitter,
     inner: Inner,
+    /// The first bytes.
+    head: Vec<u8>,
+}
+
+/// A stream that follows no known format: where it begins, and what its first record has.
+struct Foreign {
+    line: u64,
+    offset: u64,
+    /// The first bytes of the line.
+    text: Vec<u8>,
+    /// The keys of the first readable record.
+    keys: Option<Vec<String>>,
+}
+
+impl Foreign {
+    fn of(line: Line, record: Option<Node>) -> Foreign {
+        let text = line.data.unwrap_or(line.head);
+        let keys = record.map(|record| record.members().map(|(key, _)| key.string().into_owned()).collect());
+        let text = text[..text.len().min(LOOK_HEAD_BYTES)].to_vec();
+        Foreign { line: line.number, offset: line.offset, text, keys }
+    }
 }
 
 /// What judges lines, once they are cut.
 pub(crate) struct Inner {
     found: Collector,
+    /// Whether the profile was named or detected.
+    is_decided: bool,
+    foreign: Option<Foreign>,
+    first_gap: Option<Foreign>,
     hints: Hints,
     limit: usize,
     vetter: Vetter,
@@ -62,6 +88,9 @@ impl StreamChecker {
         let rules = options.profile.map(StreamRules::new);
         let fast = options.profile.map(Fast::new);
         let inner = Inner {
+            is_decided: options.profile.is_some(),
+            foreign: None,
+            first_gap: None,
             found: Collector::new(options),
             hints,
             limit,
@@ -79,11 +108,13 @@ impl StreamChecker {
             directory,
             mismatch: None,
         };
-        StreamChecker { splitter: Splitter::new(limit), inner }
+        StreamChecker { splitter: Splitter::new(limit), inner, head: Vec::new() }
     }
 
     /// Judges the lines that `data` commits.
     pub fn feed(&mut self, mut data: &[u8]) {
+        let room = LOOK_HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(&data[..data.len().min(room)]);
         if self.splitter.pending > 0 {
             data = self.feed_one(data);
         }
@@ -131,32 +162,20 @@ impl StreamChecker {
 
     /// Returns the verdict on everything fed, and on the files beside it.
     pub(crate) fn finish_bundle(self, bundle: &Bundle) -> FileReport {
-        let StreamChecker { splitter, mut inner } = self;
-        let found = &mut inner.found;
-        if splitter.pending > 0 {
-            judge_fragment(&splitter, found);
-        } else if inner.records == 0 && inner.gaps == 0 {
-            let message = || format!("no record in {} bytes", splitter.size());
-            found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
-        } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
-            for Hit { rule, message, .. } in rules.finish() {
-                found.add(rule, inner.last, "", || message);
-            }
+        let StreamChecker { splitter, mut inner, head } = self;
+        let has_gap = inner.gaps > 0;
+        let profile = match (inner.found.profile, inner.is_decided) {
+            (None, false) => detect_without_record(inner.hints, has_gap),
+            (decided, _) => decided,
+        };
+        if profile.is_none() {
+            inner.report_foreign(&head, splitter.size());
+        } else {
+            inner.report_end(&splitter, bundle, profile.unwrap_or(Profile::Toy));
         }
-        for (kind, key, times) in inner.fast.iter().flat_map(Fast::met_again) {
-            match key {
-                Some(key) => found.tally_again(Rule::UnknownKey, &key_identity(kind, key), times),
-                None => found.tally_again(Rule::UnknownKind, kind, times),
-            }
-        }
-        if let Some((line, offset, byte, data, message)) = inner.mismatch.take() {
-            let place = Place { line, offset, byte, data: &data };
-            found.add(Rule::RunIdMismatch, place, "/run_id", || message);
-        }
-        let profile = found.profile.unwrap_or_else(|| detect(None, inner.hints));
-        bundle.judge(profile, found);
-        let is_unfinished = profile.table().last.is_some() && inner.last_kind != LastKind::Closing;
-        let state = if inner.gaps > 0 {
+        let last = profile.and_then(|profile| profile.table().last);
+        let is_unfinished = last.is_some() && inner.last_kind != LastKind::Closing;
+        let state = if has_gap {
             State::Damaged
         } else if splitter.pending > 0 || inner.records == 0 || is_unfinished {
             State::Torn
@@ -164,7 +183,7 @@ impl StreamChecker {
             State::Complete
         };
         FileReport {
-            profile: Some(profile),
+            profile,
             state: Some(state),
             valid: !inner.found.has_error,
             events: inner.records,
@@ -187,6 +206,42 @@ impl StreamChecker {
 }
 
 impl Inner {
+    /// Makes the one finding of a stream that follows no known format.
+    fn report_foreign(&mut self, head: &[u8], size: u64) {
+        let Some(Foreign { line, offset, text, keys }) = self.foreign.take().or(self.first_gap.take()) else { return };
+        let look = look_of(head, keys.as_deref(), size <= LOOK_HEAD_BYTES as u64);
+        self.found.drop_findings();
+        let extra = Extra { advice: look.advice(), ..Extra::default() };
+        self.found.add_full(Rule::UnknownFormat, Place { line, offset, byte: 0, data: &text }, "", || look.fact, extra);
+    }
+
+    /// Reports what only the end of a stream shows, and what is beside it.
+    fn report_end(&mut self, splitter: &Splitter, bundle: &Bundle, profile: Profile) {
+        let inner = self;
+        let found = &mut inner.found;
+        if splitter.pending > 0 {
+            judge_fragment(splitter, found);
+        } else if inner.records == 0 && inner.gaps == 0 {
+            let message = || format!("no record in {} bytes", splitter.size());
+            found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
+        } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
+            for Hit { rule, message, .. } in rules.finish() {
+                found.add(rule, inner.last, "", || message);
+            }
+        }
+        for (kind, key, times) in inner.fast.iter().flat_map(Fast::met_again) {
+            match key {
+                Some(key) => found.tally_again(Rule::UnknownKey, &key_identity(kind, key), times),
+                None => found.tally_again(Rule::UnknownKind, kind, times),
+            }
+        }
+        if let Some((line, offset, byte, data, message)) = inner.mismatch.take() {
+            let place = Place { line, offset, byte, data: &data };
+            found.add(Rule::RunIdMismatch, place, "/run_id", || message);
+        }
+        bundle.judge(profile, found);
+    }
+
     fn judge_line(&mut self, line: Line) {
         let mut vetter = std::mem::take(&mut self.vetter);
         let start = self.found.len();
@@ -197,12 +252,25 @@ impl Inner {
         };
         self.report_vetting(line, &mut vetter);
         if let Some(node) = vetter.record(text) {
-            if self.rules.is_none() {
-                self.follow(detect(Some(node), self.hints));
+            if !self.is_decided {
+                self.decide(line, node);
             }
-            self.judge_record(line, node, start);
+            if self.foreign.is_some() {
+                self.records += 1;
+            } else {
+                self.judge_record(line, node, start);
+            }
         }
         self.vetter = vetter;
+    }
+
+    /// Decides by the first record which profile the stream follows.
+    fn decide(&mut self, line: Line, first: Node) {
+        self.is_decided = true;
+        match detect(first, self.hints) {
+            Some(profile) => self.follow(profile),
+            None => self.foreign = Some(Foreign::of(line, Some(first))),
+        }
     }
 
     fn follow(&mut self, profile: Profile) {
@@ -227,6 +295,9 @@ impl Inner {
         }
         if vetter.status == Status::Unreadable {
             self.gaps += 1;
+            if self.first_gap.is_none() {
+                self.first_gap = Some(Foreign::of(line, None));
+            }
             if let Some(rules) = &mut self.rules {
                 rules.gap();
             }
@@ -358,7 +429,7 @@ fn judge_fragment(splitter: &Splitter, found: &mut Collector) {
     let count = format!("{} byte{}", splitter.pending, if splitter.pending == 1 { "" } else { "s" });
     if splitter.all_nul {
         let message = || format!("{count} of NUL after the last committed record");
-        found.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, sidecar: None });
+        found.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, ..Extra::default() });
     } else {
         let message = || format!("{count} after the last committed record");
         found.add(Rule::UnterminatedLine, place, "", message);

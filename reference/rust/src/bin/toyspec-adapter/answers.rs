@@ -10,6 +10,7 @@ use toyspec::{
     Writer,
 };
 
+use crate::summaries::summarize;
 use crate::tagging::{tag_record, untag_record};
 
 /// An answer without its id; the stream of a writer stands apart.
@@ -40,6 +41,7 @@ impl Adapter {
             Some("writer") if asked["directory"].is_null() => written(asked),
             Some("writer") => write_bundle(asked).map(Answer::from),
             Some("follower") => self.follow(asked).map(Answer::from),
+            Some("summarizer") => summarize(asked, &stream).map(Answer::from),
             role => Ok(json!({"untestable": format!("no role {role:?}")}).into()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).into())
@@ -58,7 +60,7 @@ impl Adapter {
     }
 }
 
-fn profile(asked: &Json) -> Option<Profile> {
+pub fn profile(asked: &Json) -> Option<Profile> {
     asked["profile"].as_str().and_then(Profile::of)
 }
 
@@ -104,7 +106,7 @@ fn account<R: std::io::Read>(mut reader: Reader<R>, is_latest: bool) -> Result<J
     let report = reader.report();
     let records: Vec<Json> = records.iter().map(|record| tag_record(report.profile, &record.value)).collect();
     let mut answer = json!({
-        "outcome": if refused.is_none() { "read" } else { "fails" }, "profile": report.profile.name(),
+        "outcome": if refused.is_none() { "read" } else { "fails" }, "profile": report.profile.map(Profile::name),
         "state": report.state.name(), "records": records, "count": report.records, "committed": report.committed,
         "fragment": report.fragment, "gap_bytes": report.gap_bytes,
         "gaps": report.gaps.iter().map(gap_message).collect::<Vec<_>>(),

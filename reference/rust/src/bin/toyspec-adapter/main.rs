@@ -2,6 +2,7 @@
 
 mod answers;
 mod base64;
+mod summaries;
 mod tagging;
 
 use std::io::{self, BufRead, Read, Write};
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
 
 fn hello() -> Json {
     json!({"hello": {"protocol": 1, "name": "toyspec-rs", "language": "Rust", "version": env!("CARGO_PKG_VERSION"),
-        "roles": ["reader", "writer", "canonical-writer", "checker", "follower"],
+        "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
         "profiles": ["toy/v1", "metrics/v1", "kaun/v1"], "lines": true,
         "capabilities": ["line_limit", "bundle", "session", "latest_attempt", "findings_offset", "own_kinds"]}})
 }
@@ -101,5 +102,6 @@ fn status(answer: &Json) -> u8 {
         eprintln!("toyspec-adapter: {trouble}");
         return 3;
     }
-    u8::from(!(matches!(answer["outcome"].as_str(), Some("read" | "written")) || answer["valid"] == json!(true)))
+    u8::from(!(matches!(answer["outcome"].as_str(), Some("read" | "written")) || answer["valid"] == json!(true)
+        || answer.get("summary").is_some()))
 }

@@ -6,17 +6,13 @@ use toyspec::{binary32_text, binary64_text, Map, Number, NumberPlace, Profile, V
 const TAGS: [&str; 4] = ["int", "float", "f32", "object"];
 
 /// Returns the tagged form of a record.
-pub fn tag_record(profile: Profile, record: &Map) -> Json {
-    tag_members(record, |key| profile.number_place(record, key))
+/// Without a profile, every number is what its text says.
+pub fn tag_record(profile: Option<Profile>, record: &Map) -> Json {
+    tag_members(record, |key| profile.map_or(NumberPlace::NONE, |profile| profile.number_place(record, key)))
 }
 
 fn tag_members(members: &Map, place: impl Fn(&str) -> NumberPlace) -> Json {
-    let tagged: JsonMap<String, Json> =
-        members.iter().map(|(key, value)| (key.to_string(), tag(value, place(key)))).collect();
-    if tagged.len() == 1 && tagged.keys().all(|key| TAGS.contains(&key.as_str())) {
-        return json!({ "object": tagged });
-    }
-    Json::Object(tagged)
+    tagged_object(members.iter().map(|(key, value)| (key.to_string(), tag(value, place(key)))).collect())
 }
 
 fn tag(value: &Value, place: NumberPlace) -> Json {
@@ -28,6 +24,14 @@ fn tag(value: &Value, place: NumberPlace) -> Json {
         Value::Array(items) => items.iter().map(|item| tag(item, place.item())).collect(),
         Value::Object(members) => tag_members(members, |key| place.inside(key)),
     }
+}
+
+/// Returns the tagged form of members that have one.
+pub fn tagged_object(members: JsonMap<String, Json>) -> Json {
+    if members.len() == 1 && members.keys().all(|key| TAGS.contains(&key.as_str())) {
+        return json!({ "object": members });
+    }
+    Json::Object(members)
 }
 
 fn tag_number(number: &Number, place: NumberPlace) -> Json {

@@ -1,0 +1,134 @@
+//! The bytes of a stream from a file or a pipe, decompressed where they are gzip data.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::path::Path;
+
+use flate2::bufread::GzDecoder;
+
+const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
+
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// Gives the bytes of a stream; gzip data is known by its first bytes.
+pub struct Source<R> {
+    state: State<R>,
+    given: u64,
+}
+
+enum State<R> {
+    Unread(R),
+    Plain(Whole<R>),
+    /// One member of gzip data; more may follow.
+    Gzip(GzDecoder<BufReader<Whole<R>>>),
+    Done,
+}
+
+impl Source<File> {
+    /// Opens a file.
+    pub fn open(path: &Path) -> io::Result<Source<File>> {
+        File::open(path).map(Source::new)
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// Reads from where `input` is.
+    pub fn new(input: R) -> Source<R> {
+        Source { state: State::Unread(input), given: 0 }
+    }
+
+    fn begin(mut input: R) -> io::Result<State<R>> {
+        let mut head = Vec::new();
+        (&mut input).take(GZIP_MAGIC.len() as u64).read_to_end(&mut head)?;
+        let is_gzip = head == GZIP_MAGIC;
+        let whole = Cursor::new(head).chain(input);
+        Ok(if is_gzip { State::Gzip(GzDecoder::new(BufReader::new(whole))) } else { State::Plain(whole) })
+    }
+
+    /// Goes on with the next member of gzip data, which padding may precede.
+    fn next_member(mut input: BufReader<Whole<R>>) -> io::Result<State<R>> {
+        loop {
+            let data = input.fill_buf()?;
+            let padding = data.iter().take_while(|byte| **byte == 0).count();
+            if data.is_empty() {
+                return Ok(State::Done);
+            }
+            if padding == 0 {
+                return Ok(State::Gzip(GzDecoder::new(input)));
+            }
+            input.consume(padding);
+        }
+    }
+
+    fn explained(&self, error: io::Error) -> io::Error {
+        let given = self.given;
+        let text = match error.kind() {
+            io::ErrorKind::UnexpectedEof => format!(
+                "the gzip data is cut off after {given} bytes of the stream; get a whole copy of the file, \
+                 or read what is there with `gzip -dc`"
+            ),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                format!("the gzip data is damaged after {given} bytes of the stream: {error}")
+            }
+            _ => return error,
+        };
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = match &mut self.state {
+                State::Unread(_) | State::Done => 0,
+                State::Plain(input) => return input.read(buffer),
+                State::Gzip(input) => input.read(buffer).map_err(|error| self.explained(error))?,
+            };
+            if count > 0 || buffer.is_empty() {
+                self.given += count as u64;
+                return Ok(count);
+            }
+            self.state = match std::mem::replace(&mut self.state, State::Done) {
+                State::Unread(input) => Self::begin(input)?,
+                State::Gzip(input) => Self::next_member(input.into_inner())?,
+                State::Plain(_) | State::Done => return Ok(0),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::Source;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(text).unwrap();
+        packer.finish().unwrap()
+    }
+
+    fn read(data: &[u8]) -> Result<Vec<u8>, String> {
+        let mut found = Vec::new();
+        Source::new(data).read_to_end(&mut found).map_err(|error| error.to_string())?;
+        Ok(found)
+    }
+
+    #[test]
+    fn gzip_data_is_decompressed_and_nothing_else_is_changed() {
+        for plain in [&b""[..], b"\x1f", b"\x1f\x00", b"{}\n"] {
+            assert_eq!(Ok(plain.to_vec()), read(plain));
+        }
+        let members = [packed(b"{}\n"), vec![0; 512], packed(b"[]\n"), vec![0; 7]].concat();
+        assert_eq!(Ok(b"{}\n[]\n".to_vec()), read(&members));
+    }
+
+    #[test]
+    fn what_is_missing_is_an_error() {
+        let whole = packed("{\"a\":1}\n".repeat(10_000).as_bytes());
+        assert!(read(&whole[..whole.len() - 9]).unwrap_err().contains("cut off"));
+        let damaged = [&whole[..whole.len() - 8], b"12345678"].concat();
+        assert!(read(&damaged).unwrap_err().contains("damaged after 80000 bytes"));
+    }
+}
