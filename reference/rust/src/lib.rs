@@ -18,8 +18,9 @@ mod dates;
 mod escape;
 mod follower;
 mod lines;
-mod looks;
 mod live_file;
+mod locks;
+mod looks;
 mod nearest;
 mod numbers;
 mod phrases;
@@ -29,6 +30,7 @@ mod record;
 mod scanner;
 mod schema;
 mod source;
+mod stream_file;
 #[rustfmt::skip]
 mod tables;
 mod tape;
@@ -43,7 +45,8 @@ mod writer;
 pub use attempts::Attempts;
 pub use canonical::{encode, Refused};
 pub use check::{
-    cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found, StreamChecker,
+    cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
+    StreamChecker,
 };
 pub use composer::{check_run_id, Composer};
 pub use escape::printable;
@@ -51,8 +54,8 @@ pub use follower::{Event, Followed, Follower};
 pub use numbers::{binary32_text, binary64_text};
 pub use profile::Profile;
 pub use reader::{Error, Gap, Mode, Options, Reader, Record, Report, State};
-pub use source::Source;
 pub use schema::{NumberPlace, Severity};
+pub use source::Source;
 pub use tables::{Rule, MAX_DEPTH, MAX_LINE_BYTES, RULES};
 pub use value::{Map, Number, Value};
 pub use views::{KaunViews, MetricsViews, Point, Summary, TagViews, ToyViews, Views};

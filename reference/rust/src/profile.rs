@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::schema::{member, Field, Form, KindTable, NumberPlace, ProfileTable, Schema};
 use crate::record::Integers;
+use crate::schema::{member, Field, Form, KindTable, NumberPlace, ProfileTable, Schema};
 use crate::tables::{MAX_LINE_BYTES, PROFILES};
 use crate::tape::{Kind, Node};
 use crate::vet::Vetter;

@@ -331,8 +331,7 @@ impl KaunScalars {
     fn views(mut self) -> KaunViews {
         for (tag, views) in &mut self.tags {
             let tag = tag.to_lowercase();
-            let is_smaller_better =
-                views.minimize.unwrap_or_else(|| tag.contains("loss") || tag.contains("error"));
+            let is_smaller_better = views.minimize.unwrap_or_else(|| tag.contains("loss") || tag.contains("error"));
             let best = if is_smaller_better { &views.smallest } else { &views.largest };
             views.best.clone_from(best);
         }

@@ -64,12 +64,13 @@ fn a_torn_stream_goes_on_behind_its_last_line() {
     let committed = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":50.0,\"run_id\":\"r\"}\n";
     fs::write(&path, format!("{committed}{{\"kind\":\"st")).unwrap();
     let mut writer = Writer::open(&run, Exist::Resume).unwrap();
-    let aside = run.join(format!("events.jsonl.torn-{}", committed.len()));
-    assert_eq!("{\"kind\":\"st", fs::read_to_string(aside).unwrap());
-    assert_eq!(committed, fs::read_to_string(&path).unwrap());
     let step = json!({"kind": "step", "step": 1, "t": 3.0});
     assert!(matches!(writer.write(&step), Err(WriteError::Refused(..))));
+    // A start that is refused changes nothing.
+    assert_eq!(format!("{committed}{{\"kind\":\"st"), fs::read_to_string(&path).unwrap());
     writer.write(&json!({"kind": "run_resume", "from_step": 0})).unwrap();
+    let aside = run.join(format!("events.jsonl.torn-{}", committed.len()));
+    assert_eq!("{\"kind\":\"st", fs::read_to_string(aside).unwrap());
     writer.write(&step).unwrap();
     let lines: Vec<Json> =
         fs::read_to_string(&path).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -82,11 +83,12 @@ fn a_torn_stream_goes_on_behind_its_last_line() {
 fn what_is_there_is_not_lost() {
     let run = folder("exist");
     let path = run.join("events.jsonl");
-    fs::write(&path, "{}\nnot JSON\n").unwrap();
+    let damaged = "{\"kind\":\"note\",\"t\":0.5,\"text\":\"\"}\nnot JSON\n";
+    fs::write(&path, damaged).unwrap();
     assert!(matches!(Writer::open(&run, Exist::Resume), Err(WriteError::State(_, State::Damaged))));
     let mut writer = Writer::open(&run, Exist::Replace).unwrap();
-    assert_eq!("{}\nnot JSON\n", fs::read_to_string(run.join("events.jsonl.prev")).unwrap());
     start(&mut writer);
+    assert_eq!(damaged, fs::read_to_string(run.join("events.jsonl.prev")).unwrap());
     let before = fs::read(&path).unwrap();
     for wrong in [json!({"kind": "step"}), json!({"kind": "run_start"}), json!([1]), json!({"step": 1})] {
         assert!(matches!(writer.write(&wrong), Err(WriteError::Refused(..))), "{wrong}");
@@ -140,7 +142,7 @@ fn check(arguments: &[&str], input: &[u8]) -> (Option<i32>, String) {
 #[test]
 fn the_command_tells_by_its_status() {
     let path = folder("command").join("metrics.jsonl");
-    fs::write(&path, "{\"step\":1}\n").unwrap();
+    fs::write(&path, "{\"step\":1,\"wall_time_ms\":1.0}\n").unwrap();
     let path = path.to_str().unwrap();
     assert_eq!(Some(0), check(&["check", "-"], b"").0);
     assert_eq!(Some(1), check(&["check", path], b"").0);
@@ -150,14 +152,15 @@ fn the_command_tells_by_its_status() {
     let (status, output) = check(&["check", "--format=json", "/does/not/exist", path], b"");
     let report: Json = serde_json::from_str(&output).unwrap();
     assert_eq!(Some(2), status);
-    assert_eq!(json!({"files": 1, "errors": 4, "warnings": 0, "infos": 0}), report["summary"]);
+    assert_eq!(json!({"files": 1, "errors": 3, "warnings": 0, "infos": 0}), report["summary"]);
     assert_eq!("/does/not/exist", report["errors"][0]["path"]);
 }
 
 /// No character of a log acts on a terminal, in either form.
 #[test]
 fn output_is_inert() {
-    let line = "{\"kind\":\"\u{1b}[2J\u{9b}\u{202e}\\u001b]0;x\",\"\u{202e}\u{85}\":1}\n".replace('\u{1b}', "\\u001b");
+    let line = "{\"t\":1.0,\"kind\":\"\u{1b}[2J\u{9b}\u{202e}\\u001b]0;x\",\"\u{202e}\u{85}\":1}\n"
+        .replace('\u{1b}', "\\u001b");
     for form in ["text", "json"] {
         let (_, output) = check(&["check", "--format", form, "-"], line.as_bytes());
         assert!(output.contains("unknown-kind"), "{output}");

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use serde_json::{json, Value as Json};
 use toyspec::{
-    cause_of, check_file, check_source, find_streams, no_stream, printable, CheckOptions, FileReport, Finding, Found, Profile,
-    Rule, Severity,
+    cause_of, check_file, check_source, find_streams, no_stream, printable, CheckOptions, FileReport, Finding, Found,
+    Profile, Rule, Severity,
 };
 
 const USAGE: &str = "\

@@ -55,7 +55,8 @@ impl<'a> Seen<'a> {
     pub fn scalar(&self, name: &str) -> Option<Scalar> {
         let value = self.field(name)?;
         let is_integer = |schema: &Schema| matches!(schema.form, Form::Integer);
-        if value.kind() == Kind::Number && self.table.and_then(|kind| member(kind.fields, name)).is_some_and(is_integer) {
+        if value.kind() == Kind::Number && self.table.and_then(|kind| member(kind.fields, name)).is_some_and(is_integer)
+        {
             return integer_of(value.literal()).map(Scalar::Integer);
         }
         Some(Scalar::of(value))
@@ -107,7 +108,11 @@ impl Count {
         }
         let text: String = digits.iter().rev().map(|digit| char::from(*digit)).collect();
         let text = text.trim_start_matches('0');
-        if text.is_empty() { "0".to_string() } else { text.to_string() }
+        if text.is_empty() {
+            "0".to_string()
+        } else {
+            text.to_string()
+        }
     }
 
     /// Returns whether this is one more than another.

@@ -22,9 +22,9 @@ pub use discover::{find_streams, Found};
 pub use stream::StreamChecker;
 
 use crate::profile::{is_manifest, Hints, StreamName};
-use crate::source::Source;
 use crate::reader::State;
 use crate::schema::Severity;
+use crate::source::Source;
 use crate::tables::{Rule, MAX_LINE_BYTES};
 use crate::Profile;
 
@@ -122,6 +122,7 @@ pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> 
     let file = Source::open(path)?;
     let mut hints = Hints::of_name(&path.to_string_lossy());
     if hints.name != StreamName::Events {
+        hints = Hints::of_path(path);
         return judge(file, StreamChecker::new(options, hints, None), &Bundle::default());
     }
     let bundle = read_sidecars(path, options.max_line_bytes);

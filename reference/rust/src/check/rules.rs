@@ -297,7 +297,8 @@ fn nested(
         let is_innermost = found.is_some() && found == regions.len().checked_sub(1);
         if !is_innermost {
             let inner = regions.last().filter(|_| found.is_some());
-            let how = inner.map_or("but is not open".into(), |(_, inner, _)| format!("while {inner} is open inside it"));
+            let how =
+                inner.map_or("but is not open".into(), |(_, inner, _)| format!("while {inner} is open inside it"));
             hits.push(Hit::at(*rule, field, value, format!("region {shown} is left {how}")));
         }
         if let Some(found) = found {

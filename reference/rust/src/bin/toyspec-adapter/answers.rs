@@ -29,6 +29,8 @@ impl From<Json> for Answer {
 #[derive(Default)]
 pub struct Adapter {
     followers: HashMap<u64, Follower>,
+    /// Writers that keep their streams, by their directories.
+    held: HashMap<String, Writer>,
 }
 
 impl Adapter {
@@ -38,13 +40,32 @@ impl Adapter {
             Some("reader") => read(asked, &stream).map(Answer::from),
             Some("checker") => check(asked, &stream).map(Answer::from),
             Some("canonical-writer") => canonical(asked),
+            Some("writer") if asked["release"].is_string() => self.release(asked),
             Some("writer") if asked["directory"].is_null() => written(asked),
-            Some("writer") => write_bundle(asked).map(Answer::from),
+            Some("writer") => self.write_bundle(asked).map(Answer::from),
             Some("follower") => self.follow(asked).map(Answer::from),
             Some("summarizer") => summarize(asked, &stream).map(Answer::from),
             role => Ok(json!({"untestable": format!("no role {role:?}")}).into()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).into())
+    }
+
+    fn write_bundle(&mut self, asked: &Json) -> Result<Json, String> {
+        match bundle(asked, &records(asked)?) {
+            Ok(held) => {
+                let directory = asked["directory"].as_str().unwrap_or_default();
+                self.held.extend(held.map(|writer| (directory.to_string(), writer)));
+                Ok(json!({"outcome": "written"}))
+            }
+            Err(WriteError::Io(path, error)) => Err(format!("{}: {error}", path.display())),
+            Err(refused) => Ok(json!({"outcome": "refused", "reason": refused.to_string()})),
+        }
+    }
+
+    fn release(&mut self, asked: &Json) -> Result<Answer, String> {
+        let directory = asked["release"].as_str().unwrap_or_default();
+        self.held.remove(directory).ok_or_else(|| format!("no writer holds {directory}"))?;
+        Ok(json!({"outcome": "written"}).into())
     }
 
     fn follow(&mut self, asked: &Json) -> Result<Json, String> {
@@ -190,15 +211,8 @@ fn records(asked: &Json) -> Result<Vec<Map>, String> {
     asked["records"].as_array().into_iter().flatten().map(untag_record).collect()
 }
 
-fn write_bundle(asked: &Json) -> Result<Json, String> {
-    match bundle(asked, &records(asked)?) {
-        Ok(()) => Ok(json!({"outcome": "written"})),
-        Err(WriteError::Io(path, error)) => Err(format!("{}: {error}", path.display())),
-        Err(refused) => Ok(json!({"outcome": "refused", "reason": refused.to_string()})),
-    }
-}
-
-fn bundle(asked: &Json, records: &[Map]) -> Result<(), WriteError> {
+/// Writes the records of a request into its directory; returns the writer where it is to keep the stream.
+fn bundle(asked: &Json, records: &[Map]) -> Result<Option<Writer>, WriteError> {
     let directory = Path::new(asked["directory"].as_str().unwrap_or_default());
     let profile = profile(asked).unwrap_or(Profile::Toy);
     let run_id = asked["run_id"].as_str().unwrap_or_default();
@@ -212,9 +226,12 @@ fn bundle(asked: &Json, records: &[Map]) -> Result<(), WriteError> {
     for record in records {
         writer.write_record(record)?;
     }
+    if asked["end"] == json!("held") {
+        return Ok(Some(writer));
+    }
     let has_ended = records.iter().any(|record| record.get("kind").and_then(|kind| kind.as_str()) == Some("run_end"));
     if has_ended || profile != Profile::Toy {
-        return Ok(());
+        return Ok(None);
     }
     match asked["end"].as_str() {
         Some("closed") => writer.end(&End::Completed),
@@ -222,4 +239,5 @@ fn bundle(asked: &Json, records: &[Map]) -> Result<(), WriteError> {
         Some("errored") => writer.end(&End::Errored(asked["error"].as_str().unwrap_or_default().to_string())),
         _ => Ok(()),
     }
+    .map(|()| None)
 }

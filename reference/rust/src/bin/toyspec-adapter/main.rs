@@ -102,6 +102,9 @@ fn status(answer: &Json) -> u8 {
         eprintln!("toyspec-adapter: {trouble}");
         return 3;
     }
-    u8::from(!(matches!(answer["outcome"].as_str(), Some("read" | "written")) || answer["valid"] == json!(true)
-        || answer.get("summary").is_some()))
+    u8::from(
+        !(matches!(answer["outcome"].as_str(), Some("read" | "written"))
+            || answer["valid"] == json!(true)
+            || answer.get("summary").is_some()),
+    )
 }
