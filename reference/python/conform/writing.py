@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,17 @@ class CaseClock:
         return 1780219800.0
 
 
+_held: dict[str, toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun] = {}
+
+
 def write(request: Message) -> Message:
     """Answer as a writer."""
+    if "release" in request:
+        held = _held.pop(request["release"], None)
+        if held is None:
+            return {"error": "this adapter holds no such stream"}
+        held.close()
+        return {"outcome": "written"}
     records = [untagged(record) for record in request["records"]]
     write_all = {"toy/v1": _write_toy, "metrics/v1": _write_metrics, "kaun/v1": _write_kaun}[request["profile"]]
     try:
@@ -85,16 +95,22 @@ def _write_toy(directory: str, records: list[Message], request: Message) -> str:
     clock = CaseClock()
     run_id = request.get("run_id") or next((record.get("run_id") for record in records), None)
     exist = request.get("exist", "replace")
-    if exist == "append":
-        raise UntestableError("RunWriter does not append; it replaces, fails or resumes")
     run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock)
     try:
         for record in records:
             _write_event(run, dict(record), clock, keep_t="directory" not in request)
         _leave(run, request)
     finally:
-        run.close()
+        _close(run, directory, request)
     return run.events_path
+
+
+def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, directory: str, request: Message) -> None:
+    """Let go of a stream, unless the request says that it is held until it is released."""
+    if request.get("end") == "held" and sys.exc_info()[0] is None:
+        _held[directory] = writer
+    else:
+        writer.close()
 
 
 def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock, *, keep_t: bool) -> None:
@@ -155,9 +171,12 @@ def _write_metrics(directory: str, records: list[Message], request: Message) -> 
     known = {"step", "wall_time_ms", "loss", "grad_norm", "throughput_samples_per_sec", "extra"}
     if any(record.keys() - known for record in records):
         raise UntestableError("MetricsLog takes the fields of an entry and no others")
-    with toyspec.MetricsLog.open(os.path.join(directory, "metrics.jsonl")) as log:
+    log = toyspec.MetricsLog.open(os.path.join(directory, "metrics.jsonl"))
+    try:
         for record in records:
             log.record(**record)
+    finally:
+        _close(log, directory, request)
     return log.path
 
 
@@ -170,8 +189,10 @@ def _write_kaun(directory: str, records: list[Message], request: Message) -> str
         if "directory" in request:
             raise UntestableError("KaunRun gives a new run its id itself")
         run = toyspec.KaunRun.create(os.path.dirname(directory), on_error="raise")
-    with run:
+    try:
         for record in records:
             members = {key: value for key, value in record.items() if key != "type"}
             run.append(Scalar(**members))
+    finally:
+        _close(run, directory, request)
     return run.events_path

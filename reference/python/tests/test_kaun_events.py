@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from toyspec.kaun.events import ScalarStream, SkippedLine, close_events, open_events, read_events
 
@@ -152,3 +154,22 @@ def test_cuts_do_not_matter(tmp_path_factory: pytest.TempPathFactory, cuts: list
         found.extend(new_steps(stream))
     assert [*range(8), 9] == found
     stream.close()
+
+
+def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path, path: Path) -> None:
+    """A faulty optional member counts as absent, and a fraction of a step or epoch is cut; what is needed is needed."""
+    lines = [
+        {"step": 1, "tag": "a", "value": 1, "epoch": None, "wall_time": "x", "minimize": 1},
+        {"step": 2.75, "tag": "a", "value": None, "epoch": 1.5, "minimize": True},
+        {"step": 3.0, "tag": "a", "value": 0.5, "epoch": -1},
+        {"step": True, "tag": "a", "value": 0.5},
+        {"step": -1, "tag": "a", "value": 0.5},
+        {"step": 4, "tag": 4, "value": 0.5},
+        {"step": 5, "tag": "a", "value": "0.5"},
+        {"step": 6, "tag": "a"},
+    ]
+    append(path, b"".join(json.dumps({"type": "scalar", **line}).encode() + b"\n" for line in lines))
+    stream = open_events(tmp_path)
+    found = [(each.step, each.value, each.epoch, each.wall_time, each.minimize) for each in stream.read()]
+    assert [(1, 1.0, UNSET, 0.0, UNSET), (2, None, 1, 0.0, True), (3, 0.5, UNSET, 0.0, UNSET)] == found
+    assert [4, 5, 6, 7, 8] == [skip.line for skip in stream.skipped]

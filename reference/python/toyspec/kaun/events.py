@@ -7,12 +7,11 @@ import os
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET
 
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.generated.kaun_v1 import Scalar
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.kaun.scalars import scalar_of
 from toyspec.read_reports import Gap
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import open_stream
@@ -20,8 +19,9 @@ from toyspec.reading.stream_files import open_stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.generated.kaun_v1 import Scalar
+
 _BLOCK_BYTES = 1 << 16
-_DECODER = msgspec.json.Decoder(Scalar)
 _KIND = "scalar"
 
 
@@ -112,13 +112,10 @@ class ScalarStream:
         if item.kind not in (None, _KIND):
             return None
         try:
-            scalar = _DECODER.decode(item.raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return scalar_of(item.raw, item.value)
+        except ValueError as error:
             self._skip(item.line, item.offset, str(error))
             return None
-        scalar.wall_time = 0.0 if scalar.wall_time is UNSET else scalar.wall_time
-        scalar.minimize = False if scalar.minimize is UNSET else scalar.minimize
-        return scalar
 
     def _skip(self, line: int, offset: int, reason: str) -> None:
         self.skipped_lines += 1

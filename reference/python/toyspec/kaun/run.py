@@ -3,13 +3,14 @@
 ::
 
     with KaunRun.create(experiment="mnist", config={"lr": 1e-3}, tags=["baseline"]) as run:
-        run.log_scalar("train/loss", 2.5, step=100, minimize=True)
+        run.scalars({"train/loss": 2.5, "train/acc": 0.75}, step=100, epoch=1)
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import threading
 import time
@@ -18,19 +19,18 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
-from toyspec.format.line_validation import vet
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
-from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.kaun.events import ScalarStream, open_events
 from toyspec.kaun.store import ScalarStore
-from toyspec.reading.stream_files import open_stream
+from toyspec.reading.manifests import read_manifest
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say, sync_directory, write_new_file
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
+from toyspec.writing.directories import make_directories, remove_directories
+from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
 _ATTEMPTS = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_ID = 128
 _DECODER = msgspec.json.Decoder(Scalar)
 
 
@@ -57,9 +59,10 @@ def runs_dir() -> str:
 class KaunRun:
     """One run: its manifest, and its scalars to be written or read.
 
-    A scalar that is no scalar raises InvalidEventError, a ValueError. A system that fails does not stop the program:
-    with *on_error* ``"disable"``, the default, one line on standard error says so and nothing more is logged; with
-    ``"raise"``, OSError comes out. The stream is locked from ``create``, or the first scalar, to ``close``.
+    With *on_error* ``"disable"``, the default, nothing stops the program: an invalid scalar is left out, a full disk
+    drops scalars until there is room, and a stream that cannot be written is no longer logged to. Standard error tells
+    of each once, and ``dropped`` counts. With ``"raise"``, InvalidEventError, a ValueError, or OSError comes out. The
+    stream is locked from ``create``, or the first scalar, to ``close``.
     """
 
     def __init__(
@@ -79,6 +82,8 @@ class KaunRun:
         self._file: AppendFile | None = None
         self._opening = threading.Lock()
         self._is_closed = False
+        self._is_lost = False
+        self._dropped = DroppedRecords(self.events_path)
 
     @classmethod
     def create(  # noqa: PLR0913 - each is an option of its own
@@ -92,7 +97,10 @@ class KaunRun:
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> KaunRun:
-        """Return a new run in a directory of its own under *base*, by default ``runs_dir()``, its manifest written."""
+        """Return a new run in a directory of its own under *base*, by default ``runs_dir()``, its manifest written.
+
+        *experiment* is any text; the name of the directory has ``-`` for what no file name may have.
+        """
         wall = clock.wall()
         manifest = RunManifest(
             schema_version=_MANIFEST_VERSION,
@@ -115,7 +123,7 @@ class KaunRun:
     def load(cls, directory: str | os.PathLike[str], *, on_error: OnError = "disable") -> KaunRun | None:
         """Return the run in *directory*; None when it has no manifest that can be read."""
         path = os.fspath(directory)
-        manifest = _read_manifest(os.path.join(path, MANIFEST_FILE))
+        manifest = _manifest_in(path)
         return None if manifest is None else cls(path, manifest, on_error=on_error)
 
     @classmethod
@@ -137,6 +145,16 @@ class KaunRun:
         return self.manifest.run_id
 
     @property
+    def run_dir(self) -> str:
+        """Path of the run's directory."""
+        return self.directory
+
+    @property
+    def dropped(self) -> int:
+        """Number of scalars that were to be written and are not in the stream."""
+        return self._dropped.count
+
+    @property
     def events_path(self) -> str:
         """Path of the stream."""
         return os.path.join(self.directory, EVENTS_FILE)
@@ -144,7 +162,7 @@ class KaunRun:
     @property
     def active(self) -> bool:
         """True while scalars are written, or would be by the next call."""
-        return not self._is_closed and (self._file is None or self._file.closed_because is None)
+        return not self._is_closed and not self._is_lost and (self._file is None or self._file.closed_because is None)
 
     def log_scalar(
         self,
@@ -153,30 +171,35 @@ class KaunRun:
         *,
         step: SupportsIndex,
         epoch: SupportsIndex | None = None,
-        minimize: bool = False,
+        minimize: bool | None = None,
     ) -> None:
-        """Append one value of the metric *tag*; *minimize* says that smaller ones are better."""
-        if self._is_closed:
-            return
+        """Append one value of the metric *tag*; *minimize* says whether smaller ones are better, None leaves that open.
+
+        Where no scalar of a tag says it, its name decides: see ``ScalarStore.best_for_tag``.
+        """
         event = {"type": "scalar", "step": step, "wall_time": self._clock.wall(), "tag": tag, "value": value}
-        self._append(event | {"minimize": minimize} | ({} if epoch is None else {"epoch": epoch}))
+        optional = {"minimize": minimize, "epoch": epoch}
+        self._append(event | {name: given for name, given in optional.items() if given is not None})
+
+    def scalars(
+        self, values: Mapping[str, Measure], *, step: SupportsIndex, epoch: SupportsIndex | None = None
+    ) -> None:
+        """Append the values of several metrics, by their tags, at one step."""
+        for tag, value in values.items():
+            self.log_scalar(tag, value, step=step, epoch=epoch)
 
     def append(self, scalar: Scalar) -> None:
-        """Append a scalar; its ``wall_time`` is now and its ``minimize`` false unless it has them."""
-        if self._is_closed:
-            return
+        """Append a scalar; its ``wall_time`` is now unless it has one."""
         event = {"type": "scalar", **msgspec.structs.asdict(scalar)}
         if scalar.wall_time is UNSET:
             event["wall_time"] = self._clock.wall()
-        if scalar.minimize is UNSET:
-            event["minimize"] = False
         self._append(event)
 
     def open_events(self) -> ScalarStream:
         """Return the scalars of the run as a stream to be read on and on, from the first."""
         return open_events(self.directory)
 
-    def scalars(self) -> ScalarStore:
+    def store(self) -> ScalarStore:
         """Return the scalars that are in the stream now, by their tags."""
         stream = self.open_events()
         store = ScalarStore(stream.read())
@@ -185,6 +208,8 @@ class KaunRun:
 
     def close(self) -> None:
         """Let go of the stream; later calls write nothing."""
+        if self._is_closed:
+            return
         self._is_closed = True
         file, self._file = self._file, None
         if file is not None:
@@ -192,6 +217,7 @@ class KaunRun:
                 file.close()
             except OSError as error:
                 self._survive(error)
+        self._dropped.conclude()
 
     def __enter__(self) -> Self:
         return self
@@ -200,7 +226,14 @@ class KaunRun:
         self.close()
 
     def _make(self, root: str, text: bytes, experiment: str | None) -> None:
-        os.makedirs(root, exist_ok=True)
+        made = make_directories(root)
+        try:
+            self._make_inside(root, text, experiment)
+        except OSError:
+            remove_directories(made)
+            raise
+
+    def _make_inside(self, root: str, text: bytes, experiment: str | None) -> None:
         for _ in range(_ATTEMPTS):
             try:
                 os.mkdir(self.directory)
@@ -209,6 +242,21 @@ class KaunRun:
                 self.manifest.run_id = _new_id(self._clock.wall(), experiment)
                 self.directory = os.path.join(root, self.manifest.run_id)
                 text = encode(self.manifest, profile="kaun/v1", kind="run")
+        try:
+            self._fill(text)
+        except OSError:
+            if self._file is not None:
+                with contextlib.suppress(OSError):
+                    self._file.discard()
+                self._file = None
+            for name in (MANIFEST_FILE, f"{MANIFEST_FILE}.tmp"):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self.directory, name))
+            with contextlib.suppress(OSError):
+                os.rmdir(self.directory)
+            raise
+
+    def _fill(self, text: bytes) -> None:
         self._file = AppendFile.create(self.events_path, options=Options(calls=self._calls))
         path = os.path.join(self.directory, MANIFEST_FILE)
         # Under its own name the manifest is whole or not there.
@@ -217,18 +265,27 @@ class KaunRun:
         sync_directory(self._calls, self.directory)
 
     def _append(self, event: Mapping[str, Any]) -> None:
+        if self._is_closed:
+            return
+        if self._is_lost:
+            self._dropped.count += 1
+            return
         try:
-            line = encode(event, profile="kaun/v1")
-            _DECODER.decode(line)
-            self._writable().append(line)
-        except msgspec.ValidationError as error:
-            raise InvalidEventError(f"scalar is invalid: {error}") from error
-        except RecordRefusedError as error:
+            self._writable().append(_line_of(event))
+        except (InvalidEventError, RecordRefusedError) as error:
             if self._on_error == "raise":
                 raise
-            say(f"{self.events_path}: a scalar is left out: {error}")
+            self._dropped.leave_out("scalar", str(error), key=getattr(error, "rule", ""))
         except OSError as error:
-            self._survive(error)
+            file = self._file
+            if self._on_error == "raise" or file is None or file.closed_because is not None:
+                self._dropped.count += 1
+                self._survive(error)
+            else:
+                self._dropped.add(cause_of(error))
+        else:
+            if self._dropped.outage:
+                self._dropped.end_outage()
 
     def _writable(self) -> AppendFile:
         if self._file is not None:
@@ -242,7 +299,7 @@ class KaunRun:
         """Give up logging and say so, unless the caller wants *error*."""
         if self._on_error == "raise":
             raise error
-        file, self._file, self._is_closed = self._file, None, True
+        file, self._file, self._is_lost = self._file, None, True
         if file is None or not file.has_said_why:
             say(f"{self.events_path}: {cause_of(error)}; nothing more is logged, the program goes on")
         if file is not None:
@@ -263,17 +320,23 @@ def _runs(base: str) -> Iterator[KaunRun]:
 
 def _new_id(wall: float, experiment: str | None) -> str:
     name = f"{time.strftime(_ID_TIME, time.localtime(wall))}_{secrets.token_hex(2)}"
-    return check_run_id(name if not experiment else f"{name}_{experiment}")
+    safe = _UNSAFE.sub("-", experiment or "")[: _LONGEST_ID - len(name) - 1].rstrip("-.")
+    return check_run_id(f"{name}_{safe}" if safe else name)
 
 
-def _read_manifest(path: str) -> RunManifest | None:
-    """Return the manifest in the file *path*, what is of the wrong type left out; None when it cannot be read."""
+def _line_of(event: Mapping[str, Any]) -> bytes:
+    """Return the text of a scalar; raise InvalidEventError or RecordRefusedError."""
+    line = encode(event, profile="kaun/v1")
     try:
-        with open(open_stream(path, special="refuse"), "rb") as file:
-            data = file.read(MAX_LINE_BYTES + 1)
-    except (OSError, StreamError):
-        return None
-    value = vet(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
+        _DECODER.decode(line)
+    except msgspec.ValidationError as error:
+        raise InvalidEventError(f"scalar is invalid: {error}") from error
+    return line
+
+
+def _manifest_in(directory: str) -> RunManifest | None:
+    """Return the manifest of a run, what is of the wrong type left out; None when it cannot be read."""
+    value = read_manifest(directory)
     if value is None or not isinstance(value.get("run_id"), str):
         return None
     known = {}

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from toyspec.kaun.scalars import is_smaller_better
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from msgspec import UnsetType
 
     from toyspec.generated.kaun_v1 import Scalar
 
@@ -18,10 +22,7 @@ class ScalarStore:
     """What is known of each tag. Memory grows with the number of scalars, all of which are kept."""
 
     def __init__(self, scalars: Iterable[Scalar] = ()) -> None:
-        self._history: dict[str, list[Scalar]] = {}
-        self._latest: dict[str, Scalar] = {}
-        self._smallest: dict[str, Scalar] = {}
-        self._largest: dict[str, Scalar] = {}
+        self.clear()
         self.update(scalars)
 
     @property
@@ -29,38 +30,62 @@ class ScalarStore:
         """Every tag, in the order of first appearance."""
         return list(self._history)
 
+    @property
+    def latest_epoch(self) -> int | None:
+        """The largest epoch of all scalars; None where none has one."""
+        return self._epoch
+
+    @property
+    def latest_metrics(self) -> dict[str, Scalar]:
+        """For each tag, sorted, the scalar of the largest step, of those of the largest epoch, of those the first.
+
+        A scalar without an epoch counts as before every epoch.
+        """
+        return {tag: self._latest[tag] for tag in sorted(self._latest)}
+
+    @property
+    def best_metrics(self) -> dict[str, Scalar]:
+        """For each tag that has one, sorted, what ``best_for_tag`` returns."""
+        found = {tag: self.best_for_tag(tag) for tag in sorted(self._history)}
+        return {tag: scalar for tag, scalar in found.items() if scalar is not None}
+
     def update(self, scalars: Iterable[Scalar]) -> None:
         """Take in *scalars*, in the order of the stream."""
         for scalar in scalars:
             self._take(scalar)
 
-    def history(self, tag: str) -> list[Scalar]:
+    def history_for_tag(self, tag: str) -> list[Scalar]:
         """Return all scalars of *tag* in the order of the stream; none for a tag that is not known."""
         return list(self._history.get(tag, ()))
 
-    def latest(self, tag: str) -> Scalar | None:
-        """Return the scalar of the largest step, of those of the largest epoch, of those the last; None without one.
+    def best_for_tag(self, tag: str) -> Scalar | None:
+        """Return the scalar with the smallest value where smaller is better, else with the largest; None without one.
 
-        A scalar without an epoch counts as before every epoch.
+        Smaller is better where the last ``minimize`` of the tag says so, and without any, where the tag has ``loss``
+        or ``error`` in it. What is not finite takes no part. Of equal ones, the first is the best.
         """
-        return self._latest.get(tag)
+        smaller = is_smaller_better(tag, self._minimize.get(tag, UNSET))
+        return (self._smallest if smaller else self._largest).get(tag)
 
-    def best(self, tag: str) -> Scalar | None:
-        """Return the smallest scalar where the tag's last record says minimize, else the largest; None without one.
-
-        What is not finite takes no part. Of equally good ones, the first is the best.
-        """
-        history = self._history.get(tag)
-        if history is None:
-            return None
-        return (self._smallest if history[-1].minimize is True else self._largest).get(tag)
+    def clear(self) -> None:
+        """Forget all scalars."""
+        self._history: dict[str, list[Scalar]] = {}
+        self._latest: dict[str, Scalar] = {}
+        self._smallest: dict[str, Scalar] = {}
+        self._largest: dict[str, Scalar] = {}
+        self._minimize: dict[str, bool | UnsetType] = {}
+        self._epoch: int | None = None
 
     def _take(self, scalar: Scalar) -> None:
         tag = scalar.tag
         self._history.setdefault(tag, []).append(scalar)
         latest = self._latest.get(tag)
-        if latest is None or _order(scalar) >= _order(latest):
+        if latest is None or _order(scalar) > _order(latest):
             self._latest[tag] = scalar
+        if scalar.epoch is not UNSET:
+            self._epoch = scalar.epoch if self._epoch is None else max(self._epoch, scalar.epoch)
+        if scalar.minimize is not UNSET:
+            self._minimize[tag] = scalar.minimize
         if scalar.value is None:
             return
         smallest, largest = self._smallest.get(tag), self._largest.get(tag)

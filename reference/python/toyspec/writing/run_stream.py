@@ -228,8 +228,7 @@ class RunStream:
             self._dropped.count += 1
         try:
             file.discard()
-            if not self._progress.records:
-                remove_directories(self._made)
+            remove_directories(self._made)
         except OSError as error:
             if not self._survives(error, file):
                 raise
@@ -393,7 +392,7 @@ class RunStream:
         if file is not None and not file.is_foreign:
             with contextlib.suppress(OSError):
                 file.discard()
-            remove_directories(self._made if not self._progress.records else [])
+            remove_directories(self._made)
         return True
 
     def _leave_out(self, kind: str, error: RecordRefusedError) -> None:

@@ -10,6 +10,7 @@ from toyspec.system_calls import cause_of, say
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import Stopwatch
+from toyspec.writing.dropped_records import DroppedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +26,11 @@ _MILLISECONDS = 1000
 class ThroughputLogSink(Sink):
     """A metrics/v1 log that steps are appended to; unlike ``MetricsLog`` it keeps no entry in memory.
 
-    Where the system fails, or the log there is damaged or in use, that is told once and no more entries are written.
+    Where the log there is damaged or in use, or the system fails for good, that is told once and no more entries are
+    written; a disk that is full drops entries until there is room.
     """
 
-    __slots__ = ("_file", "_path", "_tracker", "_watch")
+    __slots__ = ("_dropped", "_file", "_path", "_tracker", "_watch")
 
     def __init__(self, config: LogConfig, *, process: int) -> None:
         super().__init__(config.record_every)
@@ -36,6 +38,7 @@ class ThroughputLogSink(Sink):
         self._path = f"{root}-process{process}{extension}" if process else root + extension
         self._watch = Stopwatch(config.clock)
         self._tracker = config.tracker
+        self._dropped = DroppedRecords(self._path)
         self._file: AppendFile | None = None
         try:
             os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
@@ -62,7 +65,13 @@ class ThroughputLogSink(Sink):
         try:
             self._file.append(encode(entry, profile="metrics/v1"))
         except OSError as error:
-            self._give_up(error)
+            if self._file.closed_because is None:
+                self._dropped.add(cause_of(error))
+            else:
+                self._give_up(error)
+        else:
+            if self._dropped.outage:
+                self._dropped.end_outage()
 
     def finish(self, _ending: Ending, /) -> None:
         """Close the file."""
@@ -72,6 +81,7 @@ class ThroughputLogSink(Sink):
                 file.close()
             except OSError as error:
                 self._give_up(error)
+        self._dropped.conclude()
 
     def _give_up(self, error: OSError) -> None:
         self._file = None

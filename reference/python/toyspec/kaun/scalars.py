@@ -1,0 +1,70 @@
+"""The scalars of a kaun/v1 run, as its source reads them: strict about what it needs, lenient about the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from toyspec.generated.kaun_v1 import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DECODER = msgspec.json.Decoder(Scalar)
+_SMALLER_IS_BETTER = ("loss", "error")
+
+
+def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
+    """Return the scalar in a readable *line*, whose object is *value*; raise ValueError for what is none.
+
+    An optional member that is faulty counts as absent, ``wall_time`` as 0; a step or epoch with a fraction is cut.
+    """
+    try:
+        scalar = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        scalar = _lenient(value)
+    scalar.wall_time = 0.0 if scalar.wall_time is UNSET else scalar.wall_time
+    return scalar
+
+
+def is_smaller_better(tag: str, minimize: bool | UnsetType) -> bool:
+    """Return whether smaller values of *tag* are better, *minimize* being what its scalars say last."""
+    if minimize is not UNSET:
+        return minimize
+    # In any case of the ASCII letters, and of no others.
+    lowered = tag.encode("utf-8", "replace").lower().decode("utf-8", "replace")
+    return any(word in lowered for word in _SMALLER_IS_BETTER)
+
+
+def _lenient(value: Mapping[str, Any]) -> Scalar:
+    step, tag, number = _count(value.get("step")), value.get("tag"), value.get("value", "")
+    if step is None:
+        raise ValueError("step must be an integer ≥ 0")
+    if not isinstance(tag, str):
+        raise ValueError("tag must be a string")  # noqa: TRY004 - one error for what is no scalar
+    if number is not None and not _is_number(number):
+        raise ValueError("value must be a number or null")
+    wall_time, minimize, epoch = value.get("wall_time"), value.get("minimize"), _count(value.get("epoch"))
+    return Scalar(
+        step=step,
+        tag=tag,
+        value=None if number is None else float(number),
+        wall_time=float(wall_time) if _is_number(wall_time) else UNSET,
+        minimize=minimize if isinstance(minimize, bool) else UNSET,
+        epoch=UNSET if epoch is None else epoch,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number as an integer, its fraction cut; None for what is no number from 0."""
+    if not _is_number(value) or not math.isfinite(value):
+        return None
+    count = math.trunc(value)
+    return count if count >= 0 else None

@@ -1,0 +1,22 @@
+"""Reads run.json, the file beside a stream that describes the run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from toyspec.errors import StreamError
+from toyspec.format.line_validation import vet
+from toyspec.format.profiles import MANIFEST_FILE
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.reading.stream_files import open_stream
+
+
+def read_manifest(directory: str) -> dict[str, Any] | None:
+    """Return the object in the run.json of *directory*; None where there is none that can be read. Never raises."""
+    try:
+        with open(open_stream(os.path.join(directory, MANIFEST_FILE), special="refuse"), "rb") as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except (OSError, StreamError):
+        return None
+    return vet(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
