@@ -248,7 +248,6 @@ def test_settings_of_all_kinds_are_written() -> None:
         "view": MappingProxyType({2: "two", True: "yes", None: "none", 0.5: "half"}),
         "betas": (0.9, 0.999),
         "tags": {"b", "a"},
-        "huge": 10**400,
         "wide": 2**70,
     }
     found = msgspec.json.decode(encode({"kind": "run_start", "t": 0, "config": config}))["config"]
@@ -257,7 +256,6 @@ def test_settings_of_all_kinds_are_written() -> None:
         "betas": [0.9, 0.999],
         "color": "red",
         "day": "2026-05-31",
-        "huge": None,
         "optimizer": "sgd",
         "path": "data/train",
         "scalar": 7,

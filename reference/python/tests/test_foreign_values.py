@@ -161,6 +161,7 @@ class Broken:
         (complex(1, 2), "got complex"),
         (Config(lr="???"), "Missing mandatory value: lr"),
         (Broken(), "device lost"),
+        (10**400, "an integer within binary64"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_its_place(value: Any, fact: str) -> None:

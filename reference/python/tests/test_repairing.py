@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import itertools
 import os
 import threading
@@ -73,6 +74,28 @@ def test_a_stream_of_a_live_writer_is_refused(stream: Path) -> None:
     assert RECORDS + b'{"kind":' == stream.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "fact"),
+    [
+        ("events.jsonl.gz", gzip.compress(b'{"kind":"note"}\n'), "gzip data"),
+        ("events.jsonl", gzip.compress(b"x" * 500), "gzip data"),
+        ("log.jsonl", b'{"type":"user","message":"hi"}\n{"type', "type, message"),
+        ("trainer_state.json", b'{\n  "epoch": 1.0\n}', "JSON document"),
+        ("log.csv", b"step,loss\n1,2", "CSV"),
+        ("x.zip", b"PK\x03\x04 zip", "zip"),
+    ],
+)
+def test_a_file_of_another_format_is_left_alone(tmp_path: Path, name: str, data: bytes, fact: str) -> None:
+    """Nothing is cut off what is not ours, and the error says what it is."""
+    (tmp_path / name).write_bytes(data)
+    for dry_run in (True, False):
+        with pytest.raises(StreamRefusedError) as caught:
+            repair(tmp_path / name, dry_run=dry_run)
+        assert "foreign" == caught.value.reason
+        assert fact.lower() in str(caught.value).lower()
+    assert [(name, data)] == [(path.name, path.read_bytes()) for path in tmp_path.iterdir()]
+
+
 def test_damage_is_refused(stream: Path) -> None:
     """A committed line that is unreadable is for a person to look at; nothing is cut, and no lock stays."""
     stream.write_bytes(RECORDS + b"{broken\n" + b'{"kind":')
@@ -117,7 +140,9 @@ def test_no_failing_call_loses_a_byte(
     assert at > 10
 
 
-@given(st.lists(st.sampled_from([b'{"kind":"gpu"}\n', b"\n", b'{"kind":', b"\0\0", b"\xff", b'{"a":1}']), max_size=6))
+@given(
+    st.lists(st.sampled_from([b'{"kind":"gpu","t":1}\n', b"\n", b'{"kind":', b"\0\0", b"\xff", b'{"a":1}']), max_size=6)
+)
 def test_repair_never_removes_a_committed_byte(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
     """Whatever the bytes, the stream keeps all up to its last LF, or all of them when it is refused."""
     path = tmp_path_factory.mktemp("r") / "events.jsonl"
@@ -152,7 +177,7 @@ def test_a_repair_against_a_writer_destroys_nothing(tmp_path: Path) -> None:
             with contextlib.suppress(OSError):
                 file = AppendFile.reopen(path)
         for number in range(2000):
-            file.append(b'{"kind":"gpu","n":%d}' % number)
+            file.append(b'{"kind":"gpu","t":%d}' % number)
         file.close()
     finally:
         stop.set()

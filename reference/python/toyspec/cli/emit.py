@@ -87,7 +87,7 @@ def run(options: Namespace) -> int:
     text = sys.stdin.read() if options.json == "-" else options.json
     event = event_of(options.kind, options.members, text)
     for remark in unknown_members(event):
-        _say(f"written as it is: {remark}")
+        _say(remark)
     path = os.path.join(options.directory, EVENTS_FILE)
     _vet(options, path)
     started = None if "t" in event or options.kind == "run_start" else _started(path)
@@ -103,8 +103,10 @@ def run(options: Namespace) -> int:
         return exit_codes.FINDINGS
     except OSError as error:
         is_over = isinstance(error, StreamRefusedError) and error.reason == "complete"
-        hint = "; `toyspec emit --replace DIR run_start` begins a new one" if is_over else ""
-        _say(f"{path}: {cause_of(error)}; nothing was written{hint}")
+        fact = (
+            "the run has ended; `toyspec emit --replace DIR run_start` begins a new one" if is_over else cause_of(error)
+        )
+        _say(f"{path}: {fact}; nothing was written")
         return exit_codes.USAGE
     return exit_codes.OK
 

@@ -41,9 +41,9 @@ def unknown_members(event: dict[str, Any]) -> list[str]:
     known = FIELDS["toy/v1"].get(event["kind"])
     if known is None:
         near = did_you_mean(event["kind"], FIELDS["toy/v1"])
-        return [f"{shortened(event['kind'])} is no kind that this version knows{near}"]
+        return [f"unknown kind {shortened(event['kind'])!r}, written anyway{near}"]
     return [
-        f"{event['kind']} has no key {shortened(name)!r}{did_you_mean(name, known)}"
+        f"unknown field {shortened(name)!r} in {event['kind']}, written anyway{did_you_mean(name, known)}"
         for name in event
         if name not in known
     ]

@@ -236,6 +236,8 @@ def _open(value: Any, pointer: str, depth: int) -> Any:
     """Return any value that JSON can hold, the keys of its objects sorted at every level."""
     plain_scalar = _open_scalar(value)
     if plain_scalar is not _NO_SCALAR:
+        if type(plain_scalar) is int and not is_finite(plain_scalar):
+            raise _refusal(pointer, "an integer within binary64", value)
         return plain_scalar
     if isinstance(value, Mapping):
         _check_depth(depth, pointer)
@@ -255,7 +257,7 @@ def _open_scalar(value: Any) -> Any:
     if kind is float:
         return value if value - value == 0.0 else None
     if kind is int:
-        return value if is_finite(value) else None
+        return value
     return value if value is None or kind is bool else _NO_SCALAR
 
 

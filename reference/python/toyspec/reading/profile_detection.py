@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.line_validation import decode
-from toyspec.format.profiles import MANIFEST_FILE, detect_profile, is_manifest
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.format.profiles import detect_profile, is_manifest
+from toyspec.reading.manifests import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,16 +25,5 @@ def detect_profile_at(path: str, first: Mapping[str, Any] | None, *, has_gap: bo
     manifested = detect_profile(first, name, has_gap=has_gap, has_manifest=True)
     if plain == manifested:
         return plain
-    return manifested if _has_manifest(os.path.join(os.path.dirname(path), MANIFEST_FILE)) else plain
-
-
-def _has_manifest(path: str) -> bool:
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            data = file.read(MAX_LINE_BYTES + 1)
-    except (OSError, ValueError):
-        return False
-    manifest = decode(data) if len(data) <= MAX_LINE_BYTES else None
-    return manifest is not None and is_manifest(manifest)
+    manifest = read_manifest(os.path.dirname(path))
+    return manifested if manifest is not None and is_manifest(manifest) else plain

@@ -6,11 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.format.json_numbers import number
-from toyspec.format.line_validation import decode
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE, stream_name
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
+from toyspec.reading.manifests import read_manifest
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
@@ -163,7 +162,7 @@ class RunSummary:
         """Take in what is known of the stream beyond its records; of a kaun run, the manifest beside it too."""
         self.profile, self.extent = profile, extent
         if profile == "kaun/v1":
-            self.start = _manifest(self.path)
+            self.start = read_manifest(os.path.dirname(self.path)) or {}
 
     def take(self, records: Iterable[Record], learn: Literal["attempts", "nothing"] = "nothing") -> None:
         """Take in *records* in order."""
@@ -236,13 +235,3 @@ class RunSummary:
         if seconds is not None:
             self.first_time = seconds if self.first_time is None else self.first_time
             self.last_time = seconds
-
-
-def _manifest(stream: str) -> dict[str, Any]:
-    """Return the manifest beside *stream*; empty where there is none that can be read."""
-    try:
-        with open(os.path.join(os.path.dirname(stream), MANIFEST_FILE), "rb") as file:
-            data = file.read(MAX_LINE_BYTES + 1)
-    except OSError:
-        return {}
-    return (decode(data) if len(data) <= MAX_LINE_BYTES else None) or {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.system_calls import say
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.fragments import set_aside
-from toyspec.writing.stream_scan import StreamScan
+from toyspec.writing.stream_scan import StreamScan, refuse_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ def open_to_append(
     """
     file = AppendFile.reopen(path, options=options)
     try:
+        refuse_compressed(file)
         committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
         file.torn_path = set_aside(file, committed)
     except BaseException:

@@ -1,40 +1,54 @@
-"""Reads a stream through the handle that is about to append to it, under its lock."""
+"""Reads a stream through the handle that is about to append to it, under its lock, and refuses what is not one."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamRefusedError
+from toyspec.format.looks import look_of
+from toyspec.generated.looks import HEAD_BYTES
 from toyspec.read_reports import Gap
+from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from toyspec.findings import Profile
     from toyspec.writing.append_file import AppendFile
 
 _BLOCK_BYTES = 1 << 16
+_GZIP = b"\x1f\x8b"
 
 
 class StreamScan:
     """One pass over the records of *file*; iterate, then ask where the committed lines end.
 
-    Without *profile*, that of the first record is taken.
+    With *profile*, a stream of another one is refused; without it, one that has none.
     """
 
     def __init__(self, file: AppendFile, *, profile: Profile | None = None) -> None:
         self._file = file
-        self._feed = RecordFeed(profile=profile)
+        self._wanted = profile
+        self._feed = RecordFeed(detect=partial(detect_profile_at, file.path))
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield every record; raise StreamRefusedError at a committed line that is unreadable."""
+        """Yield every record; raise StreamRefusedError at an unreadable line, and for a file of another format."""
+        refuse_compressed(self._file)
+        has_record = False
         while block := self._file.read(self._feed.size, _BLOCK_BYTES):
             for item in self._feed.feed(block):
                 if isinstance(item, Gap):
-                    fact = f"line {item.line} is damaged ({item.reason}: {item.message}); nothing is appended to it"
-                    raise StreamRefusedError(self._file.path, "damaged", fact)
+                    self._refuse_gap(item, has_record=has_record)
+                    continue
+                if not has_record:
+                    has_record = True
+                    self._check_profile(item.value)
                 yield item
+        if not has_record and self._feed.profile is None:
+            self._refuse_foreign(None)
 
     def read_all(self) -> int:
         """Read every record and return the byte offset after the last LF; raise as iterating does."""
@@ -46,3 +60,28 @@ class StreamScan:
     def committed(self) -> int:
         """Byte offset after the last LF that was read."""
         return self._feed.committed
+
+    def _refuse_gap(self, gap: Gap, *, has_record: bool) -> None:
+        if not has_record and detect_profile_at(self._file.path, None, has_gap=True) is None:
+            self._refuse_foreign(None)
+        fact = f"line {gap.line} is damaged ({gap.reason}: {gap.message}); nothing is appended to it"
+        raise StreamRefusedError(self._file.path, "damaged", fact)
+
+    def _check_profile(self, first: Mapping[str, Any]) -> None:
+        found = self._feed.profile
+        if found is None:
+            self._refuse_foreign(first)
+        if self._wanted not in {None, found}:
+            fact = f"it is a {found} log, and no {self._wanted} records are appended to it"
+            raise StreamRefusedError(self._file.path, "foreign", fact)
+
+    def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:
+        head = self._file.read(0, HEAD_BYTES)
+        look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
+        raise StreamRefusedError(self._file.path, "foreign", f"{look.fact}; it is left as it is")
+
+
+def refuse_compressed(file: AppendFile) -> None:
+    """Raise StreamRefusedError where *file* holds gzip data, to which nothing can be appended."""
+    if file.read(0, len(_GZIP)) == _GZIP:
+        raise StreamRefusedError(file.path, "foreign", "gzip data; unpack it first, nothing is written to it")
