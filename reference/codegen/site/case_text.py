@@ -40,7 +40,8 @@ def _note(case: Case, is_torn: bool) -> str:
     findings = " ".join(f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in case.findings)
     if case.options != Options() or case.scope == "bundle" or '"' in findings or "--" in findings:
         return ""
-    return f'<!-- example profile={case.profile} findings="{findings}"{" unterminated" if is_torn else ""} -->\n'
+    flag = " unterminated" if is_torn else ""
+    return f'<!-- example profile={case.profile or "none"} findings="{findings}"{flag} -->\n'
 
 
 def expected(case: Case) -> str:

@@ -105,7 +105,7 @@ def test_section_has_all_cases(pages: dict[str, str], shown: dict[str, Evidence]
     """A case is named in the section of each statement that it proves, once as accepted and once as rejected."""
     for entry in requirements():
         text = _section(pages, entry["id"])
-        named = Counter(re.findall(r"`((?:toy|metrics|kaun)-v1/[^`]+|sessions/[^`]+)`", text))
+        named = Counter(re.findall(r"`((?:(?:toy|metrics|kaun)-v1|none)/[^`]+|sessions/[^`]+)`", text))
         found = shown.get(entry["id"], Evidence())
         assert named == Counter([*found.accepts, *found.rejects])
 
@@ -170,7 +170,7 @@ def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
     for page, text in pages.items():
         for profile, findings, torn, body in SHOWN.findall(re.sub("^    ", "", text, flags=re.MULTILINE)):
             data = body.removesuffix("\n").encode() if torn else body.encode()
-            name = "metrics.jsonl" if profile == "metrics/v1" else "example.jsonl"
+            name = "metrics.jsonl" if profile == "metrics/v1" else "events.jsonl"
             report = toyspec.check_bytes(data, name=name)
             found = " ".join(f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in report.findings)
             assert findings == found, page
