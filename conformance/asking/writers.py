@@ -76,8 +76,9 @@ def canonical_questions(case: Case) -> Iterator[Question]:
     needs = _needs(case.profile, records)
     yield Question(case=case, role="canonical-writer", needs=needs, play=partial(_canonical, case, records))
     changed = [(detail, given) for detail, given, _ in _with_non_finite(records, case.profile)]
-    for detail, given in (*changed, ("zero-from-minus-zero", _with_minus_zero(records))):
-        if given != records:
+    others = (("zero-from-minus-zero", _with_minus_zero(records)), ("shuffled", _reversed(records)))
+    for detail, given in (*changed, *others):
+        if detail == "shuffled" or given != records:
             play = partial(_canonical, case, given)
             yield Question(case=case, role="canonical-writer", detail=detail, needs=needs, play=play)
 
@@ -207,6 +208,13 @@ def _with_minus_zero(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_minus_zero(item) for key, item in value.items()}
     return [_with_minus_zero(item) for item in value] if isinstance(value, list) else value
+
+
+def _reversed(value: Any) -> Any:
+    """Return *value* with the members of every object in the opposite order; a record's place is its own."""
+    if isinstance(value, dict):
+        return {key: _reversed(item) for key, item in reversed(value.items())}
+    return [_reversed(item) for item in value] if isinstance(value, list) else value
 
 
 def _schema(record: Mapping[str, Any], profile: str) -> Mapping[str, Any]:

@@ -52,6 +52,18 @@ class WritesMinimizeUnasked(Miniature):
             return super().record({**record, "minimize": False} if is_scalar else record)
 
 
+class SortsNothing(Miniature):
+    """Writes members in the order in which they are given."""
+
+    class writing_type(Writing):
+        def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+            named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+            inside = (
+                f"{self.string(key)}:{self.value(value, named.get(key, others))}" for key, value in members.items()
+            )
+            return f"{{{','.join(inside)}}}"
+
+
 class WritesSpaces(Miniature):
     """Writes a space behind colons and commas."""
 
@@ -245,6 +257,7 @@ ALL: tuple[Impostor, ...] = (
     _impostor(WritesNoExtra, "metrics/entry/extra-written", "wrote"),
     _impostor(WritesMinimizeUnasked, "kaun/scalar/minimize-written", "wrote"),
     _impostor(WritesNoWallTime, "kaun/scalar/written", "wrote"),
+    _impostor(SortsNothing, "encoding/canonical-key-order", "wrote"),
     _impostor(WritesSpaces, "encoding/canonical-no-space", "wrote"),
     _impostor(SortsAllKeys, "encoding/canonical-key-order", "wrote"),
     _impostor(KeepsTheOrderOfOpenMaps, "encoding/canonical-open-maps", "wrote"),
