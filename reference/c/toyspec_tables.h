@@ -14,7 +14,8 @@ static const struct field fields_toy_v1_run_start_backend[] = {
 static const struct field fields_toy_v1_run_start_git[] = {
     {.name = "sha", .form = STRING, .required = true},
     {.name = "branch", .form = STRING},
-    {.name = "dirty", .form = BOOLEAN}};
+    {.name = "dirty", .form = BOOLEAN},
+    {.name = "remote", .form = STRING}};
 static const char *const values_4[] = {"f32", "f16", "bf16", NULL};
 static const struct field fields_toy_v1_run_start_model[] = {
     {.name = "arch", .form = STRING},
@@ -35,6 +36,10 @@ static const struct field fields_toy_v1_run_start_model[] = {
     {.name = "image_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "patch_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_run_start_tags[] = {
+    {.name = "", .form = STRING}};
+static const struct field fields_toy_v1_run_start_argv[] = {
+    {.name = "", .form = STRING}};
 static const struct field fields_toy_v1_run_start[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_0},
     {.name = "schema", .form = STRING, .values = values_1},
@@ -45,10 +50,16 @@ static const struct field fields_toy_v1_run_start[] = {
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "host", .form = OBJECT, .inner = fields_toy_v1_run_start_host, .count = 3},
     {.name = "backend", .form = OBJECT, .inner = fields_toy_v1_run_start_backend, .count = 3},
-    {.name = "git", .form = OBJECT, .inner = fields_toy_v1_run_start_git, .count = 3},
+    {.name = "git", .form = OBJECT, .inner = fields_toy_v1_run_start_git, .count = 4},
     {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 18},
     {.name = "config", .form = OPEN_MAP},
-    {.name = "compare_to", .form = STRING, .characters = &characters_2}};
+    {.name = "compare_to", .form = STRING, .characters = &characters_2},
+    {.name = "name", .form = STRING},
+    {.name = "group", .form = STRING},
+    {.name = "tags", .form = ARRAY, .inner = fields_toy_v1_run_start_tags, .count = 1},
+    {.name = "notes", .form = STRING},
+    {.name = "argv", .form = ARRAY, .inner = fields_toy_v1_run_start_argv, .count = 1},
+    {.name = "packages", .form = OPEN_MAP}};
 static const char *const values_5[] = {"step", NULL};
 static const struct field fields_toy_v1_step_extra[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
@@ -242,8 +253,40 @@ static const struct field fields_toy_v1_system[] = {
     {.name = "memory_limit_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "data_wait_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "extra", .form = MAP, .inner = fields_toy_v1_system_extra, .count = 1}};
+static const char *const values_21[] = {"scalars", NULL};
+static const struct field fields_toy_v1_scalars_values[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_scalars[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_21},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "epoch", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "values", .form = MAP, .required = true, .inner = fields_toy_v1_scalars_values, .count = 1}};
+static const char *const values_22[] = {"define", NULL};
+static const char *const values_23[] = {"min", "max", "none", NULL};
+static const struct field fields_toy_v1_define[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_22},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "name", .form = STRING, .required = true},
+    {.name = "goal", .form = STRING, .values = values_23},
+    {.name = "unit", .form = STRING},
+    {.name = "description", .form = STRING},
+    {.name = "step_name", .form = STRING}};
+static const char *const values_24[] = {"artifact", NULL};
+static const struct field fields_toy_v1_artifact[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_24},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "path", .form = STRING, .required = true},
+    {.name = "role", .form = STRING},
+    {.name = "size_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "sha256", .form = STRING},
+    {.name = "media_type", .form = STRING}};
 static const struct kind kinds_toy_v1[] = {
-    {"run_start", true, fields_toy_v1_run_start, 13},
+    {"run_start", true, fields_toy_v1_run_start, 19},
     {"step", true, fields_toy_v1_step, 14},
     {"tap", true, fields_toy_v1_tap, 19},
     {"grad", true, fields_toy_v1_grad, 17},
@@ -257,8 +300,11 @@ static const struct kind kinds_toy_v1[] = {
     {"note", true, fields_toy_v1_note, 5},
     {"run_end", true, fields_toy_v1_run_end, 11},
     {"run_resume", true, fields_toy_v1_run_resume, 7},
-    {"system", true, fields_toy_v1_system, 8}};
-#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 15}
+    {"system", true, fields_toy_v1_system, 8},
+    {"scalars", true, fields_toy_v1_scalars, 6},
+    {"define", true, fields_toy_v1_define, 8},
+    {"artifact", true, fields_toy_v1_artifact, 9}};
+#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 18}
 static const struct field fields_metrics_v1_entry_extra[] = {
     {.name = "", .form = BINARY32, .nullable = true}};
 static const struct field fields_metrics_v1_entry[] = {
@@ -281,9 +327,9 @@ static const struct field fields_kaun_v1_run[] = {
     {.name = "experiment", .form = STRING},
     {.name = "config", .form = OPEN_MAP},
     {.name = "total_epochs", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_21[] = {"scalar", NULL};
+static const char *const values_25[] = {"scalar", NULL};
 static const struct field fields_kaun_v1_scalar[] = {
-    {.name = "type", .form = STRING, .required = true, .values = values_21},
+    {.name = "type", .form = STRING, .required = true, .values = values_25},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "wall_time", .form = NUMBER},
     {.name = "tag", .form = STRING, .required = true},

@@ -59,10 +59,16 @@ let profiles =
               field "step" (value ~least:0.0 Integer);
               field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String) ]));
               field "backend" (value (Object [ field ~required:true "kind" (value String); field "device" (value String); field "compute" (value String) ]));
-              field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean) ]));
+              field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean); field "remote" (value String) ]));
               field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer) ]));
               field "config" (value Open_map);
               field "compare_to" (value ~run_id:true String);
+              field "name" (value String);
+              field "group" (value String);
+              field "tags" (value (Array ((value String), None)));
+              field "notes" (value String);
+              field "argv" (value (Array ((value String), None)));
+              field "packages" (value Open_map);
             ] );
           ( "step",
             [
@@ -235,6 +241,38 @@ let profiles =
               field "memory_limit_bytes" (value ~least:0.0 Integer);
               field "data_wait_us" (value ~least:0.0 Integer);
               field "extra" (value (Map (value ~nullable:true Number)));
+            ] );
+          ( "scalars",
+            [
+              field ~required:true "kind" (value ~allowed:[ "scalars" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field "epoch" (value ~nullable:true ~least:0.0 Number);
+              field ~required:true "values" (value (Map (value ~nullable:true Number)));
+            ] );
+          ( "define",
+            [
+              field ~required:true "kind" (value ~allowed:[ "define" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field ~required:true "name" (value String);
+              field "goal" (value ~allowed:[ "min"; "max"; "none" ] String);
+              field "unit" (value String);
+              field "description" (value String);
+              field "step_name" (value String);
+            ] );
+          ( "artifact",
+            [
+              field ~required:true "kind" (value ~allowed:[ "artifact" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "path" (value String);
+              field "role" (value String);
+              field "size_bytes" (value ~least:0.0 Integer);
+              field "sha256" (value String);
+              field "media_type" (value String);
             ] );
           ];
       });

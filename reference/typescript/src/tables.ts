@@ -1146,6 +1146,13 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "types": [
          "boolean"
         ]
+       },
+       {
+        "name": "remote",
+        "required": false,
+        "types": [
+         "string"
+        ]
        }
       ]
      },
@@ -1319,6 +1326,59 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
        "string"
       ],
       "pattern": "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"
+     },
+     {
+      "name": "name",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "group",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "tags",
+      "required": false,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "string"
+       ]
+      }
+     },
+     {
+      "name": "notes",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "argv",
+      "required": false,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "string"
+       ]
+      }
+     },
+     {
+      "name": "packages",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": null
      }
     ]
    },
@@ -2637,6 +2697,225 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "null"
        ]
       }
+     }
+    ]
+   },
+   "scalars": {
+    "title": "Scalars",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "scalars"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "epoch",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "values",
+      "required": true,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "number",
+        "null"
+       ]
+      }
+     }
+    ]
+   },
+   "define": {
+    "title": "Define",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "define"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "name",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "goal",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "min",
+       "max",
+       "none"
+      ]
+     },
+     {
+      "name": "unit",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "description",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "step_name",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     }
+    ]
+   },
+   "artifact": {
+    "title": "Artifact",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "artifact"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "path",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "role",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "size_bytes",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "sha256",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "media_type",
+      "required": false,
+      "types": [
+       "string"
+      ]
      }
     ]
    }

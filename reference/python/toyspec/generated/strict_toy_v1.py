@@ -32,6 +32,7 @@ class Git(public.Git, kw_only=True, forbid_unknown_fields=True):
     sha: str
     branch: str | UnsetType = UNSET
     dirty: bool | UnsetType = UNSET
+    remote: str | UnsetType = UNSET
 
 
 class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +84,12 @@ class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
     model: Model | UnsetType = UNSET
     config: dict[str, Any] | UnsetType = UNSET
     compare_to: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')] | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    tags: list[str] | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
+    argv: list[str] | UnsetType = UNSET
+    packages: dict[str, Any] | UnsetType = UNSET
 
 
 class Step(public.Step, kw_only=True, forbid_unknown_fields=True):
@@ -271,4 +278,39 @@ class System(public.System, kw_only=True, forbid_unknown_fields=True):
     extra: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None] | UnsetType = UNSET
 
 
-StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System
+class Scalars(public.Scalars, kw_only=True, forbid_unknown_fields=True):
+    """A Scalars that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    epoch: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
+    values: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None]
+
+
+class Define(public.Define, kw_only=True, forbid_unknown_fields=True):
+    """A Define that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    name: str
+    goal: Literal["min", "max", "none"] | UnsetType = UNSET
+    unit: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    step_name: str | UnsetType = UNSET
+
+
+class Artifact(public.Artifact, kw_only=True, forbid_unknown_fields=True):
+    """A Artifact that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    path: str
+    role: str | UnsetType = UNSET
+    size_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+    media_type: str | UnsetType = UNSET
+
+
+StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact

@@ -37,6 +37,8 @@ class Git(Struct, kw_only=True):
     """Branch; may be empty."""
     dirty: bool | UnsetType = UNSET
     """True when the working tree had changes."""
+    remote: str | UnsetType = UNSET
+    """Address of the repository."""
 
 
 class Model(Struct, kw_only=True):
@@ -120,6 +122,18 @@ class RunStart(Struct, kw_only=True, tag_field="kind", tag="run_start"):
     """Settings of the run, open: commonly context, steps, lr and seed; subsample = N says that only every N-th step is recorded."""
     compare_to: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')] | UnsetType = UNSET
     """Run id of the baseline that compare events refer to."""
+    name: str | UnsetType = UNSET
+    """Name of the run for people; need not be unique."""
+    group: str | UnsetType = UNSET
+    """Name of the group of runs that this one belongs to, for example a sweep."""
+    tags: list[str] | UnsetType = UNSET
+    """Labels of the run."""
+    notes: str | UnsetType = UNSET
+    """What the run is about, for people."""
+    argv: list[str] | UnsetType = UNSET
+    """The command line of the program, word by word."""
+    packages: dict[str, Any] | UnsetType = UNSET
+    """Versions of the packages in use, by name."""
 
 
 class Step(Struct, kw_only=True, tag_field="kind", tag="step"):
@@ -429,4 +443,59 @@ class System(Struct, kw_only=True, tag_field="kind", tag="system"):
     """Further measured numbers by name; null where a number was not finite."""
 
 
-ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System
+class Scalars(Struct, kw_only=True, tag_field="kind", tag="scalars"):
+    """Any numbers at a moment of the run, by name."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    epoch: Annotated[float, Meta(ge=0.0)] | None | UnsetType = UNSET
+    """Epoch, from 0; may have a fraction."""
+    values: dict[str, float | None]
+    """Values by name; a slash in a name groups metrics; null where a value was not finite."""
+
+
+class Define(Struct, kw_only=True, tag_field="kind", tag="define"):
+    """What a metric means: its unit, and whether smaller or larger is better."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    name: str
+    """Name of the metric; a * at the end stands for every name that begins so."""
+    goal: Literal['min', 'max', 'none'] | UnsetType = UNSET
+    """min when smaller is better, max when larger is better, none when neither is."""
+    unit: str | UnsetType = UNSET
+    """Unit of the values, for example s or tokens/s."""
+    description: str | UnsetType = UNSET
+    """What the metric measures, for people."""
+    step_name: str | UnsetType = UNSET
+    """Name of the metric that counts the steps of this one; absent means step."""
+
+
+class Artifact(Struct, kw_only=True, tag_field="kind", tag="artifact"):
+    """A file that belongs to the run."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    path: str
+    """Path of the file, relative to the bundle, with / between its parts."""
+    role: str | UnsetType = UNSET
+    """What the file is for, for example checkpoint, config or plot."""
+    size_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Size of the file, in bytes."""
+    sha256: str | UnsetType = UNSET
+    """SHA-256 of the file, as 64 lower-case hexadecimal digits."""
+    media_type: str | UnsetType = UNSET
+    """Media type of the file, for example image/png."""
+
+
+ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact

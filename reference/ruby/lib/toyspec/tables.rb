@@ -20,10 +20,16 @@ module Toyspec
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "host", "required" => false, "types" => ["object"], "title" => "Host", "fields" => [{"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "os", "required" => false, "types" => ["string"]}, {"name" => "arch", "required" => false, "types" => ["string"]}]},
           {"name" => "backend", "required" => false, "types" => ["object"], "title" => "Backend", "fields" => [{"name" => "kind", "required" => true, "types" => ["string"]}, {"name" => "device", "required" => false, "types" => ["string"]}, {"name" => "compute", "required" => false, "types" => ["string"]}]},
-          {"name" => "git", "required" => false, "types" => ["object"], "title" => "Git", "fields" => [{"name" => "sha", "required" => true, "types" => ["string"]}, {"name" => "branch", "required" => false, "types" => ["string"]}, {"name" => "dirty", "required" => false, "types" => ["boolean"]}]},
+          {"name" => "git", "required" => false, "types" => ["object"], "title" => "Git", "fields" => [{"name" => "sha", "required" => true, "types" => ["string"]}, {"name" => "branch", "required" => false, "types" => ["string"]}, {"name" => "dirty", "required" => false, "types" => ["boolean"]}, {"name" => "remote", "required" => false, "types" => ["string"]}]},
           {"name" => "model", "required" => false, "types" => ["object"], "title" => "Model", "fields" => [{"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "vocab", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_model", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_layers", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_heads", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_kv", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_head", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_ff", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "rope_base", "required" => false, "types" => ["number", "null"]}, {"name" => "weight_type", "required" => false, "types" => ["string"], "enum" => ["f32", "f16", "bf16"]}, {"name" => "is_moe", "required" => false, "types" => ["boolean"]}, {"name" => "n_experts", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_experts_used", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "swa_window", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "image_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "patch_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "num_classes", "required" => false, "types" => ["integer"], "minimum" => 0}]},
           {"name" => "config", "required" => false, "types" => ["object"], "values" => nil},
-          {"name" => "compare_to", "required" => false, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"}
+          {"name" => "compare_to", "required" => false, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"},
+          {"name" => "name", "required" => false, "types" => ["string"]},
+          {"name" => "group", "required" => false, "types" => ["string"]},
+          {"name" => "tags", "required" => false, "types" => ["array"], "items" => {"types" => ["string"]}},
+          {"name" => "notes", "required" => false, "types" => ["string"]},
+          {"name" => "argv", "required" => false, "types" => ["array"], "items" => {"types" => ["string"]}},
+          {"name" => "packages", "required" => false, "types" => ["object"], "values" => nil}
         ],
         "step" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "step"},
@@ -182,6 +188,35 @@ module Toyspec
           {"name" => "memory_limit_bytes", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "data_wait_us", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "extra", "required" => false, "types" => ["object"], "values" => {"types" => ["number", "null"]}}
+        ],
+        "scalars" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "scalars"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "epoch", "required" => false, "types" => ["number", "null"], "minimum" => 0},
+          {"name" => "values", "required" => true, "types" => ["object"], "values" => {"types" => ["number", "null"]}}
+        ],
+        "define" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "define"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "name", "required" => true, "types" => ["string"]},
+          {"name" => "goal", "required" => false, "types" => ["string"], "enum" => ["min", "max", "none"]},
+          {"name" => "unit", "required" => false, "types" => ["string"]},
+          {"name" => "description", "required" => false, "types" => ["string"]},
+          {"name" => "step_name", "required" => false, "types" => ["string"]}
+        ],
+        "artifact" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "artifact"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "path", "required" => true, "types" => ["string"]},
+          {"name" => "role", "required" => false, "types" => ["string"]},
+          {"name" => "size_bytes", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "sha256", "required" => false, "types" => ["string"]},
+          {"name" => "media_type", "required" => false, "types" => ["string"]}
         ]
       }
     },
