@@ -11,8 +11,10 @@ type run = { directory : string; manifest : manifest }
 
 let base () =
   let under variable parts = Option.map (fun root -> List.fold_left Filename.concat root parts) (Sys.getenv_opt variable) in
-  let first = List.find_map Fun.id [ under "RAVEN_RUNS_DIR" []; under "XDG_CACHE_HOME" [ "raven"; "runs" ]; under "HOME" [ ".cache"; "raven"; "runs" ] ] in
-  Option.value first ~default:(Filename.concat ".cache" "raven/runs")
+  let places =
+    [ under "RAVEN_RUNS_DIR" []; under "XDG_CACHE_HOME" [ "raven"; "runs" ]; under "HOME" [ ".cache"; "raven"; "runs" ] ]
+  in
+  Option.value (List.find_map Fun.id places) ~default:(Filename.concat ".cache" "raven/runs")
 
 (* Any experiment may be named; in the name of a directory, what is not safe becomes an underscore. *)
 let safe name = String.map (fun c -> if Run_ids.is_safe ("a" ^ String.make 1 c) then c else '_') name

@@ -14,4 +14,4 @@ val run_id : t -> string
 val run_dir : t -> string
 
 val close : t -> unit
-(** [close log] lets go of the stream; later calls write nothing. *)
+(** [close log] closes the stream and gives up its lock; later calls write nothing. *)

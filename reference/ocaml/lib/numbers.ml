@@ -40,7 +40,7 @@ let shortest size ~narrow =
       | Some found -> found
       | None -> search (count + 1)
   in
-  (* Of a normal number, as many digits as any decimal keeps show every shorter form, with zeros behind it. *)
+  (* Of a normal number, as many digits as any decimal keeps show every shorter form, with zeros after it. *)
   trimmed (search (if normal then kept else 1))
 
 let layout d =

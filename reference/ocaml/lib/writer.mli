@@ -36,7 +36,7 @@ val is_closed : t -> bool
 (** [is_closed w] is [true] where no record can be written any more. *)
 
 val close : t -> unit
-(** [close w] lets go of the stream; a run without [run_end] stays torn. A stream that was created and has no record is
+(** [close w] closes the stream and gives up its lock; a run without [run_end] stays torn. A stream that was created and has no record is
     removed. *)
 
 val make_directories : string -> unit

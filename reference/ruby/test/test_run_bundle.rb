@@ -50,7 +50,7 @@ class TestRunBundle < BundleTest
   end
 
   def test_run_without_an_id_is_anonymous
-    assert_equal %w[anonymous anonymous], [Toyspec::RunBundle.new(@dir).run_id, bundle("").run_id]
+    assert_equal %w[anonymous anonymous], [Toyspec::RunBundle.new(@dir).tap(&:close), bundle("")].map(&:run_id)
   end
 
   def test_stream_that_cannot_be_opened_is_reported_and_training_goes_on
@@ -115,6 +115,17 @@ class TestRunBundle < BundleTest
     assert_equal %w[b a c], logs.map(&:run_id)
     assert_equal [[1.0], [[1, 1.0]], 1.0, nil, File.join(@dir, "b")], [logs[0].loss_curve, logs[0].loss_points, logs[0].final_loss, logs[0].run_end, logs[0].dir]
     assert_raises(Toyspec::Error) { Toyspec::RunLog.open(@dir) }
+  end
+
+  def test_scan_can_leave_out_what_cannot_be_opened
+    { "a" => START, "b" => "#{START}{\n" }.each do |id, stream|
+      Dir.mkdir(File.join(@dir, id))
+      File.write(File.join(@dir, id, "events.jsonl"), stream)
+    end
+    assert_raises(Toyspec::StreamError) { Toyspec::RunLog.scan(@dir) }
+    logs = nil
+    assert_match(/b: left out: .*:2: invalid-json/, capture_io { logs = Toyspec::RunLog.scan(@dir, on_error: "skip") }[1])
+    assert_equal ["run"], logs.map(&:run_id)
   end
 
   def test_log_answers_about_the_run_in_its_own_phase

@@ -18,7 +18,7 @@ module Toyspec
       text.size > SURE_DIGITS && near.finite? ? nearest(text.to_r, near) : near
     end
 
-    # What JSON.parse asks for the number that a text with fraction or exponent stands for.
+    # JSON.parse calls this with the text of a number that has a fraction or an exponent.
     def try_convert(text)
       read(text)
     end

@@ -60,8 +60,8 @@ module Toyspec
 
     # Writes the first record of a vision transformer; it has no context.
     def run_start_vit!(cfg, steps, lr, seed)
-      model = { arch: "vit", image_size: cfg.image_size, patch_size: cfg.patch_size, d_model: cfg.d_model, n_layers: cfg.n_layers, num_classes: cfg.num_classes }
-      start(model, { steps:, lr: lr&.to_f, seed: })
+      model = %i[image_size patch_size d_model n_layers num_classes].to_h { |name| [name, cfg.public_send(name)] }
+      start({ arch: "vit", **model }, { steps:, lr: lr&.to_f, seed: })
     end
 
     # Logs a train step; the first is 1.
@@ -87,7 +87,8 @@ module Toyspec
 
     def start(model, config)
       git = @git_sha.to_s.empty? ? {} : { git: { sha: @git_sha, branch: @git_branch } }
-      @start = { kind: "run_start", schema: "toy/v1", started_at: now, run_id: @run_id, phase: "train", host:, backend: { kind: @backend }, **git, model:, config: }
+      @start = { kind: "run_start", schema: "toy/v1", started_at: now, run_id: @run_id, phase: "train",
+                 host:, backend: { kind: @backend }, **git, model:, config: }
       write(nil)
     end
 

@@ -20,13 +20,23 @@ module Toyspec
       new(directory)
     end
 
-    # Returns the runs in the subdirectories of a root, the smallest final loss first and runs without one last.
-    def self.scan(root)
+    # Returns the runs in the subdirectories of a root, the smallest final loss first and runs without one last. A run
+    # that cannot be opened raises; with on_error: "skip" it is reported on standard error and left out.
+    def self.scan(root, on_error: "raise")
+      raise ArgumentError, "on_error is #{on_error.inspect}, it must be raise or skip" unless %w[raise skip].include?(on_error)
+
       directories = Dir.children(root).sort.map { |name| File.join(root, name) }
-      logs = directories.select { |path| File.exist?(File.join(path, PROFILES["toy/v1"]["file"])) }.map { |path| open(path) }
+      runs = directories.select { |path| File.exist?(File.join(path, PROFILES["toy/v1"]["file"])) }
+      logs = runs.filter_map { |path| on_error == "skip" ? open_or_report(path) : open(path) }
       logs.sort_by.with_index { |log, index| [log.final_loss ? 0 : 1, log.final_loss || 0, index] }
     end
-    private_class_method :new
+
+    def self.open_or_report(path)
+      open(path)
+    rescue Error, SystemCallError => error
+      warn("toyspec: #{path}: left out: #{error.message}")
+    end
+    private_class_method :new, :open_or_report
 
     def initialize(directory)
       @dir = directory

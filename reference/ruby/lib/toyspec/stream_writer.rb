@@ -9,6 +9,7 @@ module Toyspec
     EXIST = %w[replace fail resume].freeze
     # How often a writer checks whether its path still names its file.
     LOOK_SECONDS = 1.0
+    GONE = "the file was deleted, renamed or replaced while it was open; logging goes on in a new file"
 
     attr_reader :path
 
@@ -65,7 +66,7 @@ module Toyspec
       close
     end
 
-    # Lets go of the stream; a run without run_end stays torn. A stream that was created and has no record is removed.
+    # Closes the stream and gives up its lock; a run without run_end stays torn. A stream that was created and has no record is removed.
     def close
       @profile == "toy/v1" ? @file&.discard : @file&.close
       @file = nil
@@ -143,7 +144,8 @@ module Toyspec
     def say_dropped(t)
       return unless toy? && @unsaid.positive? && @sequence.open?
 
-      note = @sequence.admit({ "kind" => "note", "t" => t, "text" => "toyspec: #{@unsaid} records could not be written and were dropped" })
+      text = "toyspec: #{@unsaid} records could not be written and were dropped"
+      note = @sequence.admit({ "kind" => "note", "t" => t, "text" => text })
       @file.append(Canonical.encode(@profile, note)) { @sequence.note(note) }
       @unsaid = 0
     end
@@ -157,7 +159,7 @@ module Toyspec
     end
 
     def move
-      warn("toyspec: #{@path}: the file was deleted, renamed or replaced while it was open; logging goes on in a new file") unless @has_moved
+      warn("toyspec: #{@path}: #{GONE}") unless @has_moved
       @has_moved = true
       FileUtils.mkdir_p(File.dirname(@path))
       toy? ? start_anew : continue_anew
