@@ -9,8 +9,11 @@ type manifest = {
 
 type run = { directory : string; manifest : manifest }
 
+(* An empty variable is one that is not set. *)
+let given variable = match Sys.getenv_opt variable with Some "" -> None | value -> value
+
 let base () =
-  let under variable parts = Option.map (fun root -> List.fold_left Filename.concat root parts) (Sys.getenv_opt variable) in
+  let under variable parts = Option.map (fun root -> List.fold_left Filename.concat root parts) (given variable) in
   let places =
     [ under "RAVEN_RUNS_DIR" []; under "XDG_CACHE_HOME" [ "raven"; "runs" ]; under "HOME" [ ".cache"; "raven"; "runs" ] ]
   in

@@ -43,6 +43,12 @@ let events () =
   test "minimize is written only where it is given" (fun () ->
       assert (Canonical.encode "kaun/v1" (Kaun_scalar.to_json (scalar 1 "a" 1.))
               = "{\"type\":\"scalar\",\"step\":1,\"wall_time\":5.0,\"tag\":\"a\",\"value\":1.0}\n"));
+  test "runs are where the environment says" (fun () ->
+      Unix.putenv "RAVEN_RUNS_DIR" "/a";
+      assert (Kaun.base () = "/a");
+      Unix.putenv "RAVEN_RUNS_DIR" "";
+      Unix.putenv "XDG_CACHE_HOME" "/b";
+      assert (Kaun.base () = "/b/raven/runs"));
   test "an experiment has any name" (fun () ->
       let base_dir = temporary () in
       let run = Kaun.create ~base_dir ~experiment:"../a b/\xc3\xa9" () in
