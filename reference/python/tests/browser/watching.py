@@ -47,7 +47,6 @@ class Watch:
             viewport={"width": size[0], "height": size[1]},
             color_scheme=scheme,
             reduced_motion="no-preference" if motion else "reduce",
-            service_workers="block",
         )
         context.set_default_timeout(20_000)
         context.on("console", self._see_console)
