@@ -7,13 +7,14 @@ import { times, typed } from "./phrases.js";
 import { lineStart, type Place, placeIn, placeOf } from "./places.js";
 import { adviceFor, knownLook, type Look, lookOf, StreamHead } from "./looks.js";
 import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
+import { Prover } from "./proven-records.js";
 import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
 import { type ObjectNode } from "./scanner.js";
 import { judgeSidecars, type Sidecar } from "./sidecars.js";
-import { StreamRules } from "./stream-rules.js";
+import { type Hit, StreamRules } from "./stream-rules.js";
 import { nearest } from "./suggestions.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
-import { reasonOf, vetLine, type Vetted } from "./vetting.js";
+import { parsedForSure, reasonOf, vetLine, type Vetted } from "./vetting.js";
 
 export type { Finding } from "./collecting.js";
 export type { Excerpt } from "./places.js";
@@ -62,6 +63,7 @@ export class StreamChecker {
   private readonly limit: number;
   private readonly collector = new Collector();
   private rules: StreamRules | undefined;
+  private prover: Prover | undefined;
   private records = 0;
   private gaps = 0;
   private lastKind: string | null = null;
@@ -142,10 +144,35 @@ export class StreamChecker {
       return;
     }
     this.rules = new StreamRules(profile);
+    // Who watches is given every member of a record, with its text.
+    if (!this.options.watch) this.prover = new Prover(profile);
     if (this.gaps > 0) this.rules.gap();
   }
 
   private judgeLine(line: Line): void {
+    const parsed = this.prover === undefined || line.data === null ? undefined : parsedForSure(line);
+    const kind = parsed && this.prover!.kindOf(parsed, line.text!);
+    if (kind !== undefined) this.takeProven(line, kind, this.prover!.node(parsed!));
+    else this.judgeExactly(line);
+  }
+
+  /** Takes in a record without fault; only the rules between lines can have something to say about it. */
+  private takeProven(line: Line, kind: string, record: ObjectNode): void {
+    this.records++;
+    this.lastKind = kind;
+    this.last = lineStart(line);
+    const hits = this.rules!.observe({ record, kind, known: true, bad: NOTHING_BAD, line: line.number });
+    if (hits.length > 0) this.reportHits(line, vetLine(line, this.limit).value!, hits);
+  }
+
+  private reportHits(line: Line, record: ObjectNode, hits: readonly Hit[]): void {
+    for (const hit of hits) {
+      const place = hit.pointer === "" ? lineStart(line) : placeOf(line, record, hit.pointer);
+      this.collector.add(hit.rule, place, hit.message, { pointer: hit.pointer });
+    }
+  }
+
+  private judgeExactly(line: Line): void {
     const vetted = vetLine(line, this.limit);
     if (vetted.value && !this.firstRecord) {
       this.firstRecord = { place: lineStart(line), node: vetted.value };
@@ -190,10 +217,7 @@ export class StreamChecker {
     else this.reportTag(line, record, tag!, kind);
     if (this.collector.findings.length > start) this.collector.arrange(start);
     this.last = lineStart(line);
-    for (const hit of this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number })) {
-      const place = hit.pointer === "" ? lineStart(line) : placeOf(line, record, hit.pointer);
-      this.collector.add(hit.rule, place, hit.message, { pointer: hit.pointer });
-    }
+    this.reportHits(line, record, this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number }));
     if (this.directory !== undefined && kind === "run_start") this.holdAgainstDirectory(line, record, bad);
     this.options.watch?.record(record, kind, profile);
   }

@@ -12,6 +12,8 @@ export interface Line {
   length: number;
   /** The bytes before the LF; null where there are more than the limit. */
   data: Uint8Array | null;
+  /** The same as text where all bytes are ASCII and came in one piece; null where that is not known. */
+  text: string | null;
   /** The first bytes of a line without data, at most 160; empty for all others. */
   head: Uint8Array;
 }
@@ -27,6 +29,7 @@ export interface Fragment {
 const LF = 0x0a;
 const HEAD_BYTES = 160;
 const EMPTY = new Uint8Array();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Cuts what is fed into committed lines; how the bytes arrive changes nothing. */
 export class LineSplitter {
@@ -46,10 +49,12 @@ export class LineSplitter {
 
   /** Returns the lines that the chunk commits. The chunk may be kept; do not change it afterwards. */
   *feed(chunk: Uint8Array): Generator<Line> {
+    const text = asciiText(chunk);
     let from = 0;
     for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
+      const isWhole = this.length === 0;
       this.hold(chunk.subarray(from, end));
-      yield this.commit();
+      yield this.commit(isWhole && text !== null ? text.slice(from, end) : null);
       from = end + 1;
     }
     if (from < chunk.length) this.hold(chunk.slice(from));
@@ -75,9 +80,9 @@ export class LineSplitter {
     this.held = [];
   }
 
-  private commit(): Line {
+  private commit(text: string | null): Line {
     const data = this.length > this.limit ? null : joined(this.held, this.length);
-    const line = { number: this.number, offset: this.offset, length: this.length, data, head: this.head };
+    const line = { number: this.number, offset: this.offset, length: this.length, data, text, head: this.head };
     this.number++;
     this.offset += this.length + 1;
     this.length = 0;
@@ -86,6 +91,12 @@ export class LineSplitter {
     this.allNul = true;
     return line;
   }
+}
+
+/** Returns bytes as text where all are ASCII, so that places in it are those in the bytes; null for all others. */
+function asciiText(chunk: Uint8Array): string | null {
+  const text = decoder.decode(chunk);
+  return text.length === chunk.length && !text.includes("\ufffd") ? text : null;
 }
 
 function joined(pieces: Uint8Array[], length: number): Uint8Array {

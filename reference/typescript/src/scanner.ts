@@ -67,9 +67,15 @@ export class Scanner {
   private at = 0;
   private readonly path: (string | number)[] = [];
   private budget = POINTER_BUDGET;
+  /** True after an escape by number: only these can make half a surrogate pair. */
+  private sawCode = false;
   private readonly listed = new Map<string, number>();
 
-  constructor(private readonly data: Uint8Array) {}
+  /** Takes bytes, and the same as text where all of them are ASCII. */
+  constructor(
+    private readonly data: Uint8Array,
+    private readonly text: string | null = null,
+  ) {}
 
   /** Returns the value of the whole text; throws ScanStopped. */
   scan(): Node {
@@ -203,7 +209,7 @@ export class Scanner {
       if (this.data[this.at] === 0x2b || this.data[this.at] === 0x2d) this.at++;
       this.digits();
     }
-    const text = textOf(this.data, offset, this.at);
+    const text = this.part(offset, this.at);
     if (!Number.isFinite(Number(text))) {
       this.note("non-finite-number", offset, `number ${shortened(text.slice(0, 200))} is beyond the range of binary64`);
     }
@@ -221,7 +227,7 @@ export class Scanner {
     const start = this.at;
     const text = this.characters();
     if (isKey) this.path[this.path.length - 1] = text;
-    if (HALF_PAIR.test(text)) this.note("lone-surrogate", start, `escape ${this.halfEscape(start)} is half a surrogate pair`);
+    if (this.sawCode && HALF_PAIR.test(text)) this.note("lone-surrogate", start, `escape ${this.halfEscape(start)} is half a surrogate pair`);
     return text;
   }
 
@@ -243,7 +249,7 @@ export class Scanner {
         this.at++;
         continue;
       }
-      if (from < this.at) text += textOf(this.data, from, this.at);
+      if (from < this.at) text += this.part(from, this.at);
       this.at++;
       if (byte === QUOTE) return text;
       text += this.escape();
@@ -251,9 +257,14 @@ export class Scanner {
     }
   }
 
+  private part(from: number, to: number): string {
+    return this.text === null ? textOf(this.data, from, to) : this.text.slice(from, to);
+  }
+
   private escape(): string {
     const byte = this.data[this.at];
     if (byte === 0x75) {
+      this.sawCode = true;
       let code = 0;
       for (let i = 1; i <= 4; i++) {
         const digit = hexDigit(this.data[this.at + i]);

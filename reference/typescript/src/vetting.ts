@@ -4,6 +4,7 @@ import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";
 import { nounOf } from "./phrases.js";
 import { type Fault, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
+import { LIMITS } from "./tables.js";
 
 /** The verdict on one line. */
 export interface Vetted {
@@ -25,22 +26,25 @@ const NONE: ReadonlyMap<string, number> = new Map();
 /** Returns the verdict on a committed line within the limit, or beyond it. */
 export function vetLine(line: Line, limit: number): Vetted {
   if (line.data === null) return unreadable("line-too-long", 0, `the line has ${line.length} bytes, the limit is ${limit}`);
-  return vet(line.data, line.number === 1);
+  return vet(line.data, line.number === 1, line.text);
 }
 
-/** Returns the verdict on a text, LF excluded; in a text that is a whole file LF is white space. */
-export function vet(data: Uint8Array, first: boolean): Vetted {
+/**
+ * Returns the verdict on a text, LF excluded; in a text that is a whole file LF is white space. *ascii* is the same
+ * where all of it is known to be ASCII.
+ */
+export function vet(data: Uint8Array, first: boolean, ascii: string | null = null): Vetted {
   if (data.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a)) {
     return { status: "blank", faults: [], unlisted: NONE, carriageReturn: data.indexOf(0x0d), value: null };
   }
   if (first && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf) {
     return unreadable("byte-order-mark", 0, "the stream begins with the bytes ef bb bf");
   }
-  const nul = data.indexOf(0);
+  const nul = ascii === null ? data.indexOf(0) : ascii.indexOf("\0");
   if (nul >= 0) return unreadable("nul-bytes", nul, `the line holds NUL: ${countNul(data)} of its ${data.length} bytes`);
-  const wrong = firstNotUtf8(data);
+  const wrong = ascii === null ? firstNotUtf8(data) : -1;
   if (wrong >= 0) return unreadable("invalid-utf8", wrong, `byte ${data[wrong]!.toString(16)} is not UTF-8: ${whyNotUtf8(data, wrong)}`);
-  const scanner = new Scanner(data);
+  const scanner = new Scanner(data, ascii);
   try {
     const value = scanner.scan();
     if (value.type !== "object") return unreadable("not-an-object", value.offset, `the value is ${nounOf(value)}`);
@@ -56,6 +60,35 @@ export function vet(data: Uint8Array, first: boolean): Vetted {
     if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, secondRecord(error.rule, data) ?? error.message);
     throw error;
   }
+}
+
+/** What may be a number beyond the range of binary64. */
+const LARGE_EXPONENT = /[eE]\+?\d{3}/;
+const MANY_DIGITS = /\d{300}/;
+
+/**
+ * Returns the object of a line that is readable for sure, undefined for one that has to be vetted. What JSON.parse
+ * takes and this format does not is looked for in the text: numbers without an end, half surrogate pairs, depth.
+ */
+export function parsedForSure({ text }: Line): { [key: string]: unknown } | undefined {
+  if (text === null || text[0] !== "{" || text.includes("\\u") || mayBeInfinite(text) || mayBeDeep(text)) return undefined;
+  try {
+    return JSON.parse(text) as { [key: string]: unknown };
+  } catch {
+    return undefined;
+  }
+}
+
+function mayBeInfinite(text: string): boolean {
+  return LARGE_EXPONENT.test(text) || (text.length >= 300 && MANY_DIGITS.test(text));
+}
+
+function mayBeDeep(text: string): boolean {
+  let opened = 0;
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0 && opened <= LIMITS.max_depth; at = text.indexOf(bracket, at + 1)) opened++;
+  }
+  return opened > LIMITS.max_depth;
 }
 
 /** Returns the first rule that makes a line unreadable; a repeated key alone does not. */
