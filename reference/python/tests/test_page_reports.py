@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,10 +96,15 @@ def test_report_on_the_corpus(program: Path, tmp_path: Path, monkeypatch: pytest
     write_corpus()
     for folder in ("corpus", "odd"):
         actual = page_report(program, files=[], folders=[folder])
-        assert [] == differing_lines(checked("--format", "json", folder), actual["json"])
+        assert [] == differing_lines(plain(checked("--format", "json", folder)), plain(actual["json"]))
         if folder == "corpus":
             assert actual["json"].count('"path":') > 4000
-            assert [] == differing_lines(checked("-v", folder), actual["text"])
+            assert [] == differing_lines(plain(checked("-v", folder)), plain(actual["text"]))
+
+
+def plain(report: str) -> str:
+    """Return *report* without what is wrong with gzip data, which browsers do not say."""
+    return re.sub("the gzip data is [^;]+;[^`]+", "the gzip data is not whole: ", report)
 
 
 @pytest.mark.parametrize("name", ["log.txt", "events.jsonl", "metrics.jsonl"])
@@ -134,14 +141,19 @@ def test_report_on_odd_bundles(program: Path, tmp_path: Path, monkeypatch: pytes
         "runs/a/deep/events.jsonl": b"",
         "runs/a/deep/run.json": b'{\n"schema_version":2,\n"run_id":"x"}\n',
         "runs/notes.txt": b"not a stream",
+        "runs/c/events.jsonl": b'{"type":"user","message":"hi"}\n',
+        "runs/d/events.jsonl.gz": gzip.compress(start.replace(b'"a"', b'"d"') + b'{"kind"'),
         "none/readme.txt": b"",
+        "sidecars/flow.json": b"{}",
+        "foreign/deep/metrics.jsonl": b"step,loss\n1,2\n",
     }.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(data)
-    told = checked("-v", "runs", "none")
-    expected = checked("--format", "json", "runs", "none")
-    actual = page_report(program, files=[], folders=["runs", "none"])
+    folders = ["runs", "none", "sidecars", "foreign"]
+    told = checked("-v", *folders)
+    expected = checked("--format", "json", *folders)
+    actual = page_report(program, files=[], folders=folders)
     assert [] == differing_lines(expected, actual["json"])
     assert [] == differing_lines(told, actual["text"])
-    for rule in ("stream-missing", "run-id-mismatch", "sidecar-unreadable", "unsupported-schema"):
+    for rule in ("stream-missing", "run-id-mismatch", "sidecar-unreadable", "skipped"):
         assert rule in told

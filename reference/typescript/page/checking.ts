@@ -1,8 +1,9 @@
 /** Hands a selection to the worker and takes what comes back. */
 
-import type { ReadError, Verdict } from "./judging.js";
-import { judgeAll } from "./judging-all.js";
+import type { Verdict } from "./judging.js";
+import { emptyFolders, judgeAll } from "./judging-all.js";
 import type { FromWorker, ToWorker } from "./messages.js";
+import { type Entry, sorted } from "./report.js";
 import type { Stream } from "./selection.js";
 
 /** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
@@ -12,7 +13,8 @@ declare const WORKER_SOURCE: string;
 export interface Outcome {
   streams: Stream[];
   verdicts: Verdict[];
-  errors: ReadError[];
+  /** What came of each stream, the verdicts as reports, and then of the folders without a run. */
+  entries: Entry[];
 }
 
 export interface Listener {
@@ -32,18 +34,21 @@ export class Checking {
     const check = this.current;
     const sizes = streams.map((stream) => stream.blob?.size ?? 0);
     const total = sizes.reduce((sum, size) => sum + size, 0);
-    const outcome: Outcome = { streams, verdicts: [], errors: [] };
+    const outcome: Outcome = { streams, verdicts: [], entries: [] };
     let before = 0;
     const take = (message: FromWorker) => {
       if (check !== this.current) return;
       if (message.type === "done") {
         this.cancel();
+        outcome.entries.push(...emptyFolders(streams, sorted(outcome.entries).skipped));
         listener.done(outcome);
         return;
       }
       const { path } = streams[message.index]!;
-      if (message.type === "verdict") outcome.verdicts.push(message.verdict);
-      else if (message.type === "error") outcome.errors.push(message.error);
+      if (message.type === "verdict") {
+        outcome.verdicts.push(message.verdict);
+        outcome.entries.push({ type: "report", report: message.verdict.report });
+      } else if (message.type !== "progress") outcome.entries.push(message);
       if (message.type === "progress") listener.progress(before + message.bytes, total, path);
       else listener.progress((before += sizes[message.index]!), total, path);
     };

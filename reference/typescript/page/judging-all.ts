@@ -1,8 +1,9 @@
 /** Checks streams one after the other, and reports how far it is. */
 
 import { MOST_PARTS } from "./curve.js";
-import { judge } from "./judging.js";
+import { judge, type Progress, type ReadError, type Skipped, type Verdict } from "./judging.js";
 import type { FromWorker } from "./messages.js";
+import type { Entry } from "./report.js";
 import type { Stream } from "./selection.js";
 import { UnpackingError } from "./unpacking.js";
 
@@ -10,6 +11,7 @@ const REPORT_EVERY_MS = 100;
 /** What the page holds of the curves of all runs together stays below a hundred megabytes. */
 const ALL_PARTS = 200_000;
 const LEAST_PARTS = 100;
+const NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl";
 
 /** Checks the streams; what comes of each goes to *post*, `done` last. */
 export async function judgeAll(streams: readonly Stream[], post: (message: FromWorker) => void): Promise<void> {
@@ -21,13 +23,40 @@ export async function judgeAll(streams: readonly Stream[], post: (message: FromW
       reported = performance.now();
       post({ type: "progress", index, bytes });
     };
-    try {
-      post({ type: "verdict", index, verdict: await judge(stream, onProgress, mostParts) });
-    } catch (error) {
-      post({ type: "error", index, error: { path: stream.path, message: reasonOf(error) } });
-    }
+    post({ index, ...(await outcomeOf(stream, onProgress, mostParts)) });
   }
   post({ type: "done" });
+}
+
+type OutcomeOf = { type: "verdict"; verdict: Verdict } | { type: "error"; error: ReadError } | { type: "skipped"; skipped: Skipped };
+
+async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number): Promise<OutcomeOf> {
+  const { path, blob, isBundle, isBelow } = stream;
+  if (blob === null && !isBundle) return { type: "error", error: { path, message: NO_RUN } };
+  try {
+    const verdict = await judge(stream, onProgress, mostParts);
+    const { profile, findings } = verdict.report;
+    if (isBelow && profile === null) return { type: "skipped", skipped: { path, message: findings[0]!.message } };
+    return { type: "verdict", verdict };
+  } catch (error) {
+    return { type: "error", error: { path, message: reasonOf(error) } };
+  }
+}
+
+/** Returns an error for each folder in which nothing but files of other formats was found. */
+export function emptyFolders(streams: readonly Stream[], skipped: readonly Skipped[]): Entry[] {
+  const paths = new Set(skipped.map(({ path }) => path));
+  const found = new Map<string, { runs: number; skipped: number }>();
+  for (const { path, root } of streams) {
+    if (root === undefined) continue;
+    const counts = found.get(root) ?? { runs: 0, skipped: 0 };
+    found.set(root, counts);
+    counts[paths.has(path) ? "skipped" : "runs"]++;
+  }
+  return [...found].filter(([, { runs }]) => runs === 0).map(([path, { skipped: count }]) => {
+    const what = count === 1 ? "1 file of another format was" : `${count} files of other formats were`;
+    return { type: "error", error: { path, message: `no run is here or below; ${what} skipped` } };
+  });
 }
 
 function reasonOf(error: unknown): string {

@@ -31,6 +31,13 @@ export interface ReadError {
   message: string;
 }
 
+/** A file below a folder that has the name of a stream and another format. */
+export interface Skipped {
+  path: string;
+  /** What the file looks like. */
+  message: string;
+}
+
 export type Progress = (bytes: number) => void;
 
 const FRAGMENT_BYTES = 400;

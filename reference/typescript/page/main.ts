@@ -97,14 +97,14 @@ class Checker {
   }
 
   private show(outcome: Outcome): void {
-    const reports = outcome.verdicts.map((verdict) => verdict.report);
+    const { entries } = outcome;
     this.running.hidden = true;
-    this.say(sentence(reports, outcome.errors));
+    this.say(sentence(entries));
     fill(this.results, outcomeView(outcome));
     fill(
       this.actions,
-      copier("Copy as text", () => textReport(reports, outcome.errors)),
-      copier("Copy as JSON", () => jsonReport(reports, outcome.errors)),
+      copier("Copy as text", () => textReport(entries)),
+      copier("Copy as JSON", () => jsonReport(entries)),
       this.linker(outcome),
     );
     this.actions.hidden = false;

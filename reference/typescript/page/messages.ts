@@ -1,6 +1,6 @@
 /** What the page and its worker tell each other. */
 
-import type { ReadError, Verdict } from "./judging.js";
+import type { ReadError, Skipped, Verdict } from "./judging.js";
 import type { Stream } from "./selection.js";
 
 export interface ToWorker {
@@ -11,4 +11,5 @@ export type FromWorker =
   | { type: "progress"; index: number; bytes: number }
   | { type: "verdict"; index: number; verdict: Verdict }
   | { type: "error"; index: number; error: ReadError }
+  | { type: "skipped"; index: number; skipped: Skipped }
   | { type: "done" };

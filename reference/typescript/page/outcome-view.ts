@@ -4,6 +4,7 @@ import type { Outcome } from "./checking.js";
 import { button, fill, html } from "./elements.js";
 import { grouped } from "./figures.js";
 import type { Verdict } from "./judging.js";
+import { sorted } from "./report.js";
 import { shownPath } from "./text-report.js";
 import { findingCounts, stateChip, verdictView } from "./verdict-view.js";
 
@@ -13,10 +14,17 @@ const MANY = 8;
 
 /** Returns the view of an outcome. */
 export function outcomeView(outcome: Outcome): HTMLElement {
-  const { verdicts, errors } = outcome;
+  const { verdicts, entries } = outcome;
+  const { errors, skipped } = sorted(entries);
   const details = html("div", { class: "tc-details" });
   const unread = errors.map((error) => html("li", {}, `${shownPath(error.path)}: ${error.message}`));
-  const view = html("div", {}, unread.length > 0 && html("ul", { class: "tc-errors" }, ...unread));
+  const passed = skipped.slice(0, FIRST_SHOWN).map(({ path, message }) => html("li", {}, `${shownPath(path)}: skipped, ${message}`));
+  const view = html(
+    "div",
+    {},
+    unread.length > 0 && html("ul", { class: "tc-errors" }, ...unread),
+    passed.length > 0 && html("ul", { class: "tc-skipped" }, ...passed),
+  );
   if (verdicts.length === 1) fill(details, verdictView(verdicts[0]!));
   else if (verdicts.length > 1) view.append(listView(verdicts, details));
   view.append(details);

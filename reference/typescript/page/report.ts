@@ -3,7 +3,7 @@
 import type { FileReport, Finding } from "../src/checker.js";
 import { severityOf } from "../src/collecting.js";
 import { toWellFormed } from "../src/scanner.js";
-import type { ReadError } from "./judging.js";
+import type { ReadError, Skipped } from "./judging.js";
 import { VERSION } from "./version.js";
 
 /** Totals over reports; findings that were counted, not listed, are included. */
@@ -24,10 +24,23 @@ export function summarize(reports: readonly FileReport[]): Summary {
   return { files: reports.length, errors: totals.error, warnings: totals.warning, infos: totals.info };
 }
 
+/** What came of one path. */
+export type Entry = { type: "report"; report: FileReport } | { type: "error"; error: ReadError } | { type: "skipped"; skipped: Skipped };
+
+/** Returns entries by what they are, each in order. */
+export function sorted(entries: readonly Entry[]): { reports: FileReport[]; errors: ReadError[]; skipped: Skipped[] } {
+  return {
+    reports: entries.flatMap((entry) => (entry.type === "report" ? [entry.report] : [])),
+    errors: entries.flatMap((entry) => (entry.type === "error" ? [entry.error] : [])),
+    skipped: entries.flatMap((entry) => (entry.type === "skipped" ? [entry.skipped] : [])),
+  };
+}
+
 /** Returns the report on streams as one JSON object, all of it printable ASCII. */
-export function jsonReport(reports: readonly FileReport[], errors: readonly ReadError[]): string {
+export function jsonReport(entries: readonly Entry[]): string {
+  const { reports, errors, skipped } = sorted(entries);
   const files = reports.map((report) => `\n${inertJson(fileObject(report))}`).join(",");
-  return `{"toyspec":${inertJson(VERSION)},"files":[${files}],\n"errors":${inertJson(errors)},\n"summary":${inertJson(summarize(reports))}}\n`;
+  return `{"toyspec":${inertJson(VERSION)},"files":[${files}],\n"errors":${inertJson(errors)},\n"skipped":${inertJson(skipped)},\n"summary":${inertJson(summarize(reports))}}\n`;
 }
 
 function fileObject(report: FileReport): object {

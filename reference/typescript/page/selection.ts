@@ -28,6 +28,12 @@ export interface Stream {
   blob: Blob | null;
   /** Name of the file, which helps to tell the profile. */
   name: string;
+  /** Path of the folder in which it was found; absent for a file of its own. */
+  root?: string;
+  /** True where it was found below that folder, so that it is skipped where it is no log. */
+  isBelow?: boolean;
+  /** For a folder without a stream: true where other files of a run are in it. */
+  isBundle?: boolean;
   /** Name of the directory that the run's id is held against. */
   directory?: string | undefined;
   /** They take part in the verdict on events.jsonl; beside others they help to tell the profile. */
@@ -43,7 +49,10 @@ export function streamsIn(selection: Selection): Stream[] {
   const found = looseStreams(selection.files);
   for (const folder of selection.folders) {
     const below = streamsBelow(folder.files);
-    found.push(...(below.length > 0 ? below : [{ path: folder.name, blob: null, name: "", sidecars: [] }]));
+    const root = folder.name;
+    for (const stream of below) found.push({ ...stream, root, isBelow: stream.path !== `${root}/${stream.name}` });
+    const isBundle = folder.files.some(({ path }) => SIDECARS.some((name) => path === `${root}/${name}`));
+    if (below.length === 0) found.push({ path: root, blob: null, name: "", sidecars: [], isBundle });
   }
   return found;
 }

@@ -3,8 +3,7 @@
 import type { FileReport, Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
 import type { Excerpt } from "../src/places.js";
-import type { ReadError } from "./judging.js";
-import { summarize } from "./report.js";
+import { type Entry, sorted, summarize } from "./report.js";
 
 const COLUMNS = 120;
 const INDENT = "    ";
@@ -13,16 +12,24 @@ const EXCERPT_BEFORE = 60;
 const WITHOUT = "without a stream";
 
 /** Returns the report as text, its last line the summary. */
-export function textReport(reports: readonly FileReport[], errors: readonly ReadError[]): string {
+export function textReport(entries: readonly Entry[]): string {
   const helped = new Set<string>();
-  const lines = reports.flatMap((report) => fileLines(report, helped));
-  for (const error of errors) lines.push(`${shownPath(error.path)}: ${printable(error.message)}`);
-  return [...lines, sentence(reports, errors), ""].join("\n");
+  const lines = entries.flatMap((entry) => {
+    if (entry.type === "report") return fileLines(entry.report, helped);
+    if (entry.type === "error") return [`${shownPath(entry.error.path)}: ${printable(entry.error.message)}`];
+    return [`${shownPath(entry.skipped.path)}: skipped  ${printable(entry.skipped.message)}`];
+  });
+  return [...lines, sentence(entries), ""].join("\n");
 }
 
 /** Returns the summary, for example `2 runs: 1 complete, 1 torn · 1 warning`. */
-export function sentence(reports: readonly FileReport[], errors: readonly ReadError[]): string {
-  const parts = [runs(reports), findingsOf(reports)];
+export function sentence(entries: readonly Entry[]): string {
+  const { reports, errors, skipped } = sorted(entries);
+  const foreign = reports.filter(({ profile, state }) => profile === null && state !== null).length;
+  const parts = foreign < reports.length || foreign === 0 ? [runs(reports)] : [];
+  if (foreign > 0) parts.push(`${counted(foreign, "file")} of another format`);
+  parts.push(findingsOf(reports));
+  if (skipped.length > 0) parts.push(`${counted(skipped.length, "file")} of another format skipped`);
   if (errors.length > 0) parts.push(`${counted(errors.length, "path")} could not be read`);
   return parts.join(" · ");
 }
@@ -57,8 +64,9 @@ function runStates(reports: readonly FileReport[]): string[] {
   const states: string[] = [];
   const order: readonly string[] = ["complete", "torn", "damaged"];
   let last: string | undefined;
-  for (const { path, state } of reports) {
-    const run = path.replace(/(^|\/)(events|metrics)\.jsonl$/, "");
+  for (const { path, state, profile } of reports) {
+    if (profile === null && state !== null) continue;
+    const run = path.replace(/(^|\/)(events|metrics)\.jsonl(\.gz)?$/, "");
     if (state !== null && run === last) {
       const before = states.pop()!;
       states.push(order.indexOf(before) > order.indexOf(state) ? before : state);

@@ -5,8 +5,8 @@
 
 import { createInterface } from "node:readline";
 
-import { judge } from "../page/judging.js";
-import { jsonReport } from "../page/report.js";
+import { emptyFolders, judgeAll } from "../page/judging-all.js";
+import { type Entry, jsonReport, sorted } from "../page/report.js";
 import { type PickedFile, streamsIn } from "../page/selection.js";
 import { textReport } from "../page/text-report.js";
 
@@ -20,7 +20,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line) as { files: Packed; folders: [string, Packed][] };
   const folders = request.folders.map(([name, files]) => ({ name, files: unpacked(files) }));
   const streams = streamsIn({ files: unpacked(request.files), folders });
-  const reports = [];
-  for (const stream of streams) reports.push((await judge(stream)).report);
-  console.log(JSON.stringify({ json: jsonReport(reports, []), text: textReport(reports, []) }));
+  const entries: Entry[] = [];
+  await judgeAll(streams, (message) => {
+    if (message.type === "verdict") entries.push({ type: "report", report: message.verdict.report });
+    else if (message.type === "error" || message.type === "skipped") entries.push(message);
+  });
+  entries.push(...emptyFolders(streams, sorted(entries).skipped));
+  console.log(JSON.stringify({ json: jsonReport(entries), text: textReport(entries) }));
 }

@@ -5,7 +5,7 @@ import { shortened } from "./escaping.js";
 import { type Fragment, type Line, LineSplitter } from "./lines.js";
 import { times, typed } from "./phrases.js";
 import { lineStart, type Place, placeIn, placeOf } from "./places.js";
-import { adviceFor, knownLook, type Look, lookOf, StreamHead } from "./looks.js";
+import { adviceFor, knownLook, knownStart, type Look, lookOf, StreamHead } from "./looks.js";
 import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
 import { Prover } from "./proven-records.js";
 import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
@@ -105,7 +105,9 @@ export class StreamChecker {
     collector.settle();
     const fragment = this.splitter.fragment();
     const hasGap = this.gaps > 0;
-    if (collector.profile === undefined) this.follow(fallbackProfile(this.options, hasGap));
+    // A file without a line that begins like an archive is not a run of which nothing is left.
+    const isForeign = hasGap || (fragment !== null && knownStart(fragment.head) !== undefined);
+    if (collector.profile === undefined) this.follow(fallbackProfile(this.options, isForeign));
     const profile = collector.profile ?? null;
     if (profile === null) this.reportFormat();
     else this.judgeEnd(fragment, sidecars);

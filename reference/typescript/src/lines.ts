@@ -24,6 +24,8 @@ export interface Fragment {
   offset: number;
   length: number;
   allNul: boolean;
+  /** The first bytes, at most 160. */
+  head: Uint8Array;
 }
 
 const LF = 0x0a;
@@ -63,7 +65,18 @@ export class LineSplitter {
   /** Returns the bytes after the last LF as they stand, null when there are none. */
   fragment(): Fragment | null {
     if (this.length === 0) return null;
-    return { number: this.number, offset: this.offset, length: this.length, allNul: this.allNul };
+    return { number: this.number, offset: this.offset, length: this.length, allNul: this.allNul, head: this.start() };
+  }
+
+  /** Returns the first bytes of the line that is not finished. */
+  private start(): Uint8Array {
+    if (this.held.length === 0) return this.head;
+    const parts: Uint8Array[] = [];
+    for (let length = 0, index = 0; length < HEAD_BYTES && index < this.held.length; index++) {
+      parts.push(this.held[index]!.subarray(0, HEAD_BYTES));
+      length += parts.at(-1)!.length;
+    }
+    return joined(parts, parts.reduce((sum, part) => sum + part.length, 0)).slice(0, HEAD_BYTES);
   }
 
   private hold(piece: Uint8Array): void {

@@ -34,9 +34,14 @@ export class StreamHead {
   }
 }
 
+/** Returns what a file that begins with bytes of its own is known as, such as an archive; undefined for all others. */
+export function knownStart(head: Uint8Array): Look | undefined {
+  return STARTS.find(({ at, bytes }) => bytes.every((byte, index) => head[at + index] === byte));
+}
+
 /** Returns what the first bytes of a stream are known as, undefined where they are not. */
 export function knownLook(head: Uint8Array, isAll: boolean): Look | undefined {
-  const start = STARTS.find(({ at, bytes }) => bytes.every((byte, index) => head[at + index] === byte));
+  const start = knownStart(head);
   if (start) return start;
   const line = firstLine(head, isAll);
   return line === null ? undefined : FIRST_LINES.find(({ pattern }) => pattern.test(line));

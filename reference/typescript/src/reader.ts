@@ -1,6 +1,7 @@
 /** Reads a whole stream: records in order, and an account of every byte that gave none. */
 
 import { type Line, LineSplitter } from "./lines.js";
+import { knownStart } from "./looks.js";
 import { numberOf } from "./numbers.js";
 import { declaredKind, detectProfile, fallbackProfile, type State, stateOf } from "./profiles.js";
 import { type Node, type ObjectNode, Scanner } from "./scanner.js";
@@ -187,8 +188,11 @@ export class Reading {
     if (stop && this.extra > 0) {
       this.note({ line: stop.line + 1, offset: stop.offset + stop.length, length: this.extra, reason: "stopped" });
     }
-    const profile = this.profile === undefined ? fallbackProfile(this.options, this.gapBytes > 0) : this.profile;
-    const fragment = stop ? 0 : (this.splitter.fragment()?.length ?? 0);
+    const last = stop ? null : this.splitter.fragment();
+    const fragment = last?.length ?? 0;
+    // A file without a line that begins like an archive is not a run of which nothing is left.
+    const isForeign = this.gapBytes > 0 || (last !== null && knownStart(last.head) !== undefined);
+    const profile = this.profile === undefined ? fallbackProfile(this.options, isForeign) : this.profile;
     const { records, committed, gaps, gapBytes } = this;
     const report: Report = {
       profile, state: this.state(profile, fragment > 0), records, committed, fragment, gaps, gapBytes, size: committed + fragment + gapBytes,

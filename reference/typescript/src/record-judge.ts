@@ -2,7 +2,7 @@
 
 import { isDateTime } from "./date-times.js";
 import { shortened } from "./escaping.js";
-import { isWhole } from "./numbers.js";
+import { integerOf, isWhole } from "./numbers.js";
 import { quoted, shown, typed, typeNames } from "./phrases.js";
 import { memberType } from "./profiles.js";
 import { type Node, type NumberNode, type ObjectNode, pointerTo } from "./scanner.js";
@@ -112,7 +112,7 @@ class Judge {
     const value = Number(node.text);
     if (!node.isInteger && table.types.includes("integer") && node.offset < (this.firstFloat?.node.offset ?? Infinity)) this.firstFloat = { node, path };
     if (table.const !== undefined && table.const !== value) {
-      this.unexpected(node, path, constant(table.const));
+      this.unexpected(node, path, constant(table.const), shownAs(node, table));
       return;
     }
     const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = table;
@@ -121,7 +121,7 @@ class Judge {
       : value > maximum ? `greater than ${maximum}`
       : value <= exclusiveMinimum || value >= exclusiveMaximum ? "outside the range of binary32"
       : "";
-    if (outside) this.add("out-of-range", node, path, `is ${shown(node)}, ${outside}`);
+    if (outside) this.add("out-of-range", node, path, `is ${shownAs(node, table)}, ${outside}`);
     else if (table.types.includes("integer")) this.open(node, path);
   }
 
@@ -150,9 +150,9 @@ class Judge {
     return node.type === "number" && types.includes("integer") && (node.isInteger || (this.takesFloats && isWhole(node)));
   }
 
-  private unexpected(node: Node, path: Path, expected: string): void {
+  private unexpected(node: Node, path: Path, expected: string, found: string = shown(node)): void {
     const rule = pointerTo(path) === DECLARES_SCHEMA[this.kind] ? "unsupported-schema" : "unexpected-value";
-    this.add(rule, node, path, `is ${shown(node)}, not ${expected}`);
+    this.add(rule, node, path, `is ${found}, not ${expected}`);
   }
 
   add(rule: string, node: Node, path: Path, fact: string): void {
@@ -162,6 +162,11 @@ class Judge {
   private put(rule: string, node: Node, path: Path, message: string, key?: UnknownKey): void {
     this.faults.push({ rule, offset: node.offset, pointer: pointerTo(path), message, ...(key ? { key } : {}) });
   }
+}
+
+/** Returns a number of an integer place as the integer that it is, however it is written. */
+function shownAs(node: NumberNode, table: TypeTable): string {
+  return table.types.includes("integer") && !table.types.includes("number") ? shortened(String(integerOf(node))) : shown(node);
 }
 
 function constant(value: string | number): string {

@@ -113,7 +113,7 @@ def test_dropped_folder(checker: Page, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_bundle(checker: Page, tmp_path: Path) -> None:
-    """The name of a folder and the files in it take part; a folder without a stream is said to have none."""
+    """The name of a folder and the files in it take part; a folder without a stream is an error."""
     run = tmp_path / "other"
     run.mkdir()
     (run / "events.jsonl").write_text(START + END)
@@ -123,7 +123,8 @@ def test_bundle(checker: Page, tmp_path: Path) -> None:
     expect(checker.locator(".tc-finding")).to_contain_text("run_id is demo, the directory is other")
     (run / "events.jsonl").unlink()
     pick_folder(checker, run)
-    expect(checker.locator(".tc-status")).to_have_text("1 run: without a stream · 1 error")
+    expect(checker.locator(".tc-status")).to_have_text("0 runs · no findings · 1 path could not be read")
+    expect(checker.locator(".tc-errors")).to_contain_text("no run is here or below")
 
 
 def test_pasted_text(checker: Page) -> None:
