@@ -83,7 +83,7 @@ def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFix
     write_run(tmp_path / "e")
     write_run(tmp_path / "f", *steps(0.1, 0.2), {"kind": "run_resume", "t": 1.0, "from_step": 0}, *steps(1.2))
     write_run(tmp_path / "g", *steps(1.1, phase="eval"))
-    expected = [(Path(log.path).name, log.final_loss) for log in RunLog.scan(tmp_path)]
+    expected = [(Path(log.dir).name, log.final_loss) for log in RunLog.scan(tmp_path)]
     found = [(Path(each["path"]).parent.name, each["final_loss"]) for each in listed(capsys, str(tmp_path))]
     assert expected == found
     assert ["b", "f", "a", "c", "d", "e", "g"] == [name for name, _ in found]

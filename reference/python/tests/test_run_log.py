@@ -58,11 +58,13 @@ def test_minimal_complete_run(tmp_path: Path) -> None:
     run = _bundle(tmp_path / "r", START, *LOSSES, _end(final_step=3, final_loss=1.75, exit_code=0))
     log = RunLog.open(run)
 
-    assert str(run) == log.path
+    assert str(run) == log.dir
+    assert (log.dir, log.loss_curve) == ((by_stream := RunLog.open(run / "events.jsonl")).dir, by_stream.loss_curve)
     assert START == log.config.value
     assert isinstance(log.config.event, RunStart)
     assert "llama-20260531-001" == log.run_id
-    assert [(1, 3.0), (2, 2.5), (3, 2.0)] == log.loss_curve
+    assert [3.0, 2.5, 2.0] == log.loss_curve
+    assert [(1, 3.0), (2, 2.5), (3, 2.0)] == log.loss_by_step
     assert [1, 2, 3] == [record["step"] for record in log.steps]
     assert Step(t=2.0, step=2, loss=2.5) == log.steps[1].event
     assert log.run_end is not None
@@ -86,9 +88,9 @@ def test_torn_run_is_a_run(tmp_path: Path) -> None:
         ([*LOSSES, _end(final_loss=1.0)], 1.0),
         ([*LOSSES, _end()], 2.0),
         ([*LOSSES, _end(final_loss=None)], None),
-        ([*LOSSES, _end(final_loss="low")], None),
+        ([*LOSSES, _end(final_loss="low")], 2.0),
         ([*LOSSES, _step(4, loss=None)], None),
-        ([*LOSSES, _step(4)], None),
+        ([*LOSSES, _step(4)], 2.0),
         ([*LOSSES, _step(1, phase="decode", loss=9.0)], 2.0),
         ([_step(1, loss=7)], 7.0),
         ([_step(1, loss=True)], None),
@@ -100,7 +102,7 @@ def test_torn_run_is_a_run(tmp_path: Path) -> None:
     ],
 )
 def test_final_loss(tmp_path: Path, events: list[dict[str, Any]], expected: float | None) -> None:
-    """run_end's word counts, then the last train step of the latest attempt; null is not finite, never zero."""
+    """run_end's word counts, then the last loss of the latest attempt; null is not finite, never zero."""
     assert expected == RunLog.open(_bundle(tmp_path / "r", START, *events)).final_loss
 
 
@@ -115,14 +117,16 @@ def test_curve_has_what_was_measured_in_the_latest_attempt(tmp_path: Path) -> No
         _step(4, loss="x"),
     ]
     log = RunLog.open(_bundle(tmp_path / "r", START, *events))
-    assert [(1, 3.0), (2, 2.5), (3, None)] == log.loss_curve
+    assert [3.0, 2.5, None] == log.loss_curve
+    assert [(1, 3.0), (2, 2.5), (3, None)] == log.loss_by_step
     assert [1, 2, 3, 1, 4] == [record["step"] for record in log.steps]
 
 
-def test_run_of_another_phase_has_no_train_steps(tmp_path: Path) -> None:
-    """A step without a phase is of the phase of run_start."""
-    log = RunLog.open(_bundle(tmp_path / "r", {**START, "phase": "decode"}, _step(1, loss=1.0)))
-    assert ([], None, 1) == (log.loss_curve, log.final_loss, len(log.steps))
+def test_the_curve_is_that_of_the_own_phase_of_the_run(tmp_path: Path) -> None:
+    """A step without a phase is of the phase of run_start, and so is one whose phase is none."""
+    events = [_step(1, loss=1.0), _step(2, phase="warmup", loss=2.0), _step(1, phase="train", loss=3.0)]
+    log = RunLog.open(_bundle(tmp_path / "r", {**START, "phase": "eval"}, *events, _step(-1, loss=1.0)))
+    assert ([1.0, 2.0], 2.0, 4) == (log.loss_curve, log.final_loss, len(log.steps))
 
 
 def test_run_start_of_an_older_producer_is_enough(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_log_shows_the_run_as_it_was_opened(tmp_path: Path) -> None:
     with (run / "events.jsonl").open("a") as file:
         file.write("{\n" + json.dumps(_resume(0)) + "\n")
     assert [1, 2, 3] == [record["step"] for record in log.steps]
-    assert [1, 2, 3] == [step for step, _ in log.loss_curve]
+    assert [1, 2, 3] == [step for step, _ in log.loss_by_step]
 
 
 @pytest.mark.parametrize("events", [[], [{**START, "run_id": "other"}, *LOSSES], [START, *LOSSES[:2]]])
@@ -186,7 +190,7 @@ def test_malformed_line_names_path_and_line(tmp_path: Path) -> None:
 
 
 def _names(runs: list[RunLog]) -> list[str]:
-    return [os.path.basename(run.path) for run in runs]
+    return [os.path.basename(run.dir) for run in runs]
 
 
 def test_scan_lists_the_best_run_first(tmp_path: Path) -> None:
@@ -218,16 +222,24 @@ def test_scan_lists_a_linked_run_once(tmp_path: Path) -> None:
     assert ["a", "z"] == _names(RunLog.scan(tmp_path / "runs"))
 
 
+def test_one_bad_run_does_not_keep_the_others_from_being_listed(tmp_path: Path) -> None:
+    """It is left out, and a warning says why."""
+    _bundle(tmp_path / "a", START)
+    _bundle(tmp_path / "b", START, tail=b"{\n")
+    with pytest.warns(UserWarning, match=r"a run is left out: .*events.jsonl:2: invalid-json"):
+        assert ["a"] == _names(RunLog.scan(tmp_path))
+
+
 def test_scan_raises_for_missing_root_and_damage(tmp_path: Path) -> None:
-    """No answer is better than a wrong one."""
+    """Who wants every run or none gets the error."""
     with pytest.raises(StreamMissingError, match="no such directory"):
         RunLog.scan(tmp_path / "runs")
     _bundle(tmp_path / "runs" / "b", START, tail=b"{\n")
     with pytest.raises(DamagedStreamError):
-        RunLog.scan(tmp_path / "runs")
+        RunLog.scan(tmp_path / "runs", on_error="raise")
     _bundle(tmp_path / "runs" / "b", _step(1))
     with pytest.raises(RunStartMissingError):
-        RunLog.scan(str(tmp_path / "runs"))
+        RunLog.scan(str(tmp_path / "runs"), on_error="raise")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
@@ -236,4 +248,4 @@ def test_scan_does_not_wait_for_a_fifo(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     os.mkfifo(tmp_path / "a" / "events.jsonl")
     with pytest.raises(StreamUnreadableError, match="not a regular file"):
-        RunLog.scan(tmp_path)
+        RunLog.scan(tmp_path, on_error="raise")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
-from toyspec.errors import RunStartMissingError, StreamMissingError, StreamReplacedError
+from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import Mode, Reading
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
 
+_PHASES: Final = ("train", "eval", "decode", "serve")
+
 
 class RunLog:
     """One run, as its stream stood when it was opened; steps are those of the latest attempt.
 
-    Memory does not grow with the run until ``steps`` or ``loss_curve`` is asked for.
+    Memory does not grow with the run until ``steps``, ``loss_curve`` or ``loss_by_step`` is asked for.
     """
 
-    path: str
+    dir: str
     """The run directory as it was named."""
     config: Record
     """The run_start event: ``log.config["config"]["lr"]``, or typed, ``log.config.event``."""
@@ -36,16 +39,17 @@ class RunLog:
     """The account of the reading; its state is torn for a run without run_end."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        is_stream = not os.path.isdir(path) and os.path.lexists(path)
+        self.dir = os.path.dirname(path) if is_stream else path
         self.run_end = None
-        self._stream = os.path.join(path, EVENTS_FILE)
+        self._stream = path if is_stream else os.path.join(path, EVENTS_FILE)
         self._attempts = Attempts()
-        self._last_step: Record | None = None
+        self._last_loss: float | None = None
         self._learn()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunLog:
-        """Return the run in the directory *path*.
+        """Return the run in the directory *path*, or in the stream *path*.
 
         Raises StreamMissingError without an events.jsonl, RunStartMissingError without a run_start,
         DamagedStreamError naming path and line at the first unreadable line, and StreamUnreadableError.
@@ -54,21 +58,25 @@ class RunLog:
         return cls(os.fspath(path))
 
     @classmethod
-    def scan(cls, root: str | os.PathLike[str]) -> list[RunLog]:
-        """Return the run in every subdirectory of *root* that has an events.jsonl, least final_loss first.
+    def scan(cls, root: str | os.PathLike[str], *, on_error: Literal["skip", "raise"] = "skip") -> list[RunLog]:
+        """Return the run in every subdirectory of *root* that has an events.jsonl, lowest final_loss first.
 
         Runs without a final_loss come last; equal ones are in the order of their names. A stream that has
-        no record yet is left out. A directory that is linked to a second time is listed once. Raises
-        StreamMissingError when *root* is no directory, and what ``open`` raises.
+        no record yet is left out. A directory that is linked to a second time is listed once. A run that ``open``
+        raises for is left out with a warning; with *on_error* ``"raise"``, the error comes out. Raises
+        StreamMissingError when *root* is not a directory.
         """
         runs = []
         for path in _run_directories(os.fspath(root)):
             try:
                 runs.append(cls(path))
-            except RunStartMissingError as error:
-                if error.report is None or error.report.records:
+            except StreamError as error:
+                if isinstance(error, RunStartMissingError) and (error.report is None or not error.report.records):
+                    continue
+                if on_error == "raise":
                     raise
-        runs.sort(key=lambda run: (run.final_loss is None, run.final_loss or 0.0, os.path.basename(run.path)))
+                warnings.warn(f"a run is left out: {error}", stacklevel=2)
+        runs.sort(key=lambda run: (run.final_loss is None, run.final_loss or 0.0, os.path.basename(run.dir)))
         return runs
 
     @property
@@ -79,13 +87,13 @@ class RunLog:
 
     @property
     def final_loss(self) -> float | None:
-        """Loss at the end: that of run_end, else that of the last train step; None when there is none.
+        """Loss at the end: that of run_end, else the last one of ``loss_curve``; None when there is none.
 
         A run_end that says null says that the loss was not finite, and no earlier loss stands in for it.
         """
-        if self.run_end is not None and "final_loss" in self.run_end:
+        if self.run_end is not None and _is_loss(self.run_end.get("final_loss", "")):
             return _number(self.run_end["final_loss"])
-        return None if self._last_step is None else _number(self._last_step.get("loss"))
+        return self._last_loss
 
     @cached_property
     def steps(self) -> list[Record]:
@@ -95,18 +103,19 @@ class RunLog:
         """
         return [record for record in self._latest() if record.kind == "step"]
 
-    @cached_property
-    def loss_curve(self) -> list[tuple[int, float | None]]:
-        """Step and loss of every train step that has both; a loss is None where it was not finite.
+    @property
+    def loss_curve(self) -> list[float | None]:
+        """The loss of every step of the run's own phase that has one, in order; None where it was not finite.
 
-        Read from the file when first asked for; raises as ``steps`` does.
+        The run's own phase is that of its run_start, else train. Read from the file when first asked for; raises as
+        ``steps`` does.
         """
-        curve = []
-        for record in self._latest():
-            step, loss = record.get("step"), record.get("loss", "")
-            if self._is_train_step(record) and type(step) is int and (loss is None or _number(loss) is not None):
-                curve.append((step, _number(loss)))
-        return curve
+        return [loss for _, loss in self.loss_by_step]
+
+    @cached_property
+    def loss_by_step(self) -> list[tuple[int, float | None]]:
+        """Number and loss of the same steps."""
+        return [(record["step"], _number(record["loss"])) for record in self._latest() if self._has_loss(record)]
 
     def _learn(self) -> None:
         config: Record | None = None
@@ -117,24 +126,29 @@ class RunLog:
                 config = self.config = record
             elif record.kind == "run_end":
                 self.run_end = record
-            elif self._is_train_step(record):
-                self._last_step = record
+            elif config is not None and self._has_loss(record):
+                self._last_loss = _number(record["loss"])
         self.report = reading.report
         if config is None:
             raise RunStartMissingError(self._stream, "no run_start", report=self.report)
         if self._attempts:
-            self._last_step = None
+            self._last_loss = None
             for record in self._latest():
-                if self._is_train_step(record):
-                    self._last_step = record
+                if self._has_loss(record):
+                    self._last_loss = _number(record["loss"])
 
     def _read(self, mode: Mode) -> Reading:
         # The directory was named, not this file: something special in its place is not waited for.
         source = open_source(self._stream, special="refuse")
         return Reading(source, mode=mode, attempts="all", feed=partial(RecordFeed, profile="toy/v1"))
 
-    def _is_train_step(self, record: Record) -> bool:
-        return record.kind == "step" and self._attempts.phase_of(record) == "train"
+    def _has_loss(self, record: Record) -> bool:
+        """Return whether *record* is a step of the run's own phase with a loss, all of them valid."""
+        if record.kind != "step" or not _is_loss(record.get("loss", "")):
+            return False
+        step, t = record.get("step"), _number(record.get("t"))
+        own = _phase(self.config) or "train"
+        return type(step) is int and step >= 0 and t is not None and t >= 0 and (_phase(record) or own) == own
 
     def _latest(self) -> Iterator[Record]:
         return self._attempts.latest(self._records())
@@ -151,6 +165,15 @@ class RunLog:
                 yield record
         if matching != self.report.records:
             raise StreamReplacedError(self._stream, "the stream is not the one that was opened")
+
+
+def _phase(record: Record) -> str | None:
+    phase = record.get("phase")
+    return phase if phase in _PHASES else None
+
+
+def _is_loss(value: object) -> bool:
+    return value is None or _number(value) is not None
 
 
 def _number(value: object) -> float | None:

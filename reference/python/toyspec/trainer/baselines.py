@@ -49,7 +49,7 @@ class Baseline:
         if log.run_id is None or log.config.event is None:
             raise SettingsError(f"{path}: its run_start is invalid; `toyspec check` says why")
         self.run_id = log.run_id
-        self._trained = {step: loss for step, loss in log.loss_curve if loss is not None}
+        self._trained = {step: loss for step, loss in log.loss_by_step if loss is not None}
         self._evaluated: dict[int, float] = {}
         for record in read(os.path.join(path, EVENTS_FILE), profile="toy/v1", attempts="latest"):
             step, loss = _number(record, "step"), _number(record, "loss")
