@@ -158,7 +158,7 @@ def test_cuts_do_not_matter(tmp_path_factory: pytest.TempPathFactory, cuts: list
 
 def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path, path: Path) -> None:
     """A faulty optional member counts as absent, and a fraction of a step or epoch is cut; what is needed is needed."""
-    lines = [
+    lines: list[dict[str, object]] = [
         {"step": 1, "tag": "a", "value": 1, "epoch": None, "wall_time": "x", "minimize": 1},
         {"step": 2.75, "tag": "a", "value": None, "epoch": 1.5, "minimize": True},
         {"step": 3.0, "tag": "a", "value": 0.5, "epoch": -1},

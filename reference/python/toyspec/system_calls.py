@@ -134,7 +134,9 @@ def write_new_file(
     descriptor = calls.open(path, _NEW_FILE | (os.O_TRUNC if exist == "overwrite" else os.O_EXCL), 0o666)
     try:
         _fill(calls, descriptor, path, blocks)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            named(error, path)
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
@@ -165,6 +167,13 @@ def is_at(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+
+
+def named(error: OSError, path: str) -> OSError:
+    """Return *error*, with *path* in it where it names none."""
+    if error.filename is None:
+        error.filename = path
+    return error
 
 
 def say(message: str) -> None:

@@ -130,7 +130,7 @@ def members_of(event: Any) -> Mapping[Any, Any]:
 def _object(value: Any, fields: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
     _check_depth(depth, pointer)
     given = members_of(value) if isinstance(value, Struct) else _mapping(value, pointer)
-    members = {_key(key, pointer): member for key, member in given.items() if member is not UNSET}
+    members = _by_text({key: member for key, member in given.items() if member is not UNSET}, pointer)
     known = {
         key: _field(members[key], field_type, f"{pointer}/{key}", depth + 1)
         for key, field_type in fields.items()
@@ -210,9 +210,21 @@ def _open_map(value: Any, pointer: str, depth: int) -> dict[str, Any]:
 
 
 def _sorted_members(value: Any, pointer: str) -> list[tuple[str, Any]]:
-    members = {_key(key, pointer): member for key, member in _mapping(value, pointer).items()}
+    members = _by_text(_mapping(value, pointer), pointer)
     # Code points sort as their UTF-8 bytes do.
     return sorted(members.items(), key=operator.itemgetter(0))
+
+
+def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
+    """Return *given* under the text of its keys; raise InvalidEventError where two of them have one text."""
+    members = {_key(key, pointer): member for key, member in given.items()}
+    if len(members) != len(given):
+        texts = [_key(key, pointer) for key in given]
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidEventError(
+            f"{shortened(pointer) or 'the event'} has two keys that are written {shortened(twice)!r}"
+        )
+    return members
 
 
 def _mapping(value: Any, pointer: str) -> dict[Any, Any]:

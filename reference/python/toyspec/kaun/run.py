@@ -25,7 +25,7 @@ from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.kaun.events import ScalarStream, open_events
 from toyspec.kaun.store import ScalarStore
 from toyspec.reading.manifests import read_manifest
-from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, say, sync_directory, write_new_file
+from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named, say, sync_directory, write_new_file
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
@@ -298,7 +298,7 @@ class KaunRun:
     def _survive(self, error: OSError) -> None:
         """Give up logging and say so, unless the caller wants *error*."""
         if self._on_error == "raise":
-            raise error
+            raise named(error, self.events_path)
         file, self._file, self._is_lost = self._file, None, True
         if file is None or not file.has_said_why:
             say(f"{self.events_path}: {cause_of(error)}; nothing more is logged, the program goes on")

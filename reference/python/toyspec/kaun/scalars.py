@@ -52,7 +52,7 @@ def _lenient(value: Mapping[str, Any]) -> Scalar:
         step=step,
         tag=tag,
         value=None if number is None else float(number),
-        wall_time=float(wall_time) if _is_number(wall_time) else UNSET,
+        wall_time=float(wall_time) if wall_time is not None and _is_number(wall_time) else UNSET,
         minimize=minimize if isinstance(minimize, bool) else UNSET,
         epoch=UNSET if epoch is None else epoch,
     )

@@ -25,6 +25,7 @@ from toyspec.system_calls import (
     SystemCalls,
     cause_of,
     is_at,
+    named,
     say,
     sync_directory,
     sync_file,
@@ -172,7 +173,7 @@ class AppendFile:
                     sync_directory(self.calls, os.path.dirname(self.path))
             except OSError as error:
                 self._give_up(f"fsync failed ({cause_of(error)}), lines that were written may be lost")
-                raise self._named(error) from None
+                raise named(error, self.path) from None
             self._synced_at = time.monotonic()
 
     def truncate(self, size: int) -> None:
@@ -265,7 +266,7 @@ class AppendFile:
         self._take_back(written, error)
         if error.errno not in PASSING_ERRORS and self.closed_because is None:
             self._give_up(f"a line could not be written ({cause_of(error)})")
-        raise self._named(error)
+        raise named(error, self.path)
 
     def _take_back(self, written: int, cause: OSError) -> None:
         """Remove the part of a line that could not be written whole; close the file for good when that fails."""
@@ -284,12 +285,6 @@ class AppendFile:
         self.calls.ftruncate(self._descriptor, end)
         self.committed = end
 
-    def _named(self, error: OSError) -> OSError:
-        """Return *error* with the path of the file in it, where it names none."""
-        if error.filename is None:
-            error.filename = self.path
-        return error
-
     def _look(self) -> None:
         """Start the file anew where its path no longer names it: what is written to it would be nowhere."""
         is_there = True
@@ -302,7 +297,7 @@ class AppendFile:
                 if error.errno not in PASSING_ERRORS:
                     fact = "the file was deleted, moved or replaced, and could not be started anew"
                     self._give_up(f"{fact} ({cause_of(error)})")
-                raise self._named(error) from None
+                raise named(error, self.path) from None
         self._next_look = _monotonic() + self.options.look_seconds
 
     def _start_anew(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from toyspec.system_calls import say
+from toyspec.system_calls import named, say
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.fragments import set_aside
 from toyspec.writing.stream_scan import StreamScan, refuse_compressed
@@ -32,9 +32,11 @@ def open_to_append(
         refuse_compressed(file)
         committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
         file.torn_path = set_aside(file, committed)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             file.discard()
+        if isinstance(error, OSError):
+            named(error, path)
         raise
     if file.torn_path is not None:
         say(f"{path}: the bytes after the last line were moved to {file.torn_path}")

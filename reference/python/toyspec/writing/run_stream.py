@@ -14,7 +14,7 @@ from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.format.line_validation import vet
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.system_calls import cause_of, say
+from toyspec.system_calls import cause_of, named, say
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.changed_values import ChangedValues
@@ -384,6 +384,7 @@ class RunStream:
     def _survives(self, error: OSError, file: AppendFile | None) -> bool:
         """Give up logging and say so, unless the caller wants the error: then return False."""
         if self.settings.on_error == "raise":
+            named(error, self.path)
             return False
         self._file = None
         self._state = "ended" if self._progress.ended else "lost"

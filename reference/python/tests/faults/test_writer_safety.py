@@ -1,0 +1,356 @@
+"""What the writer of this package must survive: its column in the table of faults by language, row by row."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from faults.methods import TESTS, shimmed, small_disk, traced
+from faults.tally import count
+from files import content
+from toyspec.errors import StreamRefusedError
+from toyspec.format.canonical import InvalidEventError
+from toyspec.reading.reader import read
+from toyspec.system_calls import SystemCalls
+from toyspec.testing import FailingCalls
+from toyspec.writing.run_bundle import RunBundle
+from toyspec.writing.run_starting import start_run
+from toyspec.writing.run_writer import RunWriter
+
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
+STEP = b'{"kind":"step","t":1.0,"step":1,"loss":0.5}\n'
+END = b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+LONG = b'{"kind":"note","t":2.0,"text":"' + b"x" * 200_000
+RESUME = """
+    import sys, toyspec
+    run = toyspec.RunWriter(sys.argv[1], run_id="r", exist="resume")
+    if run.active:
+        run.run_resume(1)
+        run.step(2, loss=0.25)
+    run.close()
+"""
+
+
+def bundle(folder: Path, data: bytes) -> Path:
+    """Make a bundle and return the path of its stream."""
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_bytes(data)
+    return folder / "events.jsonl"
+
+
+def resume(folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Resume the run in *folder* in a process of its own, under a command or an environment that makes trouble."""
+    prefix, env = options.get("prefix", []), {**os.environ, "PYTHONPATH": str(TESTS), **options.get("env", {})}
+    command = [*prefix, sys.executable, "-c", textwrap.dedent(RESUME), str(folder)]
+    count("faults injected")
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def beside(folder: Path) -> list[bytes]:
+    """Return the side files of the stream in *folder*."""
+    return [path.read_bytes() for path in sorted(folder.glob("events.jsonl.torn-*"))]
+
+
+def writer(folder: Path, **options: Any) -> RunWriter:
+    """Return a writer that raises."""
+    return RunWriter(folder, run_id="r", on_error="raise", **options)
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_kill_while_a_long_fragment_is_moved_loses_nothing(call: str, at: int, tmp_path: Path) -> None:
+    """At every moment one file has the fragment whole, and the next attempt completes what the killed one began."""
+    folder = tmp_path / "r"
+    stream = bundle(folder, START + STEP + LONG)
+    side_file = f"{stream}.torn-{len(START + STEP)}"
+    prefix = traced(side_file, f"{call}:signal=SIGKILL:when={at}")
+    resume(folder, prefix=prefix)
+    assert LONG in [*beside(folder), stream.read_bytes()[len(START + STEP) :]]
+    assert 0 == resume(folder).returncode
+    assert LONG in beside(folder)
+    assert ["run_resume", "step"] == [record.kind for record in read(stream)][-2:]
+
+
+def test_a_tear_at_the_same_place_keeps_every_fragment(tmp_path: Path) -> None:
+    """Each gets a side file of its own."""
+    stream = bundle(tmp_path / "r", START + STEP)
+    for number in range(3):
+        with stream.open("ab") as file:
+            file.write(b'{"part":%d' % number)
+        with contextlib.closing(writer(tmp_path / "r", exist="resume")):
+            pass
+    assert [b'{"part":%d' % number for number in range(3)] == sorted(beside(tmp_path / "r"))
+
+
+def test_a_disk_that_is_nearly_full_keeps_the_fragment_where_it_is(tmp_path: Path) -> None:
+    """A side file that does not fit is removed, the stream stays as it was, and the lock is free again."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f"""
+        import os, shutil, sys
+        folder = os.path.join({str(disk)!r}, "r")
+        os.mkdir(folder)
+        data = {(START + STEP)!r} + b"x" * {len(LONG)}
+        open(folder + "/events.jsonl", "wb").write(data)
+        sys.argv[1:] = [folder]
+        for _ in range(2):
+            exec({textwrap.dedent(RESUME)!r})
+        assert ["events.jsonl"] == os.listdir(folder), os.listdir(folder)
+        assert data == open(folder + "/events.jsonl", "rb").read()
+    """
+    command = [*small_disk(disk, "300k"), sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    count("faults injected")
+    assert 0 == done.returncode, done.stderr
+    assert 2 == done.stderr.count("No space left on device; nothing more is logged")
+
+
+def test_an_empty_stream_replaces_no_earlier_one(tmp_path: Path) -> None:
+    """It is used as it is, and what is kept stays where it is."""
+    stream = bundle(tmp_path / "r", b"")
+    Path(f"{stream}.prev").write_bytes(START + STEP)
+    with start_run(tmp_path, run_id="r"):
+        pass
+    assert ["events.jsonl", "events.jsonl.prev"] == sorted(os.listdir(stream.parent))
+    assert START + STEP == content(f"{stream}.prev")
+
+
+def test_the_name_of_the_side_file_is_on_the_disk_before_the_cut(tmp_path: Path) -> None:
+    """File, directory, then the cut, then file and directory again."""
+    bundle(tmp_path / "r", START + b"part")
+    counting = FailingCalls(at=0, error=0)
+    writer(tmp_path / "r", exist="resume", calls=counting.calls).close()
+    made = [call for call in counting.made if call != "read"]
+    cut = made.index("ftruncate")
+    assert ["write", "fsync", "close", "open", "fsync", "close"] == made[cut - 6 : cut]
+    assert ["fsync", "open", "fsync", "close"] == made[cut + 1 : cut + 5]
+
+
+@pytest.mark.parametrize("foreign", [b"", b"short\n", b"x" * 5000 + b"\n"])
+def test_bytes_of_another_process_are_never_cut(foreign: bytes, tmp_path: Path) -> None:
+    """Emptied or appended to from outside, then full: what others wrote stays, and no hole is made."""
+    failing = FailingCalls(at=4, error=errno.ENOSPC, effect="short-write", only="write")
+    run = writer(tmp_path / "r", calls=failing.calls)
+    run.run_start()
+    run.note("x" * 1000)
+    if foreign:
+        with open(run.events_path, "ab") as other:
+            other.write(foreign)
+    else:
+        os.truncate(run.events_path, 0)
+    run.step(loss=0.5)
+    before = content(run.events_path)
+    with pytest.raises(OSError, match="No space left"):
+        run.step(loss=0.5)
+    assert before == content(run.events_path)
+    run.step(loss=0.25)
+    assert before == content(run.events_path)[: len(before)]
+    assert b"\0" not in content(run.events_path)
+
+
+def test_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is acknowledged after it, and run_end least of all."""
+    failing = FailingCalls(at=3, error=errno.EIO, only="fsync")
+    run = RunWriter(tmp_path / "r", run_id="r", calls=failing.calls)
+    run.run_start()
+    run.step()
+    run.run_end()
+    assert (False, 1) == (run.active, run.dropped)
+    assert "fsync failed (Input/output error), lines that were written may be lost" in capfd.readouterr().err
+    assert 3 == failing.made.count("fsync")
+
+
+@pytest.mark.parametrize(("error", "survives"), [(errno.EIO, False), (errno.EINVAL, True)])
+def test_a_directory_that_cannot_be_synced(error: int, survives: bool, tmp_path: Path) -> None:
+    """A failure is one; a file system that has no such thing is none."""
+    failing = FailingCalls(at=2, error=error, only="fsync")
+    run = writer(tmp_path / "r", calls=failing.calls)
+    with contextlib.nullcontext() if survives else pytest.raises(OSError, match="Input/output"):
+        run.run_start()
+    assert survives == run.active
+
+
+@pytest.mark.parametrize("kind", ["directory", "FIFO", "null", "socket"])
+@pytest.mark.parametrize("exist", ["replace", "fail", "resume"])
+def test_what_is_no_file_is_refused_at_once(
+    kind: str, exist: Literal["replace", "fail", "resume"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is moved, nothing waits, and the error names the path."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    stream = folder / "events.jsonl"
+    if kind == "directory":
+        stream.mkdir()
+    elif kind == "FIFO":
+        os.mkfifo(stream)
+    elif kind == "null":
+        stream.symlink_to("/dev/null")
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind("events.jsonl")
+    with pytest.raises(OSError, match=r".") as caught:
+        writer(folder, exist=exist)
+    assert str(stream) == caught.value.filename
+    assert ["events.jsonl"] == os.listdir(folder)
+
+
+@pytest.mark.parametrize("call", ["lock", "lock_record"])
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL])
+def test_a_file_system_without_locks_is_not_another_writer(call: str, error: int, tmp_path: Path) -> None:
+    """Where one kind of lock is missing, or both, the run is written."""
+    for only in (call, None):
+        calls = {name: FailingCalls(at=1, error=error, only=name).calls for name in ("lock", "lock_record")}
+        chosen = {name: getattr(of, name) for name, of in calls.items() if only in {None, name}}
+        with writer(tmp_path / (only or "both"), calls=SystemCalls(**chosen)) as run:
+            run.run_start()
+        assert ["run_start", "run_end"] == [record.kind for record in read(run.events_path)]
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "open", "ftruncate"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_every_error_names_a_path(call: str, error: int, tmp_path: Path) -> None:
+    """Whoever wants errors learns which file they are about."""
+    bundle(tmp_path / "r", START + b"part")
+    failing = FailingCalls(at=1, error=error, only=call, lasting="for-ever")
+    with (
+        pytest.raises(OSError, match=r".") as caught,
+        writer(tmp_path / "r", exist="resume", calls=failing.calls) as run,
+    ):
+        run.run_resume(0)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_one_record_is_one_write(tmp_path: Path) -> None:
+    """However long it is."""
+    sizes: list[int] = []
+
+    def write(descriptor: int, data: bytes | memoryview) -> int:
+        sizes.append(len(data))
+        return os.write(descriptor, data)
+
+    with writer(tmp_path / "r", calls=SystemCalls(write=write)) as run:
+        run.run_start()
+        run.note("x" * 300_000)
+    assert (3, True) == (len(sizes), sizes[1] > 300_000)
+
+
+def test_a_short_write_of_a_resumed_start_is_completed(tmp_path: Path) -> None:
+    """A C library that takes less than it was given costs nothing."""
+    folder = tmp_path / "r"
+    stream = bundle(folder, START + STEP + b"part")
+    done = resume(folder, env=shimmed(str(stream), "write", 1, short=5))
+    assert 0 == done.returncode, done.stderr
+    assert ["run_start", "step", "run_resume", "step"] == [record.kind for record in read(stream)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "step", "step": 2},
+        {"kind": "note", "text": "x"},
+        {"kind": "run_end", "reason": "completed"},
+        {"kind": "own"},
+    ],
+)
+def test_run_resume_comes_first(event: dict[str, Any], tmp_path: Path) -> None:
+    """In a resumed stream nothing else is written before it."""
+    stream = bundle(tmp_path / "r", START + STEP)
+    run = writer(tmp_path / "r", exist="resume")
+    with pytest.raises(InvalidEventError, match="write run_resume first"):
+        run.write(event)
+    assert START + STEP == stream.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"kind":"own","t":1,"n":1' + b"0" * 400 + b"}",
+        b'{"kind":"own","t":1,"n":1e400}',
+        b'{"kind":"own","t":1,"n":007}',
+        b'{"kind":"own","t":1,"n":NaN}',
+        b'{"kind":"own","t":1,"n":"\xff"}',
+        b'{"kind":"own","t":1,"n":"\\ud800"}',
+        b'{"kind":"own","t":1,"n":1,"n":2}',
+        b'{"kind":"own","t":1}\n{"kind":"own","t":1}',
+    ],
+)
+def test_an_invalid_line_is_refused(line: bytes, tmp_path: Path) -> None:
+    """What readers could not read is not forwarded."""
+    run = writer(tmp_path / "r")
+    run.run_start()
+    before = content(run.events_path)
+    with pytest.raises(ValueError, match="cannot be forwarded"):
+        run.forward(line)
+    assert before == content(run.events_path)
+
+
+@pytest.mark.parametrize(
+    "value", [dict.fromkeys(["\ud800", "\udfff"], 1), {1: "a", "1": "b"}, {"n": 10**400}, {"a": {None: 1, "null": 2}}]
+)
+def test_a_value_that_would_lose_something_is_refused(value: dict[Any, Any], tmp_path: Path) -> None:
+    """Two keys that are written alike, and an integer that most readers take as infinity."""
+    run = writer(tmp_path / "r")
+    with pytest.raises(InvalidEventError, match=r"two keys that are written|within binary64"):
+        run.run_start(config=value)
+    run.close()
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_bundle_of_the_parent_raises_nothing_in_a_child(tmp_path: Path) -> None:
+    """A worker that was forked trains on; the run of its parent goes on as well."""
+    run = RunBundle(tmp_path, "r")
+    run.run_start("llama", 1, 1, 1, 1, 1, 0.5, 0)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            run.step(1, 0.5)
+            run.run_end(1, 0.5)
+            status = 0
+        os._exit(status)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    run.step(1, 0.25)
+    run.run_end(1, 0.25)
+    assert ["run_start", "step", "run_end"] == [record.kind for record in read(run.events_path)]
+
+
+def test_a_stream_that_is_replaced_before_it_is_locked_is_opened_again(tmp_path: Path) -> None:
+    """Records go to the file that has the name."""
+    stream = bundle(tmp_path / "r", START + STEP)
+    swapped: list[int] = []
+
+    def open_late(path: str, flags: int, mode: int) -> int:
+        descriptor = os.open(path, flags, mode)
+        if path == str(stream) and not swapped:
+            swapped.append(1)
+            os.rename(stream, f"{stream}.gone")
+            stream.write_bytes(START)
+        return descriptor
+
+    run = writer(tmp_path / "r", exist="resume", calls=SystemCalls(open=open_late))
+    run.run_resume(0)
+    run.close()
+    assert ["run_start", "run_resume"] == [record.kind for record in read(stream)]
+    assert START + STEP == content(f"{stream}.gone")
+
+
+def test_a_stream_of_a_live_writer_is_refused_for_every_way(tmp_path: Path) -> None:
+    """No file appears and none moves."""
+    with start_run(tmp_path, run_id="r") as first:
+        before = os.listdir(first.directory)
+        for exist in ("replace", "resume"):
+            with pytest.raises(StreamRefusedError) as caught:
+                writer(tmp_path / "r", exist=exist)
+            assert "locked" == caught.value.reason
+        assert before == os.listdir(first.directory)
