@@ -45,7 +45,16 @@ func Encode(profile Profile, record map[string]any) ([]byte, error) {
 
 type encoder struct {
 	out []byte
+	key string // of the member that is being written
 	err error
+}
+
+// name returns what a message calls a place: its field, and where the schema names none, the last key.
+func (e *encoder) name(declared *field) string {
+	if declared.name != "" {
+		return declared.name
+	}
+	return e.key
 }
 
 func (e *encoder) fail(format string, arguments ...any) {
@@ -89,7 +98,7 @@ func (e *encoder) object(value map[string]any, declared []field, depth int) {
 
 func (e *encoder) member(comma *byte, key string, value any, declared *field, depth int) {
 	e.out = append(e.out, *comma)
-	*comma = ','
+	*comma, e.key = ',', key
 	e.text(key)
 	e.out = append(e.out, ':')
 	e.value(value, declared, depth)
@@ -117,14 +126,14 @@ func (e *encoder) value(value any, declared *field, depth int) {
 
 func (e *encoder) null(declared *field) {
 	if !declared.nullable {
-		e.fail("null for %s", declared.name)
+		e.fail("null for %s", e.name(declared))
 	}
 	e.out = append(e.out, "null"...)
 }
 
 func (e *encoder) expect(declared *field, form form) {
 	if declared.form != form && (declared.form != formOpen || declared.isMap) {
-		e.fail("%s has another type", declared.name)
+		e.fail("%s has another type", e.name(declared))
 	}
 }
 
@@ -133,7 +142,7 @@ func (e *encoder) mapping(value map[string]any, declared *field, depth int) {
 	case formObject:
 		for _, item := range declared.fields {
 			if _, ok := value[item.name]; item.required && !ok {
-				e.fail("%s.%s is missing", declared.name, item.name)
+				e.fail("%s.%s is missing", e.name(declared), item.name)
 			}
 		}
 		e.object(value, declared.fields, depth)
@@ -160,7 +169,7 @@ func (e *encoder) mapping(value map[string]any, declared *field, depth int) {
 		}
 		e.out = append(e.out, '}')
 	default:
-		e.fail("%s has another type", declared.name)
+		e.fail("%s has another type", e.name(declared))
 	}
 }
 
@@ -169,10 +178,10 @@ func (e *encoder) array(value []any, declared *field, depth int) {
 	if declared.form == formArray {
 		of = declared.of
 	} else if declared.form != formOpen || declared.isMap {
-		e.fail("%s has another type", declared.name)
+		e.fail("%s has another type", e.name(declared))
 	}
 	if declared.items > 0 && len(value) != declared.items {
-		e.fail("%s has %d items, not %d", declared.name, len(value), declared.items)
+		e.fail("%s has %d items, not %d", e.name(declared), len(value), declared.items)
 	}
 	if depth > MaxDepth {
 		e.fail("nested deeper than %d", MaxDepth)
@@ -191,7 +200,7 @@ func (e *encoder) array(value []any, declared *field, depth int) {
 func (e *encoder) number(value any, declared *field) {
 	open := declared.form == formOpen && !declared.isMap
 	if number, ok := floatValue(value); ok && math.IsInf(number, 0) && !isFloat(value) {
-		e.fail("%s is a number that overflows binary64", declared.name)
+		e.fail("%s is a number that overflows binary64", e.name(declared))
 		return
 	}
 	if integer, ok := integerText(value); ok && (declared.form == formInteger || open) {
@@ -200,12 +209,12 @@ func (e *encoder) number(value any, declared *field) {
 		return
 	}
 	if declared.form != formNumber && declared.form != formBinary32 && !open {
-		e.fail("%s is %v, which has another type", declared.name, value)
+		e.fail("%s is %v, which has another type", e.name(declared), value)
 		return
 	}
 	number, ok := floatValue(value)
 	if !ok {
-		e.fail("%s holds %.40q, a %T that is not a number of JSON", declared.name, fmt.Sprint(value), value)
+		e.fail("%s holds %.40q, a %T that is not a number of JSON", e.name(declared), fmt.Sprint(value), value)
 		return
 	}
 	if declared.form == formBinary32 {
@@ -230,20 +239,20 @@ func (e *encoder) judgeNumber(text string, declared *field) {
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || number < declared.limits.least || number > declared.limits.greatest {
-		e.fail("%s is %s, outside its range", declared.name, text)
+		e.fail("%s is %s, outside its range", e.name(declared), text)
 	}
 }
 
 // judgeText refuses a string that its field does not allow.
 func (e *encoder) judgeText(text string, declared *field) {
 	if declared.values != nil && !slices.Contains(declared.values, text) {
-		e.fail("%s is %q, which it may not be", declared.name, text)
+		e.fail("%s is %q, which it may not be", e.name(declared), text)
 	}
 	if declared.pattern != nil && !declared.pattern.MatchString(text) {
-		e.fail("%s is %q, which does not have the required form", declared.name, text)
+		e.fail("%s is %q, which does not have the required form", e.name(declared), text)
 	}
 	if declared.dateTime && !isDateTime(text) {
-		e.fail("%s is %q, not a date-time with a zone that exists", declared.name, text)
+		e.fail("%s is %q, not a date-time with a zone that exists", e.name(declared), text)
 	}
 }
 

@@ -230,6 +230,9 @@ func TestRecordsThatDoNotFitAreDroppedAndCounted(t *testing.T) {
 		}
 	})
 	must(t, w.Write(stepOf(4)))
+	if !strings.Contains(string(content(t, path)), `"kind":"note"`) {
+		t.Error("no note follows the first record that fits")
+	}
 	must(t, w.Write(runEnd))
 	if w.Dropped() != 2 {
 		t.Errorf("%d are counted", w.Dropped())
@@ -386,6 +389,7 @@ func TestOtherWritersAreSeen(t *testing.T) {
 		must(t, other.Wait())
 		w, err := Open(directory, Resume)
 		must(t, err)
+		content(t, path) // a lock of the process, not of the file, would be gone now
 		other = exec.Command(os.Args[0], "-test.run=^TestHoldALock$")
 		other.Env = append(os.Environ(), "TOYSPEC_LOCK="+kind, "TOYSPEC_PATH="+path)
 		if err := other.Run(); err == nil {

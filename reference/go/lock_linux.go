@@ -16,6 +16,10 @@ func lock(file *os.File) error {
 		return err
 	}
 	return lockBy(func() error {
-		return syscall.FcntlFlock(file.Fd(), setOpenLock, &syscall.Flock_t{Type: syscall.F_WRLCK})
+		err := syscall.FcntlFlock(file.Fd(), setOpenLock, &syscall.Flock_t{Type: syscall.F_WRLCK})
+		if isOneOf(err, unavailable) { // an old kernel, or a sandbox
+			err = syscall.FcntlFlock(file.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK})
+		}
+		return err
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -72,8 +73,17 @@ func tagNumber(text string, place toyspec.NumberPlace) any {
 	return map[string]string{"float": toyspec.Binary64Text(number)}
 }
 
-// untagRecord returns the record that a tagged value stands for.
+// untagRecord returns the record that a tagged value stands for. A string that is not text is refused: package json would
+// replace what is wrong in it.
 func untagRecord(raw []byte) (map[string]any, error) {
+	line := append(bytes.Clone(raw), '\n')
+	report, err := toyspec.Read(bytes.NewReader(line), toyspec.Options{Mode: toyspec.Salvage}, func(toyspec.Record) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if len(report.Gaps) > 0 && report.Gaps[0].Reason == "lone-surrogate" {
+		return nil, errors.New("a string has half a surrogate pair")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var tagged any
@@ -133,11 +143,10 @@ func untagMembers(object map[string]any) (any, error) {
 
 func untagNumber(tag, text string) (any, error) {
 	if tag == "int" {
-		integer, ok := new(big.Int).SetString(text, 10)
-		if !ok {
+		if strings.ContainsAny(text, ".eE") {
 			return nil, fmt.Errorf("%q is not an integer", text)
 		}
-		return integer, nil
+		return json.Number(text), nil
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil && !math.IsInf(number, 0) {
