@@ -73,7 +73,7 @@ def _judge_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | 
     vetted = vet(sidecar.data, first=True)
     if vetted.status == "readable":
         return vetted.value
-    fault = vetted.faults[0] if vetted.faults else None
+    fault = next((fault for fault in vetted.faults if fault.rule != rules.DUPLICATE_KEY), None)
     offset, reason = (fault.offset, fault.message) if fault else (0, "it is empty")
     _report(collector, sidecar, _unreadable(sidecar, reason), offset)
     return None

@@ -23,6 +23,7 @@ _OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "ste
 }
 # A step number counts train steps in every event of these phases; decoding and serving count their own.
 _TRAINING = frozenset((_TRAIN, "eval"))
+_PHASES = frozenset((*_TRAINING, "decode", "serve"))
 _MAX_STEP = (1 << 63) - 1
 
 
@@ -83,4 +84,5 @@ class Attempts:
 
 def _phase(record: Record) -> str | None:
     phase = record.get("phase")
-    return phase if isinstance(phase, str) else None
+    # A phase that is itself faulty counts as absent.
+    return phase if isinstance(phase, str) and phase in _PHASES else None
