@@ -1,6 +1,6 @@
 /** A file of lines that is open for appending, and its one writer: see spec/writing.md. */
 
-import { closeSync, constants, fstatSync, fsyncSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { hasLocks, lock, unlock } from "./locks.js";
@@ -122,31 +122,34 @@ export class AppendFile {
     }
   }
 
-  /** Returns what became of the path, looked at once a second at most: missing, another file, or still this one. */
-  strayed(): "missing" | "replaced" | null {
+  /** Tells whether the path is not this file any more; it is looked at once a second at most. */
+  hasStrayed(): boolean {
     const now = performance.now();
-    if (now - this.checkedAt < this.checkEvery) return null;
+    if (now - this.checkedAt < this.checkEvery) return false;
     this.checkedAt = now;
-    const there = statSync(this.path, { bigint: true, throwIfNoEntry: false });
-    if (there === undefined) return "missing";
-    return isSameFile(there, this.descriptor!) ? null : "replaced";
+    return !this.isAtPath();
   }
 
-  /** Writes what this descriptor can still read into a new file at the path, and goes on there. */
+  /** Writes what this descriptor can still read into a new file at the path, and goes on there. What is at the path is kept beside it. */
   startAnew(): void {
     const old = this.descriptor!;
-    this.guard("the stream cannot be started anew", () => {
-      const opened = createLocked(this.path);
+    try {
+      mkdirSync(dirname(this.path), { recursive: true });
+      const opened = freshFile(this.path);
       try {
         for (const chunk of chunksOf(old)) writeAll(opened.descriptor, chunk);
         fsyncSync(opened.descriptor);
       } catch (error) {
+        ftruncateSync(opened.descriptor, 0);
         release(opened.descriptor);
-        unlinkSync(this.path);
         throw error;
       }
-      this.adopt(opened);
-    });
+      this.adopt({ ...opened, isCreated: false });
+    } catch (error) {
+      const failure = new StreamWriteError(this.path, "the stream was deleted, moved or replaced, and cannot be started anew", error);
+      if (!failure.canPass) this.release();
+      throw failure;
+    }
     release(old);
   }
 
@@ -213,6 +216,18 @@ function openLocked(path: string): Opened {
     release(descriptor);
   }
   throw new StreamRefusedError(`${path}: other processes replace the file again and again`);
+}
+
+/** Returns a file without content at a path, locked; a log that is there moves to a side file. */
+function freshFile(path: string): Opened {
+  const there = openLocked(path);
+  if (fstatSync(there.descriptor).size === 0) return there;
+  try {
+    moveEarlier(path);
+    return createLocked(path);
+  } finally {
+    release(there.descriptor);
+  }
 }
 
 /** Creates the file at a path and locks it; throws an error with the code EEXIST where there is one. */

@@ -170,15 +170,11 @@ export class Writer {
     return false;
   }
 
-  /** Notices when the path is not the open file any more: see `AppendFile.strayed`. */
+  /** Starts the stream anew where its path no longer is the open file: what is written to that would be nowhere. */
   private followPath(): void {
-    const strayed = this.file.strayed();
-    if (strayed === null) return;
-    const what = strayed === "missing" ? "the stream was deleted or moved while it was open" : "another file has replaced the stream while it was open";
-    if (strayed === "missing" && this.profile === "toy/v1") {
-      this.file.startAnew();
-      this.warn(`${this.path}: ${what}; it was started anew with the records so far`);
-    } else this.sayOnce(`${this.path}: ${what}; records go to the file that was opened`);
+    if (!this.file.hasStrayed()) return;
+    this.file.startAnew();
+    this.sayOnce(`${this.path}: the stream was deleted, moved or replaced while it was open; it was started anew with all records so far`);
   }
 
   private sayOnce(message: string): void {

@@ -154,3 +154,21 @@ test("what JSON cannot say, or two readers would read differently, is refused", 
   }
   assert.throws(() => encode("toy/v1", null as never), RefusedError);
 });
+
+test("what is proven fast has the findings of what is looked at byte by byte", () => {
+  const members = [
+    '"step":1', '"step":1.0', '"step":1e0', '"step": 1', '"step" :1', '"step":-0', '"step":"1"', '"step":null', '"step":9007199254740993', '"step":1,"step":2',
+    '"step":1,"loss":1e999', '"step":1,"loss":-1.5e3', '"step":1,"extra":{"a":1,"step":1.0}', '"extra":{"step":1},"step":1.0', '"step":1,"extra":{"a":9007199254740993}',
+    '"step":1,"extra":{"a":1,"a":2}', '"step":1,"extra":{"a":"x"}', '"step":1,"lss":2', '"step":1,"phase":"trian"', '"step":1,"loss":"\\ud800"', '"step":1,"t":2.0',
+    '"step":1,"tokens":3', '"step":1,"tokens":3.0', '"step":1,"tokens":-3', '"step":1,"phase":"\\"step\\":1"', '"step":1,"__proto__":1', '"step":1}\r', '"loss":1',
+  ];
+  const streams = members.map((member) => START + `{"kind":"step","t":1.0,${member}}\n`.replace("}\r}", "}\r") + END);
+  for (const stream of [...streams, START + members.map((member) => `{"kind":"step","t":1.0,${member}}\n`).join("") + END]) {
+    const slow = new StreamChecker();
+    // A line that comes in pieces is never proven.
+    for (const byte of bytes(stream)) slow.feed(Uint8Array.of(byte));
+    assert.deepEqual(check(bytes(stream)), slow.finish(), stream);
+    const values = (chunks: Uint8Array[]) => [...read(chunks, { mode: "salvage" })].map(({ kind, node, value }) => [kind, node, value]);
+    assert.deepEqual(values([bytes(stream)]), values(Array.from(bytes(stream), (byte) => Uint8Array.of(byte))), stream);
+  }
+});

@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs, { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
 import { check, RefusedError } from "../src/index.js";
+import { lock, unlock } from "../src/locks.js";
 import { hasLocks, StreamRefusedError, StreamWriteError, Writer, type WriterOptions } from "../src/node.js";
 
 const START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n';
@@ -28,7 +29,7 @@ afterEach(() => {
 });
 
 /** Lets a call of the file system fail, or do something else, until the test ends or `restore` is called. */
-function replaceCall<Name extends "writeSync" | "fsyncSync" | "linkSync">(name: Name, implementation: (...parameters: never[]) => unknown): { restore: () => void } {
+function replaceCall<Name extends "writeSync" | "fsyncSync" | "openSync">(name: Name, implementation: (...parameters: never[]) => unknown): { restore: () => void } {
   const mocked = mock.method(fs, name, implementation as never);
   syncBuiltinESMExports();
   return {
@@ -276,6 +277,60 @@ test("a sync that failed is not asked for again, and run_end is not acknowledged
   }
 });
 
+test("after a failed sync nothing is written any more", () => {
+  const failing = replaceCall("fsyncSync", () => {
+    throw failure("EIO");
+  });
+  const writer = Writer.open(directory, { onError: "disable", warn: () => {} });
+  assert.equal(writer.write(RUN_START), false);
+  failing.restore();
+  assert.equal(writer.write({ kind: "step", step: 1 }), false);
+  writer.end();
+  assert.deepEqual([kinds(), writer.dropped], [["run_start"], 3]);
+});
+
+test("a stream that is replaced between opening and locking is opened anew", () => {
+  writeFileSync(path, START);
+  const open = fs.openSync;
+  let opened = 0;
+  const calls = replaceCall("openSync", ((name: string, ...flags: [number, number]) => {
+    const descriptor = open(name, ...flags);
+    if (opened++ === 0) {
+      renameSync(path, `${path}.moved`);
+      writeFileSync(path, START + '{"kind":"note","t":1.0,"text":"new"}\n');
+    }
+    return descriptor;
+  }) as never);
+  const writer = Writer.open(directory, { exist: "resume" });
+  calls.restore();
+  writer.write({ kind: "run_resume", from_step: 0 });
+  writer.close();
+  assert.deepEqual(kinds(), ["run_start", "note", "run_resume"]);
+  assert.equal(readFileSync(`${path}.moved`, "utf8"), START);
+});
+
+test("a lock that is not to be had here is no other writer, and this process never lets itself in twice", () => {
+  const { EAGAIN, EIO, ENOLCK, EINTR } = constants.errno;
+  writeFileSync(path, START);
+  const [first, second] = [fs.openSync(path, "r+"), fs.openSync(path, "r+")];
+  const giving = (flock: number, record: number | null) => ({ flock: () => flock, record: record === null ? null : () => record });
+  const tried = (locks: Parameters<typeof lock>[1]) => {
+    const result = lock(first, locks);
+    if (result !== "held") {
+      assert.equal(lock(second, null), "held");
+      unlock(first);
+    }
+    return result;
+  };
+  assert.deepEqual([giving(0, 0), giving(ENOLCK, 0), giving(0, ENOLCK)].map(tried), ["taken", "taken", "taken"]);
+  assert.deepEqual([null, giving(ENOLCK, ENOLCK), giving(ENOLCK, null)].map(tried), ["unavailable", "unavailable", "unavailable"]);
+  assert.deepEqual([giving(EAGAIN, 0), giving(0, EAGAIN), giving(ENOLCK, EAGAIN)].map(tried), ["held", "held", "held"]);
+  assert.throws(() => lock(first, giving(EIO, 0)), /EIO/);
+  let calls = 0;
+  assert.equal(tried({ flock: () => (calls++ === 0 ? EINTR : 0), record: null }), "taken");
+  for (const descriptor of [first, second]) fs.closeSync(descriptor);
+});
+
 test("a directory that cannot be synced ends nothing", () => {
   let calls = 0;
   replaceCall("fsyncSync", () => {
@@ -317,7 +372,7 @@ test("a stream that is deleted or moved is started anew with the records so far,
   assert.deepEqual(kinds(), ["run_start", "step", "step", "step", "step", "run_end"]);
 });
 
-test("a stream that another file replaced is reported once", () => {
+test("a stream that another file replaced is started anew, and the other file is kept", () => {
   const warnings: string[] = [];
   const writer = started({ checkEvery: 0, warn: (message) => warnings.push(message) });
   writeFileSync(join(directory, "other"), START);
@@ -326,7 +381,16 @@ test("a stream that another file replaced is reported once", () => {
   writer.write({ kind: "step", step: 2 });
   writer.close();
   assert.equal(warnings.length, 1);
-  assert.equal(readFileSync(path, "utf8"), START);
+  assert.deepEqual(kinds(), ["run_start", "step", "step"]);
+  assert.equal(readFileSync(`${path}.prev`, "utf8"), START);
+});
+
+test("a stream whose directory was deleted is started anew", () => {
+  const writer = started({ checkEvery: 0, warn: () => {} });
+  rmSync(directory, { recursive: true });
+  writer.write({ kind: "step", step: 1 });
+  writer.end();
+  assert.deepEqual(kinds(), ["run_start", "step", "run_end"]);
 });
 
 test("a resumed stream goes on with run_resume", () => {

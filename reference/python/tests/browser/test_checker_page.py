@@ -46,7 +46,8 @@ def checker(page: Page) -> Page:
 def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with every fortieth case of the corpus gets the report of the command, in both forms."""
     for number, case in enumerate(case for case in load() if not case.follow):
-        if number % 40 == 0 and case.stream:
+        # What is wrong with gzip data is not said by browsers.
+        if number % 40 == 0 and case.stream and not case.data.startswith(b"\x1f\x8b"):
             folder = tmp_path / "runs" / f"{number:05}"
             folder.mkdir(parents=True)
             for name, data in {case.stream: case.data, **case.files}.items():
