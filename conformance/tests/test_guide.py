@@ -1,4 +1,4 @@
-"""The guide for implementers: its example is put together from the page, run, and proven by the corpus."""
+"""The guide for implementers: its emitter is put together from the page, run, and compared with the corpus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from conformance.registry import ROOT
 from conformance.running import run
 
 GUIDE = Path(ROOT, "docs/how-to/write-an-emitter.md")
-FILE = re.compile(r"^<!-- file (\S+) -->\n```perl\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^<!-- (new )?file (\S+) -->\n```perl\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIRST_GREEN = "## 5. "
+"""The heading before which the first cases pass."""
 PERL = shutil.which("perl")
 
 pytestmark = [
@@ -25,30 +27,90 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files of the guide and the schemas."""
-    path = tmp_path_factory.mktemp("guide")
-    for name, text in FILE.findall(GUIDE.read_text()):
-        with (path / name).open("a") as file:
+def build(folder: Path, page: str) -> Path:
+    """Write the files that *page* shows, and the schemas, into *folder*; a new file takes the place of an earlier one."""
+    for is_new, name, text in FILE.findall(page):
+        with (folder / name).open("w" if is_new else "a") as file:
             file.write(text)
     for profile in ("toy-v1", "metrics-v1", "kaun-v1"):
-        shutil.copy(Path(ROOT, f"schemas/bundled/{profile}.json"), path)
-    return path
+        shutil.copy(Path(ROOT, f"schemas/bundled/{profile}.json"), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files of the whole page."""
+    return build(tmp_path_factory.mktemp("guide"), GUIDE.read_text())
+
+
+def perl(folder: Path, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a Perl program of the page with warnings."""
+    return subprocess.run(
+        ["perl", "-w", *words], cwd=folder, input=given, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def lines_of(folder: Path, profile: str, *records: str) -> list[str]:
+    """Return the lines that the adapter writes for tagged *records*."""
+    done = perl(folder, "adapter.pl", "--oneshot", "writer", "--profile", profile, given="\n".join(records) + "\n")
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout.splitlines()
 
 
 def test_files_of_the_guide(folder: Path) -> None:
-    """The page has the three files that it speaks of."""
-    assert {"ToyRun.pm", "train.pl", "adapter.pl"} <= {path.name for path in folder.iterdir()}
+    """The page has the files that it speaks of."""
+    assert {"Canonical.pm", "ToyRun.pm", "Rules.pm", "train.pl", "adapter.pl"} <= {file.name for file in folder.iterdir()}
+
+
+def test_first_green_case(tmp_path: Path) -> None:
+    """What the page has shown before section 5 passes the cases that it says to run first."""
+    build(tmp_path, GUIDE.read_text().partition(FIRST_GREEN)[0])
+    adapter = Adapter(["perl", "-w", str(tmp_path / "adapter.pl")], deadline=30)
+    adapter.ask_hello()
+    results = run(adapter, questions_of(selected(("toy-v1/canonical",)), adapter.hello["roles"]), jobs=2)
+    assert {"pass"} == {result.verdict for result in results}
 
 
 def test_trainer_of_the_guide(folder: Path) -> None:
     """The trainer writes a stream in canonical form, without a warning."""
-    done = subprocess.run(
-        ["perl", "-w", "train.pl"], cwd=folder, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert "" == done.stderr
-    assert (folder / "events.jsonl").read_text().splitlines()[1] == '{"kind":"step","t":0.1,"step":1,"loss":2.5}'
+    assert "" == perl(folder, "train.pl").stderr
+    written = (folder / "events.jsonl").read_text().splitlines()
+    assert re.fullmatch(r'\{"kind":"step","t":\d+\.\d+,"step":1,"loss":2\.5\}', written[1])
+    assert '"reason":"completed"' in written[-1]
+
+
+def test_trainer_goes_on_without_a_log(folder: Path) -> None:
+    """A stream that is there already is reported once, kept, and does not stop the training."""
+    (folder / "events.jsonl").write_text("earlier\n")
+    done = perl(folder, "train.pl")
+    assert 0 == done.returncode
+    assert 1 == done.stderr.count("events.jsonl: File exists")
+    assert "earlier\n" == (folder / "events.jsonl").read_text()
+
+
+def test_refused_start_leaves_no_file(folder: Path, tmp_path: Path) -> None:
+    """A first record that is refused makes no file."""
+    path = tmp_path / "events.jsonl"
+    done = perl(folder, "-I.", "-MToyRun", "-e", f'ToyRun->create("{path}")->write({{ kind => "step", t => 0, step => 1 }})')
+    assert "the first record must be a run_start" in done.stderr
+    assert not path.exists()
+
+
+def test_tag_of_unknown_kind_comes_first(folder: Path) -> None:
+    """The tag is the one key that a schema names for a record of unknown kind."""
+    start = '{"kind":"run_start","t":{"float":"0"},"run_id":"demo"}'
+    written = lines_of(folder, "toy/v1", start, '{"kind":"mine","a":{"int":"1"},"t":{"float":"1"}}')
+    assert ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}', '{"kind":"mine","a":1,"t":1.0}'] == written
+    assert ['{"type":"mine","a":1}'] == lines_of(folder, "kaun/v1", '{"a":{"int":"1"},"type":"mine"}')
+
+
+def test_always_written_keys(folder: Path) -> None:
+    """A scalar gets its wall_time and an entry its extra."""
+    (scalar,) = lines_of(folder, "kaun/v1", '{"type":"scalar","step":{"int":"1"},"tag":"a","value":{"float":"1"}}')
+    assert re.fullmatch(r'\{"type":"scalar","step":1,"wall_time":\d{9,}\.\d+,"tag":"a","value":1\.0\}', scalar)
+    numbers = ",".join(f'"{key}":{{"float":"1"}}' for key in ("wall_time_ms", "loss", "grad_norm"))
+    entry = f'{{"step":{{"int":"1"}},{numbers},"throughput_samples_per_sec":{{"float":"1"}}}}'
+    assert lines_of(folder, "metrics/v1", entry)[0].endswith(',"extra":{}}')
 
 
 def test_doctor_on_the_guide(folder: Path) -> None:
