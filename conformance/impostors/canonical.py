@@ -64,6 +64,15 @@ class SortsNothing(Miniature):
             return f"{{{','.join(inside)}}}"
 
 
+class SortsTheTagOfUnknownKinds(Miniature):
+    """Sorts the tag of a record of unknown kind among its other keys."""
+
+    class writing_type(Writing):
+        def schema(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+            schema = super().schema(members)
+            return schema if "type" in schema else {}
+
+
 class WritesSpaces(Miniature):
     """Writes a space behind colons and commas."""
 
@@ -260,6 +269,7 @@ ALL: tuple[Impostor, ...] = (
     _impostor(SortsNothing, "encoding/canonical-key-order", "wrote"),
     _impostor(WritesSpaces, "encoding/canonical-no-space", "wrote"),
     _impostor(SortsAllKeys, "encoding/canonical-key-order", "wrote"),
+    _impostor(SortsTheTagOfUnknownKinds, "encoding/canonical-key-order", "wrote"),
     _impostor(KeepsTheOrderOfOpenMaps, "encoding/canonical-open-maps", "wrote"),
     _impostor(SortsByCharacters, "encoding/canonical-open-maps", "wrote"),
     _impostor(WritesAbsentAsNull, "encoding/canonical-absent", "wrote"),

@@ -52,11 +52,11 @@ class Writing:
             raise RefusedError("half a surrogate pair has no UTF-8 form") from None
 
     def schema(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schema of a record, empty where its kind is not known."""
+        """Return the schema of a record; where its kind is not known, one that names the tag alone."""
         key = tables.tag_key(self.profile)
         kinds = tables.kinds(self.profile)
         kind = "entry" if key is None else members.get(key)
-        return kinds.get(kind, {}) if isinstance(kind, str) else {}
+        return kinds[kind] if isinstance(kind, str) and kind in kinds else {"properties": {key: {}}}
 
     def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return the record with the last t again where the clock went back."""

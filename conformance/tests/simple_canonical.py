@@ -18,12 +18,14 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 
 def line_of(record: Mapping[str, Any], profile: str) -> bytes:
-    """Return the line of a tagged *record* of a known kind, with its LF."""
+    """Return the line of a tagged *record*, with its LF."""
     with open(os.path.join(_SCHEMAS, f"{profile.replace('/', '-')}.json"), encoding="utf-8") as file:
         definitions = json.load(file)["$defs"]
     tag = {"toy/v1": "kind", "kaun/v1": "type"}.get(profile)
-    schema = definitions[record[tag] if tag else "entry"]
-    return (_text({**_DEFAULTS.get(profile, {}), **record}, schema, definitions) + "\n").encode()
+    kind = record[tag] if tag else "entry"
+    if kind not in definitions:
+        return (_text(record, {"properties": {tag: {}}}, definitions) + "\n").encode()
+    return (_text({**_DEFAULTS.get(profile, {}), **record}, definitions[kind], definitions) + "\n").encode()
 
 
 def _text(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -32,8 +32,12 @@ pub fn encode(profile: Profile, record: &Map) -> Result<Vec<u8>, Refused> {
         }
     };
     let kind = profile.kind(name);
+    let tag = profile.tag().unwrap_or_default();
     let mut out = Vec::with_capacity(256);
-    object(&mut out, record, kind.map_or(&[], |kind| kind.fields), 1)?;
+    match kind {
+        Some(kind) => object(&mut out, record, kind.fields, 1)?,
+        None => of_unknown_kind(&mut out, record, tag)?,
+    }
     if out.len() > MAX_LINE_BYTES {
         return Err(Refused(format!("the line has {} bytes, the limit is {MAX_LINE_BYTES}", out.len())));
     }
@@ -68,6 +72,13 @@ fn object(out: &mut Vec<u8>, value: &Map, fields: &'static [Field], depth: usize
     members.extend(value.iter().filter(|(key, _)| member(fields, key).is_none()).map(|(key, item)| (key, item, &OPEN)));
     members[declared..].sort_by_key(|(key, ..)| key.as_bytes());
     all(out, members, depth)
+}
+
+/// Writes a record of unknown kind: its tag, then all other members by the bytes of their keys.
+fn of_unknown_kind(out: &mut Vec<u8>, record: &Map, tag: &str) -> Result<(), Refused> {
+    let mut members: Vec<_> = record.iter().map(|(key, item)| (key, item, &OPEN)).collect();
+    members.sort_by_key(|(key, ..)| (*key != tag, key.as_bytes()));
+    all(out, members, 1)
 }
 
 fn all(out: &mut Vec<u8>, members: Vec<(&str, &Value, &'static Schema)>, depth: usize) -> Result<(), Refused> {
