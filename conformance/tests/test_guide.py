@@ -28,7 +28,7 @@ pytestmark = [
 
 
 def build(folder: Path, page: str) -> Path:
-    """Write the files that *page* shows, and the schemas, into *folder*; a new file takes the place of an earlier one."""
+    """Write the files that *page* shows, and the schemas, into *folder*; a new file replaces an earlier one."""
     for is_new, name, text in FILE.findall(page):
         with (folder / name).open("w" if is_new else "a") as file:
             file.write(text)
@@ -59,7 +59,9 @@ def lines_of(folder: Path, profile: str, *records: str) -> list[str]:
 
 def test_files_of_the_guide(folder: Path) -> None:
     """The page has the files that it speaks of."""
-    assert {"Canonical.pm", "ToyRun.pm", "Rules.pm", "train.pl", "adapter.pl"} <= {file.name for file in folder.iterdir()}
+    assert {"Canonical.pm", "ToyRun.pm", "Rules.pm", "train.pl", "adapter.pl"} <= {
+        file.name for file in folder.iterdir()
+    }
 
 
 def test_first_green_case(tmp_path: Path) -> None:
@@ -91,7 +93,9 @@ def test_trainer_goes_on_without_a_log(folder: Path) -> None:
 def test_refused_start_leaves_no_file(folder: Path, tmp_path: Path) -> None:
     """A first record that is refused makes no file."""
     path = tmp_path / "events.jsonl"
-    done = perl(folder, "-I.", "-MToyRun", "-e", f'ToyRun->create("{path}")->write({{ kind => "step", t => 0, step => 1 }})')
+    done = perl(
+        folder, "-I.", "-MToyRun", "-e", f'ToyRun->create("{path}")->write({{ kind => "step", t => 0, step => 1 }})'
+    )
     assert "the first record must be a run_start" in done.stderr
     assert not path.exists()
 
@@ -100,7 +104,10 @@ def test_tag_of_unknown_kind_comes_first(folder: Path) -> None:
     """The tag is the one key that a schema names for a record of unknown kind."""
     start = '{"kind":"run_start","t":{"float":"0"},"run_id":"demo"}'
     written = lines_of(folder, "toy/v1", start, '{"kind":"mine","a":{"int":"1"},"t":{"float":"1"}}')
-    assert ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}', '{"kind":"mine","a":1,"t":1.0}'] == written
+    assert [
+        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}',
+        '{"kind":"mine","a":1,"t":1.0}',
+    ] == written
     assert ['{"type":"mine","a":1}'] == lines_of(folder, "kaun/v1", '{"a":{"int":"1"},"type":"mine"}')
 
 
