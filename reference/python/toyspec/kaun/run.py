@@ -275,7 +275,7 @@ class KaunRun:
         except (InvalidEventError, RecordRefusedError) as error:
             if self._on_error == "raise":
                 raise
-            self._dropped.leave_out("scalar", str(error), key=getattr(error, "rule", ""))
+            self._dropped.leave_out(str(error), key=getattr(error, "rule", ""))
         except OSError as error:
             file = self._file
             if self._on_error == "raise" or file is None or file.closed_because is not None:

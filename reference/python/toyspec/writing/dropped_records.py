@@ -19,7 +19,7 @@ class DroppedRecords:
         """Number of those that were lost since the last record that was written."""
         self._path = path
         self._cause = ""
-        self._said: tuple[tuple[str, str], ...] = ()
+        self._said: tuple[str, ...] = ()
 
     @property
     def fact(self) -> str:
@@ -44,16 +44,16 @@ class DroppedRecords:
         self.outage = 0
         self._cause = ""
 
-    def leave_out(self, subject: str, fact: str, *, key: str = "") -> None:
-        """Count a record that is invalid or beyond a limit; say so unless one of its *subject* and *key* was said.
+    def leave_out(self, fact: str, *, key: str = "") -> None:
+        """Count a record that is invalid or beyond a limit; say so unless that was said of one with its *key*.
 
         The key is *fact* unless it is given. After a hundred different ones, nothing more is said.
         """
         self.count += 1
-        what = (subject, key or fact)
+        what = key or fact
         if what not in self._said and len(self._said) < _MOST_SAID:
             self._said += (what,)
-            say(f"{self._path}: a {subject} record is left out: {fact}; later ones like it are left out as well")
+            say(f"{self._path}: a record is left out, and later ones like it: {fact}")
 
     def conclude(self) -> None:
         """Say how many records the stream lacks, if any."""

@@ -177,10 +177,10 @@ class RunStream:
                 action(*arguments)
                 if self._progress.ended:
                     self._close()
-            except InvalidEventError as error:
+            except (InvalidEventError, RecordRefusedError) as error:
                 if self.settings.on_error == "raise" or not self._progress.is_running:
                     raise
-                self._dropped.leave_out("invalid", str(error))
+                self._dropped.leave_out(str(error), key=getattr(error, "rule", ""))
             finally:
                 self._is_busy = False
             while self._deferred:
@@ -195,7 +195,7 @@ class RunStream:
             fact = "the run has ended: nothing is written after run_end"
             if self.settings.on_error == "raise":
                 raise InvalidEventError(fact)
-            self._dropped.leave_out("late", fact)
+            self._dropped.leave_out(fact)
 
     def _go_on(self, step: object = UNSET) -> None:
         """Write the run_resume that comes before the first record of a resumed stream, *step* if it is one."""
@@ -243,11 +243,7 @@ class RunStream:
             self._go_on(given.get("step") if kind == "step" else UNSET)
         self._progress.admit_kind(kind)
         given.setdefault("t", self._watch.seconds())
-        try:
-            line = encoder(given)
-        except RecordRefusedError as error:
-            self._leave_out(kind, error)
-            return
+        line = encoder(given)
         check_record(line, kind)
         value = msgspec.json.decode(line)
         self._progress.admit(kind, value)
@@ -264,8 +260,7 @@ class RunStream:
     def _write_raw(self, raw: bytes) -> None:
         if len(raw) > MAX_LINE_BYTES:
             fact = f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}"
-            self._leave_out("forwarded", RecordRefusedError("line-too-long", fact))
-            return
+            raise RecordRefusedError("line-too-long", fact)
         verdict = vet(raw, first=self._progress.records == 0)
         if b"\n" in raw or verdict.value is None or verdict.faults:
             fault = verdict.faults[0] if verdict.faults else None
@@ -374,12 +369,14 @@ class RunStream:
 
         Only if it is in the file; to take it in twice does no harm.
         """
-        record, self._untold = self._untold, None
-        if record is not None:
-            file.settle()
-            if file.appended > self._appended:
-                record.take(*record.facts)
-                self._owed = None if self._owed is record else self._owed
+        record = self._untold
+        if record is None:
+            return
+        file.settle()
+        if file.appended > self._appended:
+            record.take(*record.facts)
+            self._owed = None if self._owed is record else self._owed
+        self._untold = None
 
     def _survives(self, error: OSError, file: AppendFile | None) -> bool:
         """Give up logging and say so, unless the caller wants the error: then return False."""
@@ -395,13 +392,6 @@ class RunStream:
                 file.discard()
             remove_directories(self._made)
         return True
-
-    def _leave_out(self, kind: str, error: RecordRefusedError) -> None:
-        """Refuse one record that would be beyond a limit; say so once for each limit, unless the caller wants it."""
-        if self.settings.on_error == "raise" or not self._progress.is_running:
-            self._dropped.count += 1
-            raise error
-        self._dropped.leave_out(kind, str(error), key=error.rule)
 
 
 def _raise(error: InvalidEventError) -> None:
