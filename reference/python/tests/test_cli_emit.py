@@ -227,3 +227,22 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """A call without a kind is told that the kind is missing, not the members, which may be absent."""
     assert exit_codes.USAGE == main(["emit", "demo"])
     assert "toyspec emit: the following arguments are required: KIND\n" in capsys.readouterr().err
+
+
+def test_a_refused_start_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a file nor a directory, and with --replace the earlier run as it was."""
+    wrong = ["emit", str(tmp_path / "runs/demo"), "run_start", "phase=night"]
+    assert exit_codes.FINDINGS == main(wrong)
+    assert [] == list(tmp_path.iterdir())
+    assert exit_codes.OK == main(["emit", str(tmp_path / "runs/demo"), "run_start"])
+    before = (tmp_path / "runs/demo/events.jsonl").read_bytes()
+    assert exit_codes.FINDINGS == main([*wrong, "--replace"])
+    assert [("events.jsonl", before)] == [(path.name, path.read_bytes()) for path in (tmp_path / "runs/demo").iterdir()]
+
+
+def test_replaced_runs_are_all_kept(tmp_path: Path) -> None:
+    """Each gets a name of its own."""
+    for _ in range(3):
+        assert exit_codes.OK == main(["emit", str(tmp_path), "run_start", "run_id=demo", "--replace"])
+    names = ["events.jsonl", "events.jsonl.prev", "events.jsonl.prev-1"]
+    assert names == sorted(path.name for path in tmp_path.iterdir())

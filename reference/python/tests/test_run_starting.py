@@ -188,6 +188,20 @@ def test_every_nth_step_is_one_argument(tmp_path: Path, numbers: str) -> None:
     assert [] == check(run.directory).files[0].findings
 
 
+def test_any_numbers_are_logged_by_name(tmp_path: Path) -> None:
+    """What has no field of its own is a scalar; a metric may be defined, and a file named."""
+    with start_run(tmp_path, run_id="a", name="warm start", tags=["lr"], on_error="raise") as run:
+        run.define("val/*", goal="min", unit="nat")
+        run.log({"val/nll": 2, "val/acc": float("nan")}, step=3, epoch=0.5)
+        run.artifact("weights/step_3.gguf", role="checkpoint", step=3)
+    start, defined, scalars, artifact, _ = read(run.directory)
+    assert ("warm start", ["lr"]) == (start["name"], start["tags"])
+    assert ("val/*", "min", "nat") == (defined["name"], defined["goal"], defined["unit"])
+    assert ({"val/acc": None, "val/nll": 2.0}, 3, 0.5) == (scalars["values"], scalars["step"], scalars["epoch"])
+    assert ("weights/step_3.gguf", "checkpoint") == (artifact["path"], artifact["role"])
+    assert [] == check(run.directory).files[0].findings
+
+
 def test_a_subsampled_run_resumes(tmp_path: Path) -> None:
     """The first step of an attempt is written."""
     run = start_run(tmp_path, run_id="a", subsample=10)

@@ -3,8 +3,10 @@
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.generated.toy_v1 import (
+    Artifact,
     Backend,
     Compare,
+    Define,
     Drift,
     Eval,
     Git,
@@ -20,14 +22,17 @@ from toyspec.generated.toy_v1 import (
     RunResume,
     RunStart,
     Sample,
+    Scalars,
     Step,
     System,
     Tap,
 )
 
 __all__ = [
+    "Artifact",
     "Backend",
     "Compare",
+    "Define",
     "Drift",
     "Eval",
     "Git",
@@ -46,6 +51,7 @@ __all__ = [
     "RunStart",
     "Sample",
     "Scalar",
+    "Scalars",
     "Step",
     "System",
     "Tap",

@@ -71,7 +71,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("members", metavar="NAME=VALUE", nargs="*", default=[], help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")
     parser.add_argument(
-        "--replace", action="store_true", help="run_start: move a stream that is there to events.jsonl.prev"
+        "--replace", action="store_true", help="run_start: keep a stream that is there as events.jsonl.prev"
     )
     parser.add_argument(
         "--wait",

@@ -15,7 +15,7 @@ from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_direct
 from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from toyspec.generated.toy_v1 import Backend, Git, Model
     from toyspec.writing.append_file import Durability
@@ -35,6 +35,10 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     git: Git | Mapping[str, Any] | Literal["from-files"] | None = "from-files",
     phase: Phase = UNSET,
     compare_to: str | UnsetType = UNSET,
+    name: str | UnsetType = UNSET,
+    group: str | UnsetType = UNSET,
+    tags: Sequence[str] | UnsetType = UNSET,
+    notes: str | UnsetType = UNSET,
     subsample: int | None = None,
     exist: Exist = "replace",
     from_step: int | None = None,
@@ -46,9 +50,9 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
 
     Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
     becomes of a stream that is there. *arch* is the architecture of the *model*. *config* is a mapping, a dataclass or
-    a namespace. *subsample* N writes every N-th step, and the last; ``step`` is called for all of them, or for those.
-    *git* ``"from-files"`` takes the commit around the working directory where one is checked out. See RunWriter for
-    the other options.
+    a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and the last;
+    ``step`` is called for all of them, or for those. *git* ``"from-files"`` takes the commit around the working
+    directory where one is checked out. See RunWriter for the other options.
 
     With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
     *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
@@ -83,6 +87,10 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
                 git=git_revision() if git == "from-files" else git,
                 phase=phase,
                 compare_to=compare_to,
+                name=name,
+                group=group,
+                tags=tags,
+                notes=notes,
             )
         undoing.pop_all()
     return run

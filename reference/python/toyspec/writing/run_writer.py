@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from msgspec import UNSET, UnsetType
 
@@ -27,12 +27,13 @@ from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.writing.environment import this_host
 from toyspec.writing.event_arguments import ending_of, part
+from toyspec.writing.event_methods import EventMethods
 from toyspec.writing.run_ids import check_run_id
 from toyspec.writing.run_stream import RunStream
 from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from toyspec.format.canonical import Event
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
         Measures,
         Phase,
         Reason,
-        TapStatistics,
-        TensorStatistics,
-        Verdict,
     )
     from toyspec.writing.run_progress import RunProgress
     from toyspec.writing.settings import Exist, OnError, Resuming
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
 
-class RunWriter:
+class RunWriter(EventMethods):
     """Writes one run into ``<directory>/events.jsonl``.
 
     A call that would make the stream invalid raises InvalidEventError, a ValueError, and writes nothing. A failing
@@ -158,12 +156,19 @@ class RunWriter:
         git: Git | Mapping[str, Any] | str | None = None,
         phase: Phase = UNSET,
         compare_to: str | UnsetType = UNSET,
+        name: str | UnsetType = UNSET,
+        group: str | UnsetType = UNSET,
+        tags: Sequence[str] | UnsetType = UNSET,
+        notes: str | UnsetType = UNSET,
+        argv: Sequence[str] | UnsetType = UNSET,
+        packages: Mapping[str, str] | UnsetType = UNSET,
         started_at: str | UnsetType | None = None,
     ) -> None:
         """Write the first record: who runs what, where and with which settings; it is on the disk on return.
 
         A *model* that is a string is its ``arch``, a *backend* its ``kind``, a *git* its ``sha``. *host* is this
-        machine and *started_at* is now, unless given; UNSET leaves them out.
+        machine and *started_at* is now, unless given; UNSET leaves them out. *name*, *group*, *tags* and *notes* are
+        for people, *argv* is the command line, *packages* are names and versions.
         """
         self._log(
             "run_start",
@@ -177,6 +182,12 @@ class RunWriter:
             model=part(model, "arch"),
             config=self._config(config),
             compare_to=compare_to,
+            name=name,
+            group=group,
+            tags=tags,
+            notes=notes,
+            argv=argv,
+            packages=packages,
         )
 
     def step(  # noqa: PLR0913 - one for each member of the event
@@ -213,82 +224,6 @@ class RunWriter:
         )
         self._stream.write_step(event, "counted" if step is None else "given")
 
-    def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
-        """Write statistics of an activation where it flows through *region*."""
-        self._log("tap", step=step, region=region, **statistics)
-
-    def grad(self, param: str, *, step: SupportsIndex, **statistics: Unpack[TensorStatistics]) -> None:
-        """Write statistics of the gradient of the parameter *param*, a GGUF tensor name."""
-        self._log("grad", step=step, param=param, **statistics)
-
-    def op_timing(
-        self,
-        buckets: Mapping[str, SupportsIndex],
-        *,
-        step: SupportsIndex,
-        compute_us: Count = UNSET,
-        phase: Phase = UNSET,
-    ) -> None:
-        """Write how long each kind of operation took in a step, in microseconds."""
-        self._log("op_timing", step=step, buckets=buckets, compute_us=compute_us, phase=phase)
-
-    def drift(  # noqa: PLR0913 - one for each member of the event
-        self,
-        param: str,
-        *,
-        step: SupportsIndex,
-        cos_to_init: Measure,
-        l2_to_init: Measure,
-        head: Count = UNSET,
-        token_id: Count = UNSET,
-        freq: Measure = UNSET,
-        phase: Phase = UNSET,
-    ) -> None:
-        """Write how far the parameter *param*, or its row for one token, is from its initial value."""
-        distance = {"cos_to_init": cos_to_init, "l2_to_init": l2_to_init}
-        token = {"head": head, "token_id": token_id, "freq": freq, "phase": phase}
-        self._log("drift", step=step, param=param, **distance, **token)
-
-    def sample(self, prompt: str, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write the *text* that the model has produced from a *prompt*."""
-        self._log("sample", prompt=prompt, text=text, step=step, phase=phase)
-
-    def eval(  # noqa: PLR0913 - one for each member of the event
-        self,
-        name: str,
-        *,
-        step: Count = UNSET,
-        loss: Measure = UNSET,
-        ppl: Measure = UNSET,
-        samples: Count = UNSET,
-        extra: Mapping[str, Any] | UnsetType = UNSET,
-        phase: Phase = "eval",
-    ) -> None:
-        """Write the result of the evaluation *name*, or with phase ``serve`` of one request."""
-        self._log("eval", name=name, step=step, loss=loss, ppl=ppl, samples=samples, extra=extra, phase=phase)
-
-    def compare(  # noqa: PLR0913 - one for each member of the event
-        self,
-        verdict: Verdict,
-        *,
-        step: SupportsIndex,
-        baseline_run_id: str,
-        loss_delta: Measure = UNSET,
-        ppl_ratio: Measure = UNSET,
-        phase: Phase = UNSET,
-    ) -> None:
-        """Write where the run stands against its baseline, which run_start names as ``compare_to``."""
-        numbers = {"loss_delta": loss_delta, "ppl_ratio": ppl_ratio, "phase": phase}
-        self._log("compare", step=step, baseline_run_id=baseline_run_id, verdict=verdict, **numbers)
-
-    def region_enter(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write that the computation enters *region*; see ``region`` for both ends at once."""
-        self._log("region_enter", region=region, step=step, phase=phase)
-
-    def region_exit(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write that the computation leaves *region*, the one entered last."""
-        self._log("region_exit", region=region, step=step, phase=phase)
-
     @contextlib.contextmanager
     def region(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> Iterator[None]:
         """Write that the computation enters *region*, and at the end of the block that it leaves it."""
@@ -298,24 +233,6 @@ class RunWriter:
         finally:
             if self.active:
                 self.region_exit(region, step=step, phase=phase)
-
-    def note(self, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write a remark for people."""
-        self._log("note", text=text, step=step, phase=phase)
-
-    def system(  # noqa: PLR0913 - one for each member of the event
-        self,
-        *,
-        memory_used_bytes: Count = UNSET,
-        memory_limit_bytes: Count = UNSET,
-        data_wait_us: Count = UNSET,
-        extra: Measures = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
-    ) -> None:
-        """Write the state of the machine now."""
-        memory = {"memory_used_bytes": memory_used_bytes, "memory_limit_bytes": memory_limit_bytes}
-        self._log("system", **memory, data_wait_us=data_wait_us, extra=extra, step=step, phase=phase)
 
     def run_resume(
         self, from_step: SupportsIndex, *, reason: str | UnsetType = UNSET, resumed_at: str | UnsetType | None = None
