@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from following import Followers
-from reading import check, read
+from reading import check, read, summarize
 from toyspec import __version__
 from writing import canonical, write
 
@@ -23,7 +23,7 @@ _HELLO = {
     "name": "toyspec",
     "language": "Python",
     "version": __version__,
-    "roles": ["reader", "writer", "canonical-writer", "checker", "follower"],
+    "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
     "profiles": ["toy/v1", "metrics/v1", "kaun/v1"],
     "lines": True,
     "capabilities": ["line_limit", "bundle", "session", "latest_attempt", "findings_offset", "own_kinds"],
@@ -32,6 +32,7 @@ _HELLO = {
 _followers = Followers()
 _ROLES: dict[str, Callable[[Message], Message]] = {
     "reader": read,
+    "summarizer": summarize,
     "checker": check,
     "writer": write,
     "canonical-writer": canonical,
@@ -73,7 +74,7 @@ def answer_oneshot(role: str, options: list[str]) -> int:
         return int(answer["outcome"] != "written")
     answer = _ROLES[role](request if "directory" in request else request | {"stream": data})
     _say(answer)
-    return int(answer["outcome"] == "fails" if role == "reader" else not answer["valid"])
+    return int(answer.get("outcome") == "fails" or not answer.get("valid", True))
 
 
 def _say(message: Message) -> None:

@@ -1,50 +1,74 @@
-"""The roles reader and checker."""
+"""The roles reader, summarizer and checker."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import toyspec
-from tagged import tagged_record
+from tagged import tagged_members, tagged_record
 from toyspec.checker import iter_reports
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.runs.views import views_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toyspec import ReadReport, Record
 
 Message = dict[str, Any]
 
+_POINT = ("object", {"step": "integer", "epoch": "integer", "value": "number"})
+_TAG = ("object", {"count": "integer", "latest": _POINT, "best": _POINT})
+# The views of each profile that are not told by their Python types.
+_FIELDS: dict[str | None, dict[str, Any]] = {
+    "toy/v1": {"loss_curve": ("array", "number"), "final_loss": "number", "duration_seconds": "number"},
+    "metrics/v1": {
+        "loss_curve": ("array", "binary32"),
+        "duration_seconds": "number",
+        **dict.fromkeys(("final_loss", "loss_min", "loss_mean", "loss_max"), "binary32"),
+    },
+    "kaun/v1": {"tags": ("map", _TAG)},
+}
+
 
 def read(request: Message) -> Message:
     """Answer as a reader."""
-    with _source(request) as path:
-        options = {"mode": request["mode"]} if "mode" in request else {}
-        reading = toyspec.read(
-            path,
-            profile=request.get("profile"),
-            attempts=request.get("view", "all"),
-            max_line_bytes=request.get("max_line_bytes", MAX_LINE_BYTES),
-            **options,
-        )
-        records: list[Record] = []
-        try:
-            records.extend(reading)
-        except (toyspec.DamagedStreamError, toyspec.TornStreamError) as error:
-            report = error.report
-            if report is None:
-                return {"error": "the failure has no report"}
-            answer = {"outcome": "fails", **_report(report)}
-            if isinstance(error, toyspec.DamagedStreamError):
-                reason = report.gaps[0].reason
-                answer["error"] = {"line": error.line, "offset": error.offset, "reason": reason}
-            return answer
-        tagged = [tagged_record(record.value, record.profile) for record in records]
-        return {"outcome": "read", "records": tagged, **_report(reading.report)}
+    options = {"mode": request["mode"]} if "mode" in request else {}
+    reading = toyspec.read(
+        request["directory"] if "directory" in request else request["stream"],
+        profile=request.get("profile"),
+        attempts=request.get("view", "all"),
+        max_line_bytes=request.get("max_line_bytes", MAX_LINE_BYTES),
+        name=request.get("name"),
+        **options,
+    )
+    records: list[Record] = []
+    try:
+        records.extend(reading)
+    except (toyspec.DamagedStreamError, toyspec.TornStreamError) as error:
+        report = error.report
+        if report is None:
+            return {"error": "the failure has no report"}
+        answer = {"outcome": "fails", **_report(report)}
+        if isinstance(error, toyspec.DamagedStreamError):
+            reason = report.gaps[0].reason
+            answer["error"] = {"line": error.line, "offset": error.offset, "reason": reason}
+        return answer
+    tagged = [tagged_record(record.value, record.profile) for record in records]
+    return {"outcome": "read", "records": tagged, **_report(reading.report)}
+
+
+def summarize(request: Message) -> Message:
+    """Answer as a summarizer."""
+    views = views_of(
+        request["directory"] if "directory" in request else request["stream"],
+        profile=request.get("profile"),
+        max_line_bytes=request.get("max_line_bytes", MAX_LINE_BYTES),
+        name=request.get("name"),
+    )
+    return {
+        "profile": views.profile,
+        "state": views.state,
+        "summary": tagged_members(views.members, _FIELDS.get(views.profile, {})),
+    }
 
 
 def check(request: Message) -> Message:
@@ -75,19 +99,6 @@ def check(request: Message) -> Message:
             for finding in report.findings
         ],
     }
-
-
-@contextmanager
-def _source(request: Message) -> Iterator[str]:
-    """Give the path of what *request* is about; a stream lies alone in a folder without a name of its own."""
-    if "directory" in request:
-        yield request["directory"]
-        return
-    with tempfile.TemporaryDirectory(prefix="adapter-") as folder:
-        path = os.path.join(folder, request.get("name", "stream.jsonl"))
-        with open(path, "wb") as file:
-            file.write(request["stream"])
-        yield path
 
 
 def _report(report: ReadReport) -> Message:

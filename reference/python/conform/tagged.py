@@ -25,6 +25,11 @@ def tagged_record(value: Mapping[str, Any], profile: Profile | None) -> Any:
     return _tagged(value, ("object", FIELDS[profile].get(kind or "", {})))
 
 
+def tagged_members(members: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """Return an object with *fields* as a tagged value."""
+    return _tagged(members, ("object", fields))
+
+
 def untagged(value: Any) -> Any:
     """Return the value that is meant by a tagged one."""
     if isinstance(value, list):

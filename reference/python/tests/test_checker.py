@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -78,6 +79,19 @@ def test_rotten_run_among_many_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "07" / "events.jsonl").write_bytes(b"\xff\n")
     states = [file.state for file in check(tmp_path).files]
     assert ["complete"] * 7 + ["damaged"] + ["complete"] * 12 == states
+
+
+def test_no_thread_of_a_pool_is_left(tmp_path: Path) -> None:
+    """A thread that closes its pipe while the interpreter ends makes that end with "Bad file descriptor"."""
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(b"{")
+    before = threading.enumerate()
+    reports = iter_reports([str(tmp_path)], options=CheckOptions(), jobs=2)
+    next(reports)
+    assert len(threading.enumerate()) > len(before)
+    assert 2 == len(list(reports))
+    assert before == threading.enumerate()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -70,6 +70,60 @@ def test_unreadable_path_weighs_most(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert shown.endswith("1 run: complete · 1 error · 1 path could not be read\n")
 
 
+CHAT = b'{"type":"user","message":"hi"}\n'
+CHAT_LOOK = "the first record is not of a known format: keys type, message"
+
+
+def folder(root: Path, **streams: bytes) -> Path:
+    """Return *root* with a directory for each of *streams*."""
+    for name, data in streams.items():
+        (root / name).mkdir()
+        (root / name / "events.jsonl").write_bytes(data)
+    return root
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_walk_skips_what_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], jobs: str) -> None:
+    """Below a directory, a file of another format is counted, and named where infos are shown; it fails nothing."""
+    root = folder(tmp_path, chat=CHAT * 400, demo=RUN_START + RUN_END)
+    assert main(["check", "--jobs", jobs, "--require-complete", str(root)]) == exit_codes.OK
+    assert "1 run: complete · no findings · 1 file of another format skipped (see -v)\n" == capsys.readouterr().out
+    assert main(["check", "-v", str(root)]) == exit_codes.OK
+    assert f"{root}/chat/events.jsonl: skipped  {CHAT_LOOK}\n" in capsys.readouterr().out
+    assert main(["check", "--format", "json", str(root)]) == exit_codes.OK
+    report = json.loads(capsys.readouterr().out)
+    assert [{"path": f"{root}/chat/events.jsonl", "message": CHAT_LOOK}] == report["skipped"]
+    assert 1 == report["summary"]["files"]
+    assert main(["check", "--format", "sarif", str(root)]) == exit_codes.OK
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert ([], "note") == (run["results"], run["invocations"][0]["toolExecutionNotifications"][0]["level"])
+    assert main(["check", "--format", "github", "-v", str(root)]) == exit_codes.OK
+    assert f"::notice file={root}/chat/events.jsonl,title=skipped::{CHAT_LOOK}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("streams", [{}, {"chat": CHAT}])
+def test_walk_that_finds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], streams: dict[str, bytes]) -> None:
+    """A directory without a run gives 2 and one sentence, also beside a run; what is not a run is no help."""
+    (tmp_path / "run.jsonl").write_bytes(RUN_START + RUN_END)
+    root = folder(tmp_path, **streams)
+    assert main(["check", str(root), str(tmp_path / "run.jsonl")]) == exit_codes.USAGE
+    shown = capsys.readouterr().out
+    assert f"{root}: no run is here or below" in shown
+    assert ("1 file of another format was skipped" in shown) == bool(streams)
+
+
+@pytest.mark.parametrize("options", [(), ("--require-complete",), ("--format", "json"), ("--jobs", "2")])
+def test_named_file_of_another_format_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    """What is named, or is in the directory that is named, has to be a run: one error, status 1."""
+    root = folder(tmp_path, chat=CHAT) / "chat"
+    for path in (root, root / "events.jsonl"):
+        assert main(["check", *options, str(path)]) == exit_codes.FINDINGS
+        assert 1 == capsys.readouterr().out.count(CHAT_LOOK)
+    assert main(["check", "-q", "--profile", "kaun/v1", str(root)]) == exit_codes.OK
+
+
 def test_bundle_without_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run without its stream is an error of the bundle, with no line number."""
     (tmp_path / "run.json").write_bytes(b"{}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import toyspec
 from toyspec.errors import DamagedStreamError, TornStreamError
 from toyspec.findings import FileReport
 from toyspec.format.canonical import encode
+from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
 from toyspec.reading.follower import TailEvent
 from toyspec.resources import resource_path
 
@@ -56,7 +58,10 @@ def checked(case: Case) -> FileReport:
         (report,) = toyspec.check(case.folder).files
         return report
     return toyspec.check_bytes(
-        case.data, profile=case.options.profile, name=case.stream, max_line_bytes=case.options.max_line_bytes
+        case.data,
+        profile=case.options.profile,
+        name=case.options.name or case.stream,
+        max_line_bytes=case.options.max_line_bytes,
     )
 
 
@@ -82,6 +87,7 @@ def test_reader(folder: str) -> None:
             continue
         for mode in MODES:
             expected = account(case, mode)
+            expected = dataclasses.replace(expected, gaps=expected.gaps[:MAX_FINDINGS_PER_RULE])
             actual, records = read(case, mode)
             assert expected == actual, (case.name, mode)
             assert [] == differences_of_first(case, expected.records, records), (case.name, mode)
@@ -90,9 +96,9 @@ def test_reader(folder: str) -> None:
 def read(case: Case, mode: Any) -> tuple[Account, list[Any]]:
     """Return the account of reading *case*, and the tagged records that were given."""
     source: Any = os.path.join(case.folder, str(case.stream)) if case.scope == "bundle" else case.data
-    # Bytes have no name that could tell the profile.
-    profile = case.options.profile or (None if case.scope == "bundle" else case.profile)
-    reading = toyspec.read(source, mode=mode, profile=profile, max_line_bytes=case.options.max_line_bytes)
+    options = case.options
+    name = None if case.scope == "bundle" else options.name or case.stream
+    reading = toyspec.read(source, mode=mode, profile=options.profile, max_line_bytes=options.max_line_bytes, name=name)
     given: list[Any] = []
     try:
         given.extend(tag_record(record.value, case.profile) for record in reading)
@@ -102,7 +108,8 @@ def read(case: Case, mode: Any) -> tuple[Account, list[Any]]:
     gaps = tuple(Gap(gap.offset, gap.length, gap.reason) for gap in report.gaps)
     numbers = (report.records, report.committed_bytes, report.fragment_bytes)
     assert report.state == case.state or "stopped" in {gap.reason for gap in gaps}
-    assert report.profile == case.profile
+    # A reading that stopped before the first record does not know it.
+    assert report.profile == case.profile or (not report.records and "stopped" in {gap.reason for gap in gaps})
     return Account("read" if outcome == "read" else "fails", *numbers, gaps), given
 
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.checker import check
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
 from toyspec.errors import StreamUnreadableError
 from toyspec.findings import FileReport
-from toyspec.reading.follower import follow
 from toyspec.reading.gzip_data import GzipData, GzipDataError
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record
@@ -113,9 +114,13 @@ def test_bytes_are_the_stream_itself() -> None:
     assert "damaged" == read(b"\x1f\x8b\n", mode="salvage").report.state
 
 
-def test_compressed_file_is_not_followed(tmp_path: Path) -> None:
-    """A follower says so instead of giving damage."""
-    path = tmp_path / "log.jsonl.gz"
+def test_compressed_file_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not grow: tail names what reads it, and check reads it to its end."""
+    path = tmp_path / "a" / "events.jsonl.gz"
+    path.parent.mkdir()
     path.write_bytes(gzip.compress(STREAM))
-    with pytest.raises(StreamUnreadableError, match="is not followed"):
-        list(follow(path))
+    for named in (path, path.parent):
+        assert exit_codes.USAGE == main(["tail", str(named)])
+        assert "`toyspec show` reads it" in capsys.readouterr().err
+        assert exit_codes.OK == main(["check", "--follow", str(named)])
+        assert "1 run: complete · no findings\n" == capsys.readouterr().out

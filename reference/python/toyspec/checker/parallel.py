@@ -33,8 +33,9 @@ def judge_side_by_side(found: Iterable[Found], judge: Judge, jobs: int) -> Gener
         while pending:
             yield from _results(*pending.popleft())
     finally:
-        # Whoever stops asking, by Ctrl-C for example, does not wait for streams that are not judged yet.
-        pool.shutdown(wait=False, cancel_futures=True)
+        # Only what is being checked is waited for. Without waiting, the thread of the pool may close its pipe just when
+        # the interpreter writes to it at exit, which then ends with a traceback: OSError, "Bad file descriptor".
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def batches(found: Iterable[Found]) -> Iterator[list[Found]]:

@@ -18,7 +18,10 @@ Judge streams by the specification: bytes, JSON, each record, the order of
 records, and the bundle around them.
 
 PATH is a run directory, a stream, a directory with runs below it, or - for
-standard input."""
+standard input. A stream may be a gzip file.
+
+A file of another format is an error where it is named. Below a directory it is
+skipped and counted; -v names it."""
 
 _EPILOG = """\
 formats:
@@ -27,14 +30,15 @@ formats:
 jsonl:
   Each object has a "type". "finding" has path, rule, severity, line, offset,
   pointer, message and help; "file" has path, profile, state, valid, events,
-  bytes and suppressed; "error" has path and message; "summary", the last one,
-  has files, errors, warnings and infos.
+  bytes and suppressed; "error" and "skipped" have path and message; "summary",
+  the last one, has files, errors, warnings and infos.
 
 exit status:
   0  no finding at or above --fail-on
   1  a finding at or above --fail-on, or a stream that is not complete although
      --require-complete asks for it
-  2  wrong usage, or a path that could not be read; the others are judged
+  2  wrong usage, a path that could not be read, or a directory without a run;
+     the others are checked
 
 Each rule is listed up to 100 times for a file; what is beyond is counted.
 
@@ -42,7 +46,7 @@ examples:
   toyspec check runs/
   toyspec check --require-complete --format github runs/llama-001
   toyspec check --follow runs/llama-002
-  zcat events.jsonl.gz | toyspec check -"""
+  toyspec check old/llama-002/events.jsonl.gz"""
 
 
 def configure(parser: Parser) -> None:

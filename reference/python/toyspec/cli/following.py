@@ -14,7 +14,7 @@ from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.reading.live_file import LiveFile
-from toyspec.reading.stream_files import GZIP_MAGIC, Source, locate_stream
+from toyspec.reading.stream_files import Source, is_compressed, locate_stream
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: 
     try:
         located = path if path == STANDARD_INPUT else locate_stream(path)[0]
         judged = _Judged(located, options, verdict)
-        if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode) or _is_compressed(located):
+        if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode) or is_compressed(located):
             interrupted = _drain(located, judged)
         else:
             interrupted = _watch(located, judged, idle_timeout)
@@ -61,11 +61,6 @@ def _drain(path: str, judged: _Judged) -> bool:
         except KeyboardInterrupt:
             return True
     return False
-
-
-def _is_compressed(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def _watch(path: str, judged: _Judged, idle_timeout: float | None) -> bool:

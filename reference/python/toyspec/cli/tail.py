@@ -68,6 +68,7 @@ def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     from toyspec.errors import StreamError
     from toyspec.reading.follower import follow
+    from toyspec.reading.stream_files import is_compressed
 
     _vet(options)
     shown = _Shown(options)
@@ -75,6 +76,8 @@ def run(options: Namespace) -> int:
         if options.once:
             raise UsageError(f"{options.run}: there is no stream")
         _say(f"waiting for {printable(options.run)}")
+    if is_compressed(options.run):
+        raise UsageError(f"{options.run}: gzip data does not grow; `toyspec show` reads it, and so does `zcat`")
     idle = 0.0 if options.once else options.idle_timeout
     try:
         with follow(options.run, idle_seconds=idle, sleep=shown.caught_up) as follower:

@@ -17,7 +17,7 @@ from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from toyspec.findings import Profile
 
@@ -91,6 +91,23 @@ def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profi
         return msgspec.convert(value, cls)
     except msgspec.ValidationError:
         return None
+
+
+def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: Profile) -> Any:
+    """Return the member *key* of a record as its type; UNSET where it is absent, not known, or faulty by itself."""
+    field_type = _member_types(profile, kind).get(key)
+    if field_type is None or key not in value:
+        return msgspec.UNSET
+    try:
+        return msgspec.convert(value[key], field_type)
+    except msgspec.ValidationError:
+        return msgspec.UNSET
+
+
+@cache
+def _member_types(profile: Profile, kind: str | None) -> dict[str, Any]:
+    cls = event_types(profile).get(kind)
+    return {} if cls is None else {field.encode_name: field.type for field in msgspec.structs.fields(cls)}
 
 
 @cache

@@ -18,7 +18,7 @@ from toyspec.read_reports import Gap
 from toyspec.reading.live_file import LiveFile
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
-from toyspec.reading.stream_files import GZIP_MAGIC, locate_stream
+from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
     from toyspec.read_reports import Fragment
@@ -138,7 +138,7 @@ def follow(  # noqa: PLR0913
     a file watcher cuts short only makes the next look earlier. A look at an idle stream is one ``stat``.
 
     Iterating raises StreamUnreadableError when what is at the path cannot be followed: no permission, no
-    regular file, gzip data. Once a file was opened, such trouble is waited out; see ``Follower.trouble``.
+    regular file. Once a file was opened, such trouble is waited out; see ``Follower.trouble``.
     """
     for name, value, allowed in (("until", until, get_args(Until)), ("profile", profile, (None, *get_args(Profile)))):
         if value not in allowed:
@@ -228,8 +228,6 @@ class _Tail:
             self._file = file = LiveFile(stream)
         except StreamMissingError:
             return
-        if file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC:
-            raise StreamUnreadableError(stream, "gzip data does not grow, so it is not followed; read it as a whole")
         self._begin_stream(stream)
         yield from self._go_on(file, file.status())
 

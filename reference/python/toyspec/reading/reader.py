@@ -259,6 +259,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     attempts: AttemptView = "all",
     decode: Target = "value",
     max_line_bytes: int = MAX_LINE_BYTES,
+    name: str | None = None,
 ) -> Reading:
     """Return a reading of the stream that *source* is.
 
@@ -267,7 +268,8 @@ def read(  # noqa: PLR0913 - each is an option of its own
     is detected where it is not named; a stream of another format has none, and its records are given as they are.
     *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
     it is not for pipes. *decode* ``"event"`` makes ``record.event`` cheap, and ``record.value`` dear; what records
-    say stays the same. *max_line_bytes* is the longest line that is read, LF excluded.
+    say stays the same. *max_line_bytes* is the longest line that is read, LF excluded. *name* is the name of the file
+    that bytes or the file object come from: it decides on the profile where no record does.
 
     Raises StreamMissingError or StreamUnreadableError when there is nothing to read, ValueError and
     TypeError for arguments that make no sense. See Reading for what iterating raises.
@@ -277,7 +279,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     _choice("decode", decode, get_args(Target))
     if profile is not None:
         _choice("profile", profile, get_args(Profile))
-    detect: Callable[..., Profile | None] = detect_profile
+    detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
         # Bytes that a caller holds are the stream itself; how a file keeps them is another matter.
         opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")

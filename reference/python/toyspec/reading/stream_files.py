@@ -8,7 +8,7 @@ import stat
 import sys
 from typing import IO, TYPE_CHECKING, Literal
 
-from toyspec.errors import StreamMissingError, StreamUnreadableError
+from toyspec.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.system_calls import cause_of
 
@@ -106,6 +106,18 @@ def _refuse_special(path: str, mode: int) -> None:
     kinds = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
     kind = next((noun for is_kind, noun in kinds if is_kind(mode)), "device")
     raise StreamUnreadableError(path, f"a {kind}, not a regular file")
+
+
+def is_compressed(path: str) -> bool:
+    """Return whether the stream at *path*, or in the run directory there, is a file of gzip data; False without one."""
+    try:
+        source = open_source(locate_stream(path)[0], special="refuse", gzip="keep")
+        try:
+            return source.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        finally:
+            source.close()
+    except (StreamError, OSError):
+        return False
 
 
 class _Input:
@@ -212,7 +224,7 @@ class Source:
             self.close()
 
 
-def open_source(path: str, *, special: SpecialFiles) -> Source:
+def open_source(path: str, *, special: SpecialFiles, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
     """Return the file at *path* as a source that owns it; raise as open_stream does."""
     file = io.FileIO(open_stream(path, special=special), "rb")
-    return Source(file, name=path, on_close="close")
+    return Source(file, name=path, on_close="close", gzip=gzip)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.errors import StreamMissingError
+from toyspec.runs.views import views_of
+
+
+def stream(*records: Any) -> bytes:
+    """Return a stream of *records*."""
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def step(number: float, **members: Any) -> dict[str, Any]:
+    """Return a step event."""
+    return {"kind": "step", "t": number / 10, "step": number, **members}
+
+
+START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
+
+
+def test_views_of_a_toy_run() -> None:
+    """Steps of other phases and those that a later attempt supersedes take no part."""
+    views = views_of(
+        stream(
+            START,
+            step(1, loss=3.0),
+            step(2, loss=2.5),
+            {"kind": "run_resume", "t": 0.3, "from_step": 1},
+            step(2.0, loss=None),
+            step(3),
+            step(1, phase="decode", loss=9.0),
+            {"kind": "future", "t": 99.0},
+            {"kind": "run_end", "t": 1.5, "reason": "completed"},
+        )
+    )
+    assert ("toy/v1", "complete") == (views.profile, views.state)
+    assert {
+        "run_id": "a",
+        "phase": "train",
+        "steps": 3,
+        "last_step": 3,
+        "loss_curve": [3.0, None],
+        "final_loss": None,
+        "duration_seconds": 1.5,
+        "reason": "completed",
+    } == views.members
+
+
+def test_what_has_no_value_is_absent() -> None:
+    """An empty stream has the phase, and nothing that would have to be made up."""
+    assert {"phase": "train", "steps": 0, "loss_curve": []} == views_of(b"").members
+    assert {} == views_of(b'{"a":1}\n').members
+
+
+def test_faulty_members_take_no_part() -> None:
+    """A faulty loss leaves its step; a faulty step or t leaves nothing of it; the run's own phase counts."""
+    members = views_of(
+        stream(
+            {**START, "phase": "eval"},
+            step(1, loss="x"),
+            step(2, phase="eval", loss=1.0),
+            step(3, phase="nothing", loss=0.5),
+            step(-1, loss=7.0),
+            {"kind": "step", "t": "x", "step": 5, "loss": 8.0},
+            {"kind": "run_end", "t": 2.0, "reason": "completed", "final_loss": "x"},
+        )
+    ).members
+    assert (3, 3, [1.0, 0.5], 0.5) == tuple(
+        members[name] for name in ("steps", "last_step", "loss_curve", "final_loss")
+    )
+
+
+def test_views_of_a_metrics_log() -> None:
+    """Losses are binary32; the mean is that of the finite ones."""
+    entry = {"grad_norm": None, "throughput_samples_per_sec": 1.0}
+    losses = [0.1, None, 0.2]
+    entries = [{"step": i, "wall_time_ms": 500.0 * i, "loss": loss, **entry} for i, loss in enumerate(losses)]
+    members = views_of(stream(*entries, {"step": 1.0, "wall_time_ms": 1.0, "loss": 5.0, **entry})).members
+    assert [0.10000000149011612, None, 0.20000000298023224] == members["loss_curve"]
+    assert (3, 2, 1.0, 1) == tuple(members[name] for name in ("steps", "last_step", "duration_seconds", "non_finite"))
+    assert members["loss_min"] < members["loss_mean"] < members["loss_max"] == members["final_loss"]
+
+
+@pytest.mark.parametrize(("manifest", "expected"), [(b'{"run_id":"named"}', "named"), (b'{"run_id":7}', "folder")])
+def test_views_of_a_kaun_run(manifest: bytes, expected: str, tmp_path: Path) -> None:
+    """The manifest names the run, else its directory does; the name of a tag tells what is best of it."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "run.json").write_bytes(manifest)
+    values = [(1, 3.0), (2.0, 2.0), (2, 4.0), (3, None)]
+    scalars = [{"type": "scalar", "step": number, "tag": "loss", "value": value} for number, value in values]
+    (folder / "events.jsonl").write_bytes(stream(*scalars, {"type": "scalar", "step": -1, "tag": "x", "value": 1.0}))
+    views = views_of(folder)
+    best, latest = {"step": 2, "value": 2.0}, {"step": 3, "value": None}
+    assert {"run_id": expected, "tags": {"loss": {"count": 4, "latest": latest, "best": best}}} == views.members
+    assert "run_id" not in views_of(folder / "events.jsonl").members
+
+
+def test_run_that_is_not_there(tmp_path: Path) -> None:
+    """A missing run raises; it has no views that are empty."""
+    with pytest.raises(StreamMissingError):
+        views_of(tmp_path / "no")

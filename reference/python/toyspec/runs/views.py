@@ -1,0 +1,153 @@
+"""The views of a run: see spec/views.md. Memory grows with the number of steps, which the loss curve holds."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from toyspec.findings import Profile, State
+from toyspec.format.numbers import binary32
+from toyspec.generated.fields import FIELDS, REQUIRED
+from toyspec.generated.kaun_v1 import RunManifest
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.kaun.scalars import scalar_of
+from toyspec.kaun.store import ScalarStore
+from toyspec.reading.manifests import read_manifest
+from toyspec.reading.reader import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from toyspec.generated.kaun_v1 import Scalar
+    from toyspec.reading.records import Record
+
+_MILLISECONDS = 1000
+_RUN_ID = next(field.type for field in msgspec.structs.fields(RunManifest) if field.name == "run_id")
+
+
+class Views(msgspec.Struct, frozen=True, kw_only=True):
+    """The views of one run."""
+
+    profile: Profile | None
+    state: State
+    members: dict[str, Any]
+    """Each view by its name; one that has no value is not there, and None is a value that was not finite."""
+
+
+def views_of(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    profile: Profile | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    name: str | None = None,
+) -> Views:
+    """Return the views of the run that *source* is: the path of a stream or of a run directory, or a stream's bytes.
+
+    *profile* is detected where it is not named, for bytes by the help of *name*, that of their file.
+    Raises StreamMissingError or StreamUnreadableError; damage is skipped.
+    """
+    reading = read(source, mode="salvage", attempts="latest", profile=profile, max_line_bytes=max_line_bytes, name=name)
+    records = list(reading)
+    report = reading.report
+    members: dict[str, Any] = {}
+    if report.profile == "toy/v1":
+        members = _toy(records)
+    elif report.profile == "metrics/v1":
+        members = _metrics(records)
+    elif report.profile == "kaun/v1":
+        members = _kaun_run_id(source) | {"tags": _kaun_tags(records)}
+    return Views(profile=report.profile, state=report.state, members=members)
+
+
+def _toy(records: Sequence[Record]) -> dict[str, Any]:
+    known = [record for record in records if record.kind in FIELDS["toy/v1"]]
+    start = next((record for record in known if record.kind == "run_start"), None)
+    end = next((record for record in reversed(known) if record.kind == "run_end"), None)
+    phase = _valid(start, "phase", default="train")
+    steps = [record for record in known if _is_step(record, phase)]
+    curve = _present(record.valid("loss") for record in steps)
+    last_loss = curve[-1] if curve else UNSET
+    found = {
+        "run_id": _valid(start, "run_id"),
+        "phase": phase,
+        "steps": len(steps),
+        "last_step": steps[-1].valid("step") if steps else UNSET,
+        "loss_curve": curve,
+        "final_loss": _valid(end, "final_loss", default=last_loss),
+        "duration_seconds": next(filter(_is_set, (record.valid("t") for record in reversed(known))), UNSET),
+        "reason": _valid(end, "reason"),
+    }
+    return {name: value for name, value in found.items() if _is_set(value)}
+
+
+def _is_step(record: Record, phase: str) -> bool:
+    if record.kind != "step" or not (_is_set(record.valid("t")) and _is_set(record.valid("step"))):
+        return False
+    return bool(record.valid("phase") in (UNSET, phase))
+
+
+def _metrics(records: Iterable[Record]) -> dict[str, Any]:
+    required = REQUIRED["metrics/v1"]["entry"]
+    entries = [record for record in records if all(_is_set(record.valid(key)) for key in required)]
+    curve = [None if loss is None else binary32(loss) for loss in (record.valid("loss") for record in entries)]
+    finite = [loss for loss in curve if loss is not None]
+    found: dict[str, Any] = {"steps": len(entries), "loss_curve": curve, "non_finite": len(curve) - len(finite)}
+    if entries:
+        milliseconds = entries[-1].valid("wall_time_ms")
+        found |= {"last_step": entries[-1].valid("step"), "final_loss": curve[-1]}
+        found["duration_seconds"] = milliseconds / _MILLISECONDS
+    if finite:
+        total = 0.0
+        for loss in finite:
+            total += loss
+        mean = binary32(total / len(finite))
+        found |= {"loss_min": min(finite), "loss_mean": mean, "loss_max": max(finite)}
+    return found
+
+
+def _kaun_run_id(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
+    """Return the run_id of a run directory; a stream alone has none."""
+    if isinstance(source, bytes) or not os.path.isdir(source):
+        return {}
+    manifest = read_manifest(os.fspath(source)) or {}
+    try:
+        return {"run_id": msgspec.convert(manifest.get("run_id"), _RUN_ID)}
+    except msgspec.ValidationError:
+        return {"run_id": os.path.basename(os.path.abspath(source))}
+
+
+def _kaun_tags(records: Iterable[Record]) -> dict[str, Any]:
+    store = ScalarStore()
+    for record in records:
+        if record.kind == "scalar":
+            try:
+                store.update([scalar_of(record.raw, record.value)])
+            except ValueError:
+                continue
+    found = {}
+    for tag, latest in store.latest_metrics.items():
+        best = store.best_for_tag(tag)
+        views = {"count": len(store.history_for_tag(tag)), "latest": _point(latest)}
+        found[tag] = views if best is None else views | {"best": _point(best)}
+    return found
+
+
+def _point(scalar: Scalar) -> dict[str, Any]:
+    epoch = {} if scalar.epoch is UNSET else {"epoch": scalar.epoch}
+    return {"step": scalar.step, **epoch, "value": scalar.value}
+
+
+def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:
+    found = UNSET if record is None else record.valid(key)
+    return default if found is UNSET else found
+
+
+def _present(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not UNSET]
+
+
+def _is_set(value: Any) -> bool:
+    return value is not UNSET
