@@ -42,7 +42,8 @@ export function judgeSidecars(sidecars: readonly Sidecar[], directory: string | 
 function judgeText({ name, data, trouble }: Sidecar, collector: Collector): ObjectNode | null {
   const vetted = data === null ? null : vet(data, true);
   if (vetted?.value) return vetted.value;
-  const fault = vetted?.faults[0];
+  // A repeated key does not make a file unreadable.
+  const fault = vetted?.faults.find(({ rule }) => rule !== "duplicate-key");
   const message = `${name} cannot be read: ${trouble ?? fault?.message ?? "it is empty"}`;
   collector.add("sidecar-unreadable", placeInText(data ?? EMPTY, fault?.offset ?? 0), message, { sidecar: name });
   return null;
