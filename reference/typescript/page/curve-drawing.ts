@@ -134,8 +134,8 @@ export class Drawing {
     for (const part of parts) {
       const x = this.across(part.from / 2 + part.to / 2);
       // What was lost is not drawn as a line.
-      const [end, start] = [before?.to ?? Infinity, part.from];
-      if (start - end > 1 && gaps.some(({ step }) => step >= end && step < start)) columns.push({ x, least: null });
+      const start = before?.from ?? Infinity;
+      if (gaps.some(({ step }) => step >= start && step < part.to)) columns.push({ x, least: null });
       before = part;
       const open = columns.at(-1);
       if (part.least === null) columns.push({ x, least: null });
