@@ -7,15 +7,18 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import toyspec
 from toyspec.cli import exit_codes
-from toyspec.cli.csv_text import csv_row
+from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.main import main
 from toyspec.reading.run_log import RunLog
+from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summary import summarize_run
@@ -101,6 +104,7 @@ def test_ls_says_what_it_did_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run whose middle was not read is marked as such in JSON, and on a terminal below the table."""
+    monkeypatch.setattr(ends, "_CHECKED_BYTES", 0)
     path = write_run(tmp_path / "long", *steps(*[2.5] * 5000), end()) / "events.jsonl"
     assert ["ends"] == [each["read"] for each in listed(capsys, str(tmp_path))]
     assert ["whole"] == [each["read"] for each in listed(capsys, "--full", str(tmp_path))]
@@ -109,7 +113,7 @@ def test_ls_says_what_it_did_not_read(
     path.write_bytes(data[:100_000] + b"\n" + data[100_000:])
     main(["ls", str(tmp_path)])
     told = capsys.readouterr().out
-    assert "complete" in told
+    assert "complete?" in told
     assert "--full" in told
     main(["ls", "--full", str(tmp_path)])
     told = capsys.readouterr().out
@@ -131,6 +135,43 @@ def test_ls_sorts(order: str, names: str, tmp_path: Path, capsys: pytest.Capture
     if order != "started":
         turned = listed(capsys, "--reverse", "--sort", order, str(tmp_path))
         assert names[::-1] == "".join(Path(each["path"]).parent.name for each in turned)
+
+
+def test_a_run_that_a_writer_holds_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lock of the writer tells a live run from one that was killed."""
+    with toyspec.start_run(tmp_path, run_id="live") as run:
+        run.step(loss=1.0)
+        assert ["running"] == [each["state"] for each in listed(capsys, str(tmp_path))]
+        main(["show", str(tmp_path / "live")])
+        assert "running" in capsys.readouterr().out
+    assert ["complete"] == [each["state"] for each in listed(capsys, str(tmp_path))]
+
+
+def test_show_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream may come from a pipe; as JSON its path is a hyphen."""
+    data = (RUNS / "llama-001/events.jsonl").read_bytes()
+    for options in ([], ["--json"]):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+        assert exit_codes.OK == main(["show", *options, "-"])
+    text, _, shown = capsys.readouterr().out.partition("\n{")
+    assert text.startswith("standard input  complete")
+    assert "-" == json.loads("{" + shown)["path"]
+
+
+def test_show_as_json_has_all_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings, curves and the number of findings are there for a program."""
+    main(["show", "--json", str(RUNS / "llama-001")])
+    shown = json.loads(capsys.readouterr().out)
+    assert {"run_id", "config"} <= shown["start"].keys()
+    assert shown["series"]["loss"]["count"] > 0
+    assert {} == shown["findings"]
+
+
+def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """A measure that no run has is a wrong call, and the message lists the right ones."""
+    path = str(RUNS / "llama-001")
+    assert exit_codes.USAGE == main(["compare", "--measure", "nope", path, path])
+    assert "no run has the measure 'nope'; choose one of: " in capsys.readouterr().err
 
 
 def test_ls_lists_a_stream_once(capsys: pytest.CaptureFixture[str]) -> None:

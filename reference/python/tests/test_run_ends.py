@@ -121,15 +121,17 @@ def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytes
 
     read_at = run_ends._read_at
     monkeypatch.setattr(run_ends, "_read_at", counted)
+    monkeypatch.setattr(run_ends, "_CHECKED_BYTES", 0)
     summarize_ends(_write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
     assert [BLOCK_BYTES, BLOCK_BYTES] == read
 
 
 @pytest.mark.parametrize(("place", "state"), [(50, "complete"), (1, "damaged"), (101, "damaged")])
-def test_damage_shows_where_it_is_read(
-    place: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_damage_in_a_large_stream_shows_where_it_is_read(
+    place: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Damage near an end is told; damage in the middle is told with --full, which counts the records too."""
+    """Damage near an end is reported; damage in the middle only with --full, which counts the records too."""
+    monkeypatch.setattr(run_ends, "_CHECKED_BYTES", 0)
     lines = SOUND["ended"].splitlines(keepends=True)
     path = _write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
     found = []
@@ -138,3 +140,11 @@ def test_damage_shows_where_it_is_read(
         (run,) = json.loads(capsys.readouterr().out)
         found.append((run["state"], run["records"]))
     assert [(state, None), ("damaged", 102)] == found
+
+
+def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None:
+    """Up to a size every line is looked at, so the state is certain though only the ends were read."""
+    lines = _lines([START, *_steps(1, 2_000), END]).splitlines(keepends=True)
+    path = _write(tmp_path, b"".join([*lines[:1000], b'{"kind":"st\n', *lines[1000:]]))
+    summary = summarize_ends(path)
+    assert ("damaged", None, True) == (summary.extent.state, summary.extent.records, summary.extent.is_checked)

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions, StreamChecker, UnknownRuleError, check, check_bytes
     from toyspec.errors import (
         DamagedStreamError,
+        RunStartMissingError,
         StreamClosedError,
         StreamError,
         StreamMissingError,
         StreamRefusedError,
+        StreamReplacedError,
         StreamUnreadableError,
         TornStreamError,
         ToyspecError,
+        UnknownFormatError,
     )
     from toyspec.findings import FileReport, Finding, PathError, Report
     from toyspec.format.canonical import InvalidEventError, RecordRefusedError
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
     from toyspec.reading.run_log import RunLog
+    from toyspec.runs.listing import Runs, list_runs
+    from toyspec.runs.summary import RunSummary
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
@@ -62,21 +67,27 @@ _HOMES = {
     "Report": "findings",
     "RunBundle": "writing.run_bundle",
     "RunLog": "reading.run_log",
+    "RunStartMissingError": "errors",
+    "RunSummary": "runs.summary",
     "RunWriter": "writing.run_writer",
+    "Runs": "runs.listing",
     "StreamChecker": "checker",
     "StreamClosedError": "errors",
     "StreamError": "errors",
     "StreamMissingError": "errors",
     "StreamRefusedError": "errors",
+    "StreamReplacedError": "errors",
     "StreamUnreadableError": "errors",
     "TailEvent": "reading.follower",
     "TornStreamError": "errors",
     "ToyspecError": "errors",
+    "UnknownFormatError": "errors",
     "UnknownRuleError": "checker",
     "check": "checker",
     "check_bytes": "checker",
     "follow": "reading.follower",
     "grad_norm": "metrics.log",
+    "list_runs": "runs.listing",
     "read": "reading.reader",
     "repair": "writing.repairing",
     "start_run": "writing.run_starting",
@@ -101,22 +112,28 @@ __all__ = [
     "Report",
     "RunBundle",
     "RunLog",
+    "RunStartMissingError",
+    "RunSummary",
     "RunWriter",
+    "Runs",
     "StreamChecker",
     "StreamClosedError",
     "StreamError",
     "StreamMissingError",
     "StreamRefusedError",
+    "StreamReplacedError",
     "StreamUnreadableError",
     "TailEvent",
     "TornStreamError",
     "ToyspecError",
+    "UnknownFormatError",
     "UnknownRuleError",
     "__version__",
     "check",
     "check_bytes",
     "follow",
     "grad_norm",
+    "list_runs",
     "read",
     "repair",
     "start_run",

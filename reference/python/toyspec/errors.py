@@ -47,6 +47,8 @@ class StreamError(ToyspecError):
     ) -> None:
         place = printable(path) if line is None else f"{printable(path)}:{line}"
         super().__init__(f"{place}: {fact}")
+        self.fact = fact
+        """The message without path and line."""
         self.path = path
         """The path as it was named; ``<bytes>`` for bytes and ``-`` for an object without a name."""
         self.line = line

@@ -60,6 +60,24 @@ def lock_record(descriptor: int) -> None:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def is_locked(path: str) -> bool:
+    """Return whether a writer holds the stream at *path*, without taking a lock; False where that cannot be asked."""
+    if fcntl is None or sys.platform != "linux":
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        wanted = struct.pack(_RECORD_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted)
+        return bool(struct.unpack(_RECORD_LOCK, found)[0] != fcntl.F_UNLCK)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 class SystemCalls(msgspec.Struct, frozen=True, kw_only=True):
     """The calls that a writer makes. Replace one to see what happens when it fails."""
 

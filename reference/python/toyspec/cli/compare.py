@@ -9,9 +9,8 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_start
-from toyspec.cli.csv_text import Cell, csv_row
+from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.members import flat
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
@@ -19,6 +18,7 @@ from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summary import RunSummary, summarize_run
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
+_DEFAULT_MEASURE = "loss"
 _DEFAULT_POINTS = 10
+_MOST_LISTED = 30
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -65,7 +67,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--measure",
         metavar="NAME",
-        default="loss",
         help="a field of the steps, a member of their extra, or a tag; default: loss",
     )
     parser.add_argument(
@@ -83,25 +84,35 @@ def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     if len(options.runs) < 2:
         raise UsageError("name at least two runs")
+    measure = options.measure or _DEFAULT_MEASURE
     try:
-        runs = [summarize_run(path, measure=options.measure, watch=Progress("reading").watch) for path in options.runs]
+        runs = [summarize_run(path, measure=measure, watch=Progress("reading").watch) for path in options.runs]
     except StreamError as error:
         sys.stderr.write(f"toyspec compare: {error}\n")
         return exit_codes.USAGE
     series = [each.measured for each in runs]
+    if options.measure and not any(each.steps for each in series):
+        raise UsageError(_no_such_measure(measure, runs))
     steps = common_steps(series)
     if options.csv:
-        _print_csv(runs, [*_settings(runs), *_results(runs), *_points(options.measure, steps, series)])
+        _print_csv(runs, [*_settings(runs), *_results(runs), *_points(measure, steps, series)])
         return exit_codes.OK
     # A run that says nothing at all about itself does not make every setting of the others a difference.
     silent = [not each.start for each in runs]
     settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
-    points = list(_points(options.measure, _spread(steps, options.points), series))
+    points = list(_points(measure, _spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
     _print_table(runs, [*_results(runs), *settings, *points], terminal)
     if not points:
-        terminal.line(f"\nthere is no step at which every run has {shortened(options.measure, _NAME_CHARS)}")
+        terminal.line(f"\nthere is no step at which every run has {shortened(measure, _NAME_CHARS)}")
     return exit_codes.OK
+
+
+def _no_such_measure(measure: str, runs: list[RunSummary]) -> str:
+    known = sorted({name for each in runs for name in each.measures})
+    listed = ", ".join(shortened(name, _NAME_CHARS) for name in known[:_MOST_LISTED])
+    more = f", and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {listed}{more}"
 
 
 def _settings(runs: list[RunSummary]) -> Iterator[Row]:
@@ -115,13 +126,13 @@ def _settings(runs: list[RunSummary]) -> Iterator[Row]:
 
 def _results(runs: list[RunSummary]) -> Iterator[Row]:
     unset = msgspec.UNSET
-    yield Row("results", "state", [each.report.state for each in runs])
+    yield Row("results", "state", [each.state for each in runs])
     if any(each.end for each in runs):
         yield Row("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
     yield Row("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
     yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
     least = [each.loss.least if each.loss else None for each in runs]
-    yield Row("results", "least loss", [unset if each is None else each[1] for each in least])
+    yield Row("results", "lowest loss", [unset if each is None else each[1] for each in least])
     yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.cli.columns import cut
 from toyspec.cli.figures import figure
-from toyspec.cli.members import flat
 from toyspec.escaping import shortened
 from toyspec.format.json_numbers import number
+from toyspec.runs.members import flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

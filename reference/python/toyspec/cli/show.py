@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import padded, width, wrapped
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.members import flat
+from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.parsers import Parser, add_color
-from toyspec.cli.paths import shown
+from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
-from toyspec.escaping import shortened
+from toyspec.escaping import printable, shortened
+from toyspec.format.profiles import EVENTS_FILE
 from toyspec.runs.curves import sparkline
+from toyspec.runs.discovery import STANDARD_INPUT
+from toyspec.runs.members import flat
 from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
-    from toyspec.findings import State
     from toyspec.read_reports import ReadReport
     from toyspec.runs.curves import Curve
+    from toyspec.runs.summary import RunState
 
 Better = Literal["least", "greatest", "unknown"]
 
-_STATES: dict[State, Style] = {"complete": "good", "torn": "warning", "damaged": "error"}
+_STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
 # The longest title of all that are not names of measures.
@@ -43,30 +48,72 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Show one run: its state, where and with which settings it ran, its steps and\n"
         "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
-        "is shown by what can be read of it."
+        "is shown with what can be read of it."
     )
-    parser.epilog = "examples:\n  toyspec show runs/llama-001"
-    parser.add_argument("run", metavar="RUN", help="a run directory or a stream")
+    parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
+    parser.add_argument("run", metavar="RUN", help="a run directory or a stream; - is standard input")
+    parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
     add_color(parser)
 
 
 def run(options: Namespace) -> int:
     """Print the run and return an exit code."""
+    if options.run != STANDARD_INPUT:
+        return _show(options, options.run)
+    with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
+        path = os.path.join(folder, EVENTS_FILE)
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        return _show(options, path)
+
+
+def _show(options: Namespace, path: str) -> int:
     try:
-        summary = summarize_run(options.run, watch=Progress("reading").watch)
+        summary = summarize_run(path, watch=Progress("reading").watch)
     except StreamError as error:
-        sys.stderr.write(f"toyspec show: {error}\n")
+        sys.stderr.write(f"toyspec show: {shown(options.run)}: {printable(error.fact)}\n")
         if isinstance(error, StreamMissingError) and os.path.isdir(options.run):
             sys.stderr.write(f"`toyspec ls {shown(options.run)}` lists the runs below it\n")
         return exit_codes.USAGE
+    if options.json:
+        sys.stdout.write(inert_json(_object(summary, options.run)) + "\n")
+        return exit_codes.OK
     terminal = Terminal(color=options.color)
-    limit = min(columns(), _MAX_COLUMNS)
-    report = summary.report
-    state = terminal.styled(report.state, _STATES[report.state])
-    terminal.line(f"{terminal.styled(shown(summary.name), 'strong')}  {state}  {report.profile}  {shown(summary.path)}")
-    for line in _lines(list(_facts(summary, terminal)), terminal, limit):
+    state = terminal.styled(summary.state, _STATES[summary.state])
+    place = [] if options.run == STANDARD_INPUT else [shown(summary.path)]
+    name = "standard input" if options.run == STANDARD_INPUT else shown(summary.name)
+    terminal.line("  ".join([terminal.styled(name, "strong"), state, str(summary.report.profile), *place]))
+    for line in _lines(list(_facts(summary, terminal)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
+
+
+def _object(run: RunSummary, path: str) -> dict[str, Any]:
+    """Return all that is known of the run, as JSON has it; a name on standard input is ``-``."""
+    return {
+        "path": "-" if path == STANDARD_INPUT else encodable(run.path),
+        "profile": run.profile,
+        "state": run.state,
+        "records": run.extent.records,
+        "bytes": run.extent.size,
+        "first_step": run.first_step,
+        "last_step": run.last_step,
+        "final_loss": run.final_loss,
+        "seconds": run.seconds,
+        "started_at": run.started_at,
+        "start": run.start,
+        "end": run.end,
+        "evals": run.evals,
+        "kinds": run.kinds,
+        "series": {name: _series(curve) for name, curve in run.series.items()},
+        "findings": _finding_counts(run),
+    }
+
+
+def _series(curve: Curve) -> dict[str, Any]:
+    points = {"first": curve.first, "last": curve.last, "smallest": curve.least, "largest": curve.greatest}
+    named = {name: {"step": point[0], "value": point[1]} for name, point in points.items() if point is not None}
+    return {"count": curve.count, "not_finite": curve.not_finite, **named}
 
 
 def _lines(facts: list[tuple[str, str]], terminal: Terminal, limit: int) -> Iterator[str]:
@@ -93,7 +140,7 @@ def _facts(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     kinds = sorted(run.kinds.items(), key=lambda item: -item[1])
     named = ", ".join(f"{number} {shortened(kind, _NAME_CHARS)}" for kind, number in kinds[:_MAX_LISTED])
     yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
-    yield from _faults(run)
+    yield from _findings(run)
 
 
 def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
@@ -127,9 +174,8 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
 
 def _better(run: RunSummary, name: str) -> Better:
     """Return which values of the series *name* are better, as far as the profile says."""
-    if run.report.profile == "kaun/v1":
-        return "least" if run.minimized[name] else "greatest"
-    return "least" if name == "loss" else "unknown"
+    is_smaller = run.smaller_is_better(name)
+    return "unknown" if is_smaller is None else "least" if is_smaller else "greatest"
 
 
 def _extremes(curve: Curve, better: Better) -> Iterator[str]:
@@ -145,7 +191,8 @@ def _extremes(curve: Curve, better: Better) -> Iterator[str]:
         yield f"{curve.not_finite} not finite"
 
 
-def _faults(run: RunSummary) -> Iterator[tuple[str, str]]:
+def _finding_counts(run: RunSummary) -> dict[str, int] | str:
+    """Return the number of findings by rule, or why the run could not be checked."""
     from toyspec.checker import CheckOptions, iter_reports
     from toyspec.findings import FileReport
 
@@ -154,11 +201,18 @@ def _faults(run: RunSummary) -> Iterator[tuple[str, str]]:
     report = next(iter(iter_reports([run.path], options=CheckOptions(), on_progress=on_progress)))
     progress.erase()
     if not isinstance(report, FileReport):
-        yield "findings", report.message
-        return
+        return report.message
     counts: dict[str, int] = dict(report.suppressed)
     for finding in report.findings:
         counts[finding.rule] = counts.get(finding.rule, 0) + 1
+    return counts
+
+
+def _findings(run: RunSummary) -> Iterator[tuple[str, str]]:
+    counts = _finding_counts(run)
+    if isinstance(counts, str):
+        yield "findings", counts
+        return
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     yield "findings", f"{named}; see `toyspec check {shown(run.directory)}`" if named else "none"
     if run.report.fragment is not None:

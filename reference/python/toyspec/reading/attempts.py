@@ -61,6 +61,15 @@ class Attempts:
         self._from_steps.append(from_step)
         self._lines.append(record.line)
 
+    @property
+    def own_phase(self) -> str:
+        """The phase of the run itself: that of its first run_start, else train."""
+        return self._phase or _TRAIN
+
+    def is_own_step(self, record: Record) -> bool:
+        """Return whether *record* is a step event in the phase of the run itself."""
+        return record.kind == "step" and self.phase_of(record) == self.own_phase
+
     def phase_of(self, record: Record) -> str:
         """Return the phase that *record* is of: its own, else that of run_start, else train."""
         return _phase(record) or self._phase or _TRAIN

@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
 
 _MOST_BYTES = 1 << 17
+_CHECKED_BYTES = 1 << 20
+"""Up to this size every line of a stream is looked at, so that damage between the ends is seen."""
 _GROWTH = 8
 # The kinds of records that change what others mean.
 _SHAPING = frozenset(["run_start", "run_resume"])
@@ -32,8 +34,9 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 def summarize_ends(path: str) -> RunSummary:
     """Return the summary of the run whose stream is at *path*, as far as the ends of the stream tell.
 
-    More of an end is read, to a limit, where it holds no train step with a loss. The state is damaged only where a
-    line that was read shows it. Raises as ``summarize_run`` does, which reads what cannot be read from its end.
+    More of an end is read, to a limit, where it holds no step with a loss. In a stream up to 1 MiB every line is
+    looked at for damage; in a larger one, damage between the ends is not seen, and its ``extent`` says so. Raises as
+    ``summarize_run`` does, which reads what cannot be read from its end.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -42,6 +45,8 @@ def summarize_ends(path: str) -> RunSummary:
     try:
         status = os.fstat(descriptor)
         ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
+        if ends is not None and status.st_size <= _CHECKED_BYTES:
+            ends.check(_read_at(descriptor, 0, status.st_size))
     except OSError:
         ends = None
     finally:
@@ -61,6 +66,7 @@ class _Ends:
         self._tail: list[Record] = []
         self._is_damaged = feed.gap_bytes > 0
         self._state = feed.state
+        self._is_checked = False
         self._count: int | None = feed.records
         self.profile = feed.profile
         """The format of the stream; None where it is none of toyspec's."""
@@ -68,6 +74,14 @@ class _Ends:
         for record in self.head:
             if record.kind in _SHAPING:
                 self._phases.learn(record)
+
+    def check(self, data: bytes) -> None:
+        """Look for damage in *data*, which is the whole stream."""
+        self._is_checked = True
+        if self._count is None and self._state != "damaged":
+            feed = RecordFeed(profile=self.profile)
+            feed.feed(data)
+            self._state = feed.state
 
     def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
         """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
@@ -90,7 +104,7 @@ class _Ends:
             summary.take(self._latest(summary.attempts))
         else:
             summary.take(self._telling([*self.head, *self._tail]), learn="attempts")
-        summary.describe(profile, Extent(self._state, self._count, size))
+        summary.describe(profile, Extent(self._state, self._count, size, self._is_checked or self._count is not None))
         return summary
 
     def _is_resumed(self) -> bool:
@@ -106,21 +120,23 @@ class _Ends:
         return list(attempts.latest(records))
 
     def _telling(self, records: list[Record]) -> list[Record]:
-        """Return the *records* that count: up to the first train step, the ends of runs, and from the last step on."""
+        """Return the *records* that count: up to the first step, the ends of runs, and from the last step on."""
         if self.profile == "kaun/v1":
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
-        first = next((at for at in range(last) if self._is_train_step(records[at])), last)
+        first = next((at for at in range(last) if self._is_step(records[at])), last)
         ends = [record for record in records[first + 1 : last] if record.kind == "run_end"]
         return [*records[: first + 1], *ends, *records[max(first + 1, last) :]]
 
     def _tells_loss(self, record: Record) -> bool:
         if record.profile == "kaun/v1":
             return record.get("tag") in LOSS_TAGS
-        return "loss" in record.value and self._is_train_step(record)
+        return "loss" in record.value and self._is_step(record)
 
-    def _is_train_step(self, record: Record) -> bool:
-        return record.profile == "metrics/v1" or (record.kind == "step" and self._phases.phase_of(record) == "train")
+    def _is_step(self, record: Record) -> bool:
+        return record.profile == "metrics/v1" or (
+            record.kind == "step" and self._phases.phase_of(record) == self._phases.own_phase
+        )
 
 
 def _records(found: Iterable[Record | Gap]) -> list[Record]:

@@ -62,3 +62,13 @@ def measured(record: Record, measure: str) -> tuple[bool, float | None]:
         return True, None
     finite = number(found)
     return finite is not None, None if finite is None else float(finite)
+
+
+def measures_of(record: Record) -> list[str]:
+    """Return the names of the measures that *record* has, as ``measured`` takes them."""
+    value: dict[str, Any] = record.value
+    if record.profile == "kaun/v1":
+        return [value["tag"]] if isinstance(value.get("tag"), str) else []
+    extra = value.get("extra")
+    members = {**value, **(extra if isinstance(extra, dict) else {})}
+    return [name for name, member in members.items() if member is None or number(member) is not None]

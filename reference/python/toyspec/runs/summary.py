@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import UNSET
 
 from toyspec.format.json_numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
 from toyspec.reading.manifests import read_manifest
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
-from toyspec.runs.series import Series, measured
+from toyspec.runs.members import flat
+from toyspec.runs.series import Series, measured, measures_of
+from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile, State
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
+
+RunState = Literal["complete", "running", "torn", "damaged"]
+"""The state of a stream, or that a writer holds it."""
 
 # A log that invents names without end does not fill memory.
 _MAX_NAMES = 200
@@ -74,6 +83,8 @@ class Extent(NamedTuple):
     """Number of records; None where not all were read."""
     size: int
     """Size in bytes."""
+    is_checked: bool = True
+    """False where damage between the ends of the stream would not have been seen."""
 
 
 class RunSummary:
@@ -82,7 +93,9 @@ class RunSummary:
     def __init__(self, path: str, measure: str | None = None) -> None:
         self._measure = measure
         self.measured = Series()
-        """The measure that was asked for, at every train step."""
+        """The measure that was asked for, at every step in the run's own phase."""
+        self.measures: set[str] = set()
+        """Names of the measures that the steps have, where one was asked for."""
         self.path = path
         """Path of the stream."""
         self.attempts = Attempts()
@@ -95,13 +108,13 @@ class RunSummary:
         self.series: dict[str, Curve] = {}
         """Curve of ``loss`` for toy/v1, of every measure for metrics/v1 and of every tag for kaun/v1."""
         self.minimized: dict[str, bool] = {}
-        """Whether less is better, by tag of a kaun run."""
+        """The last ``minimize`` of each tag of a kaun run that has one."""
         self.evals: dict[str, dict[str, Any]] = {}
         """The last eval event of each name."""
         self.first_step: int | None = None
-        """Number of the first train step."""
+        """Number of the first step in the run's own phase."""
         self.last_step: int | None = None
-        """Number of the last train step."""
+        """Number of the last step in the run's own phase."""
         self.first_time: float | None = None
         self.last_time: float | None = None
         """Times of the first and the last record that have one, in seconds."""
@@ -115,6 +128,43 @@ class RunSummary:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
         is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
+
+    @cached_property
+    def is_running(self) -> bool:
+        """True while a writer holds the stream; asked of the system once."""
+        return self.extent.state == "torn" and is_locked(self.path)
+
+    @property
+    def state(self) -> RunState:
+        """State of the stream; ``running`` for a torn one that a writer holds."""
+        return "running" if self.is_running else self.extent.state
+
+    def smaller_is_better(self, name: str) -> bool | None:
+        """Return whether smaller values of the series *name* are better; None where nothing says so."""
+        if self.profile == "kaun/v1":
+            return is_smaller_better(name, self.minimized.get(name, UNSET))
+        return True if name == "loss" else None
+
+    def row(self) -> dict[str, Any]:
+        """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
+        found: dict[str, Any] = {
+            "run": self.name,
+            "path": self.directory,
+            "run_id": self.start.get("run_id"),
+            "profile": self.profile,
+            "state": self.state,
+            "reason": self.end.get("reason") if self.end else None,
+            "last_step": self.last_step,
+            "final_loss": self.final_loss,
+            "seconds": self.seconds,
+            "started_at": self.started_at,
+            "bytes": self.extent.size,
+        }
+        for part in ("model", "config"):
+            if isinstance(self.start.get(part), dict):
+                found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
+        found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
+        return found
 
     @property
     def name(self) -> str:
@@ -183,9 +233,13 @@ class RunSummary:
 
     def _keep(self, record: Record, measure: str) -> None:
         step = record.get("step")
-        is_other = record.profile == "toy/v1" and (record.kind != "step" or self.attempts.phase_of(record) != "train")
+        is_other = record.profile == "toy/v1" and (
+            record.kind != "step" or self.attempts.phase_of(record) != self.attempts.own_phase
+        )
         if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
             return
+        if len(self.measures) < _MAX_NAMES:
+            self.measures.update(measures_of(record))
         is_there, value = measured(record, measure)
         if is_there:
             self.measured.add(step, value)
@@ -194,7 +248,7 @@ class RunSummary:
         value = record.value
         self._take_time(number(value.get("t")))
         if record.kind == "step":
-            if self.attempts.phase_of(record) == "train":
+            if self.attempts.is_own_step(record):
                 self._take_step(value.get("step"), {"loss": value["loss"]} if "loss" in value else {})
         elif record.kind == "run_start":
             self.start = self.start or value
@@ -216,7 +270,8 @@ class RunSummary:
         self._take_time(number(value.get("wall_time")))
         tag = value.get("tag")
         if isinstance(tag, str):
-            self.minimized[tag] = value.get("minimize") is True
+            if isinstance(value.get("minimize"), bool):
+                self.minimized[tag] = value["minimize"]
             self._take_step(value.get("step"), {tag: value.get("value")})
 
     def _take_step(self, step: Any, measures: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING
 
 from toyspec.escaping import printable
@@ -21,19 +23,15 @@ def csv_row(cells: Sequence[Cell]) -> str:
     Numbers are written as numbers, None as an empty cell. Strings are inert, and one that a spreadsheet would
     take for a formula begins with an apostrophe.
     """
-    return ",".join(map(_written, cells))
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(map(_inert, cells))
+    return line.getvalue()
 
 
-def _written(cell: Cell) -> str:
-    if cell is None:
-        return ""
+def _inert(cell: Cell) -> str | float | None:
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    if isinstance(cell, int | float):
-        return repr(cell)
+    if not isinstance(cell, str):
+        return cell
     text = printable(cell)
-    if text.startswith(_FORMULA) or cell.startswith(_FORMULA):
-        text = f"'{text}"
-    if any(sign in text for sign in ',"\n\r'):
-        text = '"' + text.replace('"', '""') + '"'
-    return text
+    return f"'{text}" if text.startswith(_FORMULA) or cell.startswith(_FORMULA) else text

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write(root: Path, name: str, *losses: float, **config: Any) -> None:
+    """Write a complete run of toy/v1."""
+    with toyspec.start_run(root, run_id=name, arch="mlp", config=config, git=None) as run:
+        for loss in losses:
+            run.step(loss=loss)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory with three runs in two depths, a damaged one, and a file of another format."""
+    write(tmp_path, "a", 3.0, 2.0, lr=0.1, opt="adam")
+    write(tmp_path / "sweep", "b", 3.0, 1.0, lr=0.2)
+    write(tmp_path, "c", lr=0.3)
+    stream = tmp_path / "a" / "events.jsonl"
+    stream.write_bytes(stream.read_bytes().replace(b'"step":1', b'"step:1', 1))
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat" / "events.jsonl").write_text('{"type":"user","message":"hi"}\n')
+    return tmp_path
+
+
+def names(runs: toyspec.Runs) -> list[str]:
+    """Return the names of runs in their order."""
+    return [run.name for run in runs]
+
+
+def test_runs_are_listed_lowest_loss_first(root: Path) -> None:
+    """Damage does not hide a run, runs without a loss come last, and other files are counted."""
+    runs = toyspec.list_runs(root)
+    assert ["b", "a", "c"] == names(runs)
+    assert ["complete", "damaged", "complete"] == [run.state for run in runs]
+    assert ((), 1) == (runs.errors, runs.skipped)
+
+
+def test_a_run_that_cannot_be_read_does_not_stop_the_others(root: Path) -> None:
+    """It is among the errors, or raised where that is asked for."""
+    (root / "bad").mkdir()
+    (root / "bad" / "events.jsonl.gz").write_bytes(b"\x1f\x8b" + bytes(30))
+    runs = toyspec.list_runs(root)
+    assert ["b", "a", "c"] == names(runs)
+    assert [str(root / "bad" / "events.jsonl.gz")] == [error.path for error in runs.errors]
+    with pytest.raises(toyspec.StreamError):
+        toyspec.list_runs(root, on_error="raise")
+    assert ["no such"] == [error.message[:7].lower() for error in toyspec.list_runs(root / "nothing").errors]
+
+
+def test_filter_takes_a_condition_or_columns(root: Path) -> None:
+    """Columns of the configuration are named by a mapping."""
+    runs = toyspec.list_runs(root)
+    assert ["b"] == names(runs.filter(lambda run: run.final_loss is not None and run.final_loss < 1.5))
+    assert ["b", "c"] == names(runs.filter(state="complete"))
+    assert ["c"] == names(runs.filter({"config.lr": 0.3}, state="complete"))
+    assert [] == names(runs.filter({"config.nothing": None}))
+
+
+def test_sort_puts_runs_without_a_value_last(root: Path) -> None:
+    """Whichever way round; a key may be a function."""
+    runs = toyspec.list_runs(root)
+    assert ["a", "b", "c"] == names(runs.sort("final_loss", reverse=True))
+    assert ["a", "b", "c"] == names(runs.sort("config.lr"))
+    assert ["c", "b", "a"] == names(runs.sort(lambda run: -run.start["config"]["lr"]))
+
+
+def test_best_is_the_smallest_or_the_largest(root: Path) -> None:
+    """A run without the column is never the best."""
+    runs = toyspec.list_runs(root)
+    best, worst = runs.best(), runs.best(goal="max")
+    assert best is not None
+    assert worst is not None
+    assert ("b", "a") == (best.name, worst.name)
+    assert runs.best("config.nothing") is None
+
+
+def test_rows_have_the_same_columns(root: Path) -> None:
+    """What one run lacks is None; settings and last values are columns."""
+    rows = toyspec.list_runs(root, read="whole").rows()
+    assert 1 == len({tuple(row) for row in rows})
+    assert [("b", 0.2, None, 1.0), ("a", 0.1, "adam", 2.0), ("c", 0.3, None, None)] == [
+        (row["run"], row["config.lr"], row["config.opt"], row["last.loss"]) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_tables_have_a_row_for_each_run(root: Path, library: str) -> None:
+    """Every library gets the same columns, also where runs differ in the type of a setting."""
+    pytest.importorskip("pyarrow" if library == "arrow" else library)
+    write(root, "d", lr="fast")
+    runs = toyspec.list_runs(root)
+    table = getattr(runs, f"to_{library}")()
+    assert 4 == len(table)
+    names_of_columns = table.column_names if library == "arrow" else list(table.columns)
+    assert list(runs.rows()[0]) == names_of_columns
+
+
+def test_runs_show_themselves_without_trusting_the_log(root: Path) -> None:
+    """As text and as HTML; names from a log are escaped."""
+    start = {"kind": "run_start", "t": 0.0, "run_id": "x"}
+    end = {"kind": "run_end", "t": 1.0, "reason": "<script>\x1b[31m"}
+    (root / "evil").mkdir()
+    (root / "evil" / "events.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(end)}\n")
+    runs = toyspec.list_runs(root)
+    assert repr(runs).startswith("4 runs\nrun ")
+    assert "\x1b" not in repr(runs)
+    assert "<script>" not in runs._repr_html_()
+    assert "&lt;script&gt;" in runs._repr_html_()
+    assert "2 runs" == repr(runs[:2]).partition("\n")[0]

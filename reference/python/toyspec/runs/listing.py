@@ -1,0 +1,210 @@
+"""The runs below a directory as one table: filtered, sorted, and handed on to pandas, Polars or Arrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import Any, Literal, overload
+
+from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.escaping import printable
+from toyspec.findings import PathError
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.ends import summarize_ends
+from toyspec.runs.summary import RunSummary, summarize_run
+
+Extent = Literal["ends", "whole"]
+"""How much of each stream is read: its first and last lines, or every byte."""
+
+_SHOWN_RUNS = 20
+_SHOWN_COLUMNS = ("run", "state", "reason", "last_step", "final_loss", "started_at")
+# A run that has events is listed by them alone.
+_SECOND = f"{os.sep}{METRICS_FILE}"
+
+
+def list_runs(
+    *roots: str | os.PathLike[str],
+    read: Extent = "ends",
+    on_error: Literal["skip", "raise"] = "skip",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Runs:
+    """Return the runs of every profile below *roots*, the lowest final loss first and those without one last.
+
+    A root is a directory that is searched to any depth, a run directory, or a stream; the default is the current
+    directory. With *read* ``"whole"`` every byte is read, and the metrics of each run are known. A run that cannot
+    be read does not stop the others: it is in ``errors``; with *on_error* ``"raise"`` its StreamError is raised.
+    A file of another format below a root is not a run: it is counted in ``skipped``. *on_progress* is given the
+    number of bytes done and of all bytes.
+    """
+    found: list[RunSummary] = []
+    errors, streams = _streams([os.fspath(root) for root in roots] or ["."])
+    summarize = summarize_run if read == "whole" else summarize_ends
+    total, done, skipped = sum(stream.size for stream in streams), 0, 0
+    for stream in streams:
+        if on_progress is not None:
+            on_progress(done, total)
+        try:
+            found.append(summarize(stream.path))
+        except StreamError as error:
+            is_foreign = isinstance(error, UnknownFormatError) and stream.is_below
+            if on_error == "raise" and not is_foreign:
+                raise
+            skipped += is_foreign
+            errors += [] if is_foreign else [PathError(stream.path, error.fact)]
+        done += stream.size
+    return Runs(found, errors=errors, skipped=skipped).sort("run").sort("final_loss")
+
+
+class Runs(Sequence[RunSummary]):
+    """Runs in an order; ``filter`` and ``sort`` give new ones. It shows itself as a table, in a notebook as HTML."""
+
+    def __init__(self, runs: Sequence[RunSummary], *, errors: Sequence[PathError] = (), skipped: int = 0) -> None:
+        self._runs = tuple(runs)
+        self.errors = tuple(errors)
+        """Paths that could not be read, each with the reason."""
+        self.skipped = skipped
+        """Number of files of other formats below the roots."""
+
+    def filter(
+        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | None = None, /, **columns: Any
+    ) -> Runs:
+        """Return the runs for which *condition* is true, and whose columns have the values that are named.
+
+        *condition* may also be a mapping of columns whose names are no identifiers: ``{"config.lr": 3e-4}``.
+        """
+        wanted = {**condition, **columns} if isinstance(condition, Mapping) else columns
+        chosen = [run for run in self._runs if condition is None or isinstance(condition, Mapping) or condition(run)]
+        kept = [run for run in chosen if not wanted or _has(run.row(), wanted)]
+        return Runs(kept, errors=self.errors, skipped=self.skipped)
+
+    def sort(self, by: str | Callable[[RunSummary], Any], *, reverse: bool = False) -> Runs:
+        """Return the runs in the order of a column or a key; those without a value come last, whichever way round.
+
+        The order of runs with equal values stays.
+        """
+        key = by if callable(by) else (lambda run: run.row().get(by))
+        keyed = [(key(run), run) for run in self._runs]
+        ordered = sorted((pair for pair in keyed if pair[0] is not None), key=_order, reverse=reverse)
+        last = [run for value, run in keyed if value is None]
+        return Runs([*(run for _, run in ordered), *last], errors=self.errors, skipped=self.skipped)
+
+    def best(self, column: str = "final_loss", *, goal: Literal["min", "max"] = "min") -> RunSummary | None:
+        """Return the run with the smallest (``"max"``: largest) number in *column*; None where no run has one."""
+        ranked = self.sort(column, reverse=goal == "max")
+        first = ranked[0] if ranked else None
+        return None if first is None or first.row().get(column) is None else first
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return each run as a flat mapping, all with the same keys in the same order; None where a run has none."""
+        rows = [run.row() for run in self._runs]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return [{name: row.get(name) for name in names} for row in rows]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row for each run. Raise ImportError without pandas."""
+        return _library("pandas").DataFrame(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame with one row for each run. Raise ImportError without Polars."""
+        return _library("polars").DataFrame(self._columns(), strict=False)
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table with one row for each run. Raise ImportError without pyarrow."""
+        return _library("pyarrow").table(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """Return the columns; one whose values are of several types becomes text: a table has one type a column."""
+        rows = self.rows()
+        columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+        return {name: _of_one_type(values) for name, values in columns.items()}
+
+    @overload
+    def __getitem__(self, index: int) -> RunSummary: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> RunSummary | Runs:
+        if isinstance(index, slice):
+            return Runs(self._runs[index], errors=self.errors, skipped=self.skipped)
+        return self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[RunSummary]:
+        return iter(self._runs)
+
+    def __repr__(self) -> str:
+        cells = [_SHOWN_COLUMNS, *self._shown()]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(_SHOWN_COLUMNS))]
+        lines = (
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        )
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _SHOWN_COLUMNS)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._shown())
+        return f"<table><caption>{self._title()}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _title(self) -> str:
+        title = f"{len(self)} run" if len(self) == 1 else f"{len(self)} runs"
+        more = [f"the first {_SHOWN_RUNS} are shown"] if len(self) > _SHOWN_RUNS else []
+        more += [f"{len(self.errors)} could not be read"] if self.errors else []
+        return ", ".join([title, *more])
+
+    def _shown(self) -> list[tuple[str, ...]]:
+        rows = (run.row() for run in self._runs[:_SHOWN_RUNS])
+        return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
+
+
+def _streams(roots: list[str]) -> tuple[list[PathError], list[Stream]]:
+    """Return what could not be listed, and each stream below *roots* once; metrics beside events are not a run."""
+    errors: list[PathError] = []
+    streams: dict[str, Stream] = {}
+    for root in roots:
+        real_root = os.path.realpath(root)
+        for found in find_streams(root):
+            if isinstance(found, PathError):
+                errors.append(found)
+            elif isinstance(found, Stream):
+                # Below a root only a file may be a link: to ask for the real path of each costs more than to read.
+                is_link = os.path.islink(found.path)
+                real = os.path.realpath(found.path) if is_link else real_root + found.path[len(root) :]
+                streams[real] = found
+    for real in [real for real in streams if real.endswith(_SECOND)]:
+        if f"{real.removesuffix(_SECOND)}{os.sep}{EVENTS_FILE}" in streams:
+            del streams[real]
+    return errors, list(streams.values())
+
+
+def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in row and row[name] == value for name, value in wanted.items())
+
+
+def _order(pair: tuple[Any, RunSummary]) -> tuple[bool, Any]:
+    """Return a key that compares a column with values of several types: numbers before text."""
+    value = pair[0]
+    return (False, value) if isinstance(value, int | float) else (True, str(value) if isinstance(value, str) else value)
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    types = {type(value) for value in values if value is not None}
+    if len(types) <= 1 or types == {int, float}:
+        return values
+    return [value if value is None else str(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"this table needs {name}: python -m pip install {name}") from error
