@@ -13,6 +13,7 @@ pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
 from toyspec.checker import check
 from toyspec.cli import exit_codes
+from toyspec.reading.reader import read
 from toyspec.trainer.language_model import LanguageModel
 from training_runs import events, kinds, losses, train
 
@@ -153,7 +154,7 @@ def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:
 
 
 def test_replaced_run_moves_aside(tmp_path: Path) -> None:
-    """A run with the same id replaces both logs and the checkpoints; the old ones are kept once."""
+    """A run with the same id replaces both logs and the checkpoints; every old one is kept."""
     for steps in ("3", "2", "1"):
         train("--steps", steps, "--out", tmp_path / "a")
     assert [1] == list(losses(tmp_path / "a"))
@@ -161,6 +162,12 @@ def test_replaced_run_moves_aside(tmp_path: Path) -> None:
     assert 2 == len((tmp_path / "a/metrics.jsonl.prev").read_text().splitlines())
     assert ["latest", "step_1.gguf"] == sorted(os.listdir(tmp_path / "a/weights"))
     assert ["latest", "step_2.gguf"] == sorted(os.listdir(tmp_path / "a/weights.prev"))
+    assert 3 == len((tmp_path / "a/metrics.jsonl.prev-1").read_text().splitlines())
+    assert ["latest", "step_3.gguf"] == sorted(os.listdir(tmp_path / "a/weights.prev-1"))
+    assert [3, 2] == [
+        max(record["step"] for record in read(tmp_path / "a" / name) if record.kind == "step")
+        for name in ("events.jsonl.prev-1", "events.jsonl.prev")
+    ]
 
 
 @pytest.mark.parametrize(

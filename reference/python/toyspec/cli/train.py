@@ -46,7 +46,8 @@ _EPILOG = """\
 
 A run that was killed goes on with --resume, from its last checkpoint; give the
 same options, or --out alone. A run in DIR is otherwise replaced; its files move
-to events.jsonl.prev, metrics.jsonl.prev and weights.prev.
+to events.jsonl.prev, metrics.jsonl.prev and weights.prev, and earlier ones from
+there to .prev-1, .prev-2 and so on.
 
 exit status:
   0    trained

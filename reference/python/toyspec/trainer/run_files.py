@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import ToyspecError
 from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.metrics.log import MetricsLog
-from toyspec.system_calls import cause_of, say
+from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint
 from toyspec.trainer.replacing import write_json
+from toyspec.writing.opening import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ class RunFiles:
         return os.path.join(self._directory, WEIGHTS_DIRECTORY)
 
     def start(self, graph: Mapping[str, Any]) -> None:
-        """Begin a new run, after its run_start; files of a run that it replaces move to names ending in ``.prev``."""
+        """Begin a new run, after its run_start; files of one that it replaces move to ``.prev``."""
         for name in (METRICS_FILE, WEIGHTS_DIRECTORY):
             self._attempt(name, lambda name=name: _move_aside(os.path.join(self._directory, name)))  # type: ignore[misc]
         self._attempt(FLOW_FILE, lambda: write_json(os.path.join(self._directory, FLOW_FILE), graph))
@@ -135,9 +135,5 @@ class RunFiles:
 
 
 def _move_aside(path: str) -> None:
-    if not os.path.lexists(path):
-        return
-    aside = f"{path}.prev"
-    if os.path.isdir(aside) and not os.path.islink(aside):
-        shutil.rmtree(aside)
-    os.replace(path, aside)
+    if os.path.lexists(path):
+        keep(path, SYSTEM_CALLS)

@@ -99,7 +99,7 @@ def replace(path: str, calls: SystemCalls) -> Opened:
         try:
             if os.name == "nt":  # An open file cannot be moved there.
                 calls.close(old.descriptor)
-            moves += _keep(path, calls)
+            moves += keep(path, calls)
             new = _create_or_restore(path, moves, calls)
         except FileExistsError:
             continue
@@ -135,7 +135,8 @@ def free_names(path: str, *, first: int) -> Iterator[str]:
         number += 1
 
 
-def _keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
+def keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
+    """Move *path* to ``<path>.prev``, and what is there first to ``<path>.prev-N``; return old and new paths."""
     previous = f"{path}.prev"
     moves = [(previous, next(free_names(previous, first=1)))] if os.path.lexists(previous) else []
     moves.append((path, previous))

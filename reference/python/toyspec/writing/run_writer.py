@@ -275,12 +275,13 @@ class RunWriter(EventMethods):
         """Write any event, of a kind that this version knows or not; ``t`` is now unless the event has it."""
         self._stream.write(event)
 
-    def forward(self, line: bytes) -> None:
-        """Write a record of another writer byte for byte; *line* may end in its LF.
+    def forward(self, line: bytes | str) -> None:
+        """Write a record of another writer byte for byte; *line* may end in its LF. A string is its UTF-8.
 
         Raise InvalidEventError for what is not one readable record, or not valid at this place of the stream.
         """
-        self._stream.write_raw(line.removesuffix(b"\n"))
+        data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else bytes(line)
+        self._stream.write_raw(data.removesuffix(b"\n"))
 
     def close(self) -> None:
         """Close the file without a run_end: the stream stays torn, as after a crash."""

@@ -60,7 +60,8 @@ class BundleSink(Sink):
     def open(cls, config: LogConfig, *, process: int) -> BundleSink | None:
         """Return the bundle of *config*; None where its folder cannot be made, which is told on standard error.
 
-        Raise FileExistsError only with ``exist="fail"``.
+        Raise FileExistsError only with ``exist="fail"``, StreamRefusedError only for a run that has ended, with
+        ``exist="resume"``.
         """
         try:
             directory = _directory(config, process)
