@@ -92,24 +92,27 @@ def test_resumed_bar_counts_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
 def test_full_disk_stops_the_logs_and_not_the_training(tmp_path: Path) -> None:
-    """When no file can grow any more, each log and the checkpoints say so once, and all steps are trained."""
+    """When no file can grow any more, each log and the checkpoints say so, and all steps are trained."""
     done = trained(_LIMITED, tmp_path / "run", 60)
     assert 0 == done.returncode
     assert 60 == len(done.stdout.splitlines())
     said = done.stderr.splitlines()
-    assert 3 == len(said), said
-    for line, name in zip(sorted(said), ("run/events.jsonl", "run/metrics.jsonl", "run/weights"), strict=True):
-        assert name in line
-        assert ("only a part could be written" if name == "run/weights" else "File too large") in line
-    assert list(range(1, 1 + len(losses(tmp_path / "run")))) == list(losses(tmp_path / "run"))
+    for fact in (
+        "run/events.jsonl: File too large; records are dropped until there is room",
+        "run/metrics.jsonl: File too large",
+        "run/weights: only a part could be written",
+        "records were not written in all",
+    ):
+        assert any(fact in line for line in said), said
+    assert sorted(losses(tmp_path / "run")) == list(losses(tmp_path / "run"))
     assert [] == [name for name in os.listdir(tmp_path / "run/weights") if name != "latest"]
 
 
 def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    """Without a log the training goes on, one line says that nothing is recorded, and no other file is tried."""
+    """Without a log the training goes on, two lines say what is not recorded, and no other file is tried."""
     (tmp_path / "file").touch()
     done = trained("import sys; from toyspec.cli.main import run; sys.exit(run())", tmp_path / "file" / "run", 3)
-    assert (0, 3, 1) == (done.returncode, len(done.stdout.splitlines()), len(done.stderr.splitlines()))
+    assert (0, 3, 2) == (done.returncode, len(done.stdout.splitlines()), len(done.stderr.splitlines()))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")

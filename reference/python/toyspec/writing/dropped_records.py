@@ -5,12 +5,14 @@ from __future__ import annotations
 from toyspec.system_calls import say
 
 _MOST_SAID = 100
+# A disk that is nearly full takes a short record now and then: that is not worth a line each time.
+_MOST_OUTAGES = 10
 
 
 class DroppedRecords:
     """The records of one stream that could not be written."""
 
-    __slots__ = ("_cause", "_path", "_said", "count", "outage")
+    __slots__ = ("_cause", "_outages", "_path", "_said", "count", "outage")
 
     def __init__(self, path: str) -> None:
         self.count = 0
@@ -19,6 +21,7 @@ class DroppedRecords:
         """Number of those that were lost since the last record that was written."""
         self._path = path
         self._cause = ""
+        self._outages = 0
         self._said: tuple[str, ...] = ()
 
     @property
@@ -29,7 +32,9 @@ class DroppedRecords:
     def begin(self, cause: str) -> None:
         """Say that the system does not take a record now."""
         self._cause = cause
-        say(f"{self._path}: {cause}; records are dropped until there is room, the program goes on")
+        self._outages += 1
+        if self._outages <= _MOST_OUTAGES:
+            say(f"{self._path}: {cause}; records are dropped until there is room, the program goes on")
 
     def add(self, cause: str) -> None:
         """Count a record that the system did not take; say so when it is the first since one was written."""
@@ -40,7 +45,8 @@ class DroppedRecords:
 
     def end_outage(self) -> None:
         """Say that the outage is over."""
-        say(f"{self._path}: writing goes on; {self.fact}")
+        if self._outages <= _MOST_OUTAGES:
+            say(f"{self._path}: writing goes on; {self.fact}")
         self.outage = 0
         self._cause = ""
 
