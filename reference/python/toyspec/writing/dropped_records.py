@@ -12,7 +12,7 @@ _MOST_OUTAGES = 10
 class DroppedRecords:
     """The records of one stream that could not be written."""
 
-    __slots__ = ("_cause", "_outages", "_path", "_said", "count", "outage")
+    __slots__ = ("_outages", "_path", "_said", "cause", "count", "outage")
 
     def __init__(self, path: str) -> None:
         self.count = 0
@@ -20,18 +20,19 @@ class DroppedRecords:
         self.outage = 0
         """Number of those that were lost since the last record that was written."""
         self._path = path
-        self._cause = ""
+        self.cause = ""
+        """Why records are dropped now; empty while they are written."""
         self._outages = 0
         self._said: tuple[str, ...] = ()
 
     @property
     def fact(self) -> str:
         """What a note says of the outage."""
-        return f"{_records(self.outage)} dropped here: {self._cause}"
+        return f"{_records(self.outage)} dropped here: {self.cause}"
 
     def begin(self, cause: str) -> None:
         """Say that the system does not take a record now."""
-        self._cause = cause
+        self.cause = cause
         self._outages += 1
         if self._outages <= _MOST_OUTAGES:
             say(f"{self._path}: {cause}; records are dropped until there is room, the program goes on")
@@ -40,7 +41,7 @@ class DroppedRecords:
         """Count a record that the system did not take; say so when it is the first since one was written."""
         self.count += 1
         self.outage += 1
-        if cause != self._cause:
+        if cause != self.cause:
             self.begin(cause)
 
     def end_outage(self) -> None:
@@ -48,7 +49,7 @@ class DroppedRecords:
         if self._outages <= _MOST_OUTAGES:
             say(f"{self._path}: writing goes on; {self.fact}")
         self.outage = 0
-        self._cause = ""
+        self.cause = ""
 
     def leave_out(self, fact: str, *, key: str = "") -> None:
         """Count a record that is invalid or beyond a limit; say so unless that was said of one with its *key*.

@@ -320,6 +320,7 @@ class RunStream:
             if self._owed is not None:
                 self._put(file, self._owed)
                 self._owed = None
+                self._dropped.cause = ""
             self._put(file, record)
         except OSError as error:
             self._after_error(file, error, record)
