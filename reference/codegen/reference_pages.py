@@ -1,4 +1,4 @@
-"""Makes the indexes of rules, kinds and schemas."""
+"""Makes the indexes of rules, and of schemas and kinds."""
 
 from __future__ import annotations
 
@@ -37,29 +37,25 @@ do not. Each name leads to the page of the rule, *statement* to its [requirement
 the cases that prove it. The table is data as well: [`rules.json`](../../schemas/rules.json).
 """
 
-_KINDS = f"""\
-# Kinds
-
-{_MADE}
-
-Every kind of record, by profile. A key in **bold** is required, every other one is optional; *since* names the
-revision that brought it. The page of a kind has the type, unit and meaning of each key.
-
-{{sections}}
-"""
-
 _SCHEMAS = f"""\
 ---
-tags: [schema, schemas]
+tags: [schema, schemas, kinds]
+description: Every kind of record with its keys, and the JSON Schemas that define them.
 ---
-# Schemas
+# Schemas and kinds
 
 {_MADE}
 
 The facts about records are JSON Schemas of draft 2020-12. Code, tables and pages are made from them; nothing about a
 key is typed a second time. All of them are [downloads](../downloads.md), and `toyspec schema` prints them.
 
-## Use one
+## Kinds
+
+A key in **bold** is required, all others are optional. *Since* names the revision that added it. The page of a kind
+has the type, unit and meaning of each key.
+
+{{kinds}}
+## Use a schema
 
 A bundle is a whole profile in one document, without references to other files: the form that validators and code
 generators take.
@@ -88,8 +84,8 @@ about the key that is wrong, and not about all the kinds that the record is not.
 ## What a schema cannot say
 
 A schema sees one record, after parsing. `toyspec check` says what is beyond that: whether the line is JSON at all,
-whether a key stands there twice, whether an integer was written `1.0`, and everything [between
-lines](../spec/stream.md).
+whether a key occurs twice, whether an integer is written `1.0`, and everything [between
+records](../spec/stream.md).
 
 ## Keywords of our own
 
@@ -112,8 +108,9 @@ Validators pass over them; generators read them.
 def reference_pages() -> dict[str, str]:
     """Return the text of each page by its path from the root."""
     return {
-        "docs/reference/kinds.md": _KINDS.format(sections="\n".join(map(_kinds_of, sources.PROFILES))),
-        "docs/reference/schemas.md": _SCHEMAS.format(rows="\n".join(_schema_rows())),
+        "docs/reference/schemas.md": _SCHEMAS.format(
+            kinds="\n".join(map(_kinds_of, sources.PROFILES)), rows="\n".join(_schema_rows())
+        ),
     }
 
 
@@ -140,7 +137,7 @@ def _kinds_of(profile: str) -> str:
         file = f"[schema](../schemas/{profile}/{kind}.json)"
         rows.append(f"| {link}<br>{file} | {schema['description']} | {keys} | {schema.get('x-since', '')} |")
     head = "| kind | what it says | keys | since |\n|---|---|---|---|"
-    return f"## {profile}\n\n{head}\n" + "\n".join(rows) + "\n"
+    return f"### {profile}\n\n{head}\n" + "\n".join(rows) + "\n"
 
 
 def _key(name: str, is_required: bool) -> str:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-_CHAPTERS = {
-    "bundle": "writing",
-    "conformance": "model",
-    "following": "reading",
-    "kaun": "model",
-    "metrics": "model",
-    "toy": "model",
-    "versioning": "model",
-    "views": "reading",
+_PAGES = {
+    "format": (
+        "model",
+        "encoding",
+        "toy",
+        "metrics",
+        "kaun",
+        "stream",
+        "bundle",
+        "writing",
+        "versioning",
+        "conformance",
+    ),
+    "reading": ("views", "following", "checking"),
 }
-"""Chapters that share a page, by the first part of an id; every other chapter has a page of its own."""
+"""Chapters that share a page, by their first part of an id; every other chapter has a page of its own."""
+
+_PAGE_OF = {chapter: page for page, chapters in _PAGES.items() for chapter in chapters}
 
 
 def chapter_of(statement: str) -> str:
     """Return the name of the page that has the cases of the statement with the id *statement*."""
     first = statement.partition("/")[0]
-    return _CHAPTERS.get(first, first)
+    return _PAGE_OF.get(first, first)
 
 
 def address_of(statement: str) -> str:

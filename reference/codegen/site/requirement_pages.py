@@ -60,7 +60,8 @@ search:
 
 <!-- Made by `make docs` from spec/ and conformance/. -->
 
-The statements of this part of the specification, each with the cases that show whether an implementation keeps it.
+The statements of these parts of the specification, each with the cases that show whether an implementation keeps it:
+{parts}.
 [All requirements](../requirements.md)
 """
 
@@ -71,10 +72,12 @@ def requirement_pages() -> dict[str, str]:
     found = statements()
     made = {INDEX: _index(found, shown)}
     by_chapter = sorted(found, key=lambda statement: chapter_of(statement.id))
-    for chapter, members in groupby(by_chapter, key=lambda statement: chapter_of(statement.id)):
+    for chapter, grouped in groupby(by_chapter, key=lambda statement: chapter_of(statement.id)):
+        members = list(grouped)
+        parts = ", ".join(dict.fromkeys(statement.id.partition("/")[0] for statement in members))
         here = f"{FOLDER}/{chapter}.md"
         sections = (line for statement in members for line in _section(statement, shown[statement.id], here))
-        made[here] = "\n".join([_HEAD.format(chapter=chapter), *sections])
+        made[here] = "\n".join([_HEAD.format(chapter=chapter, parts=parts), *sections])
     return made
 
 

@@ -83,14 +83,14 @@ def test_rules_and_kinds_are_all_listed() -> None:
     rules = re.findall(r"^\| \[([\w-]+)\]\(\1\.md\)", pages["docs/spec/rules/index.md"], re.MULTILINE)
     assert [rule["id"] for rule in sources.rules()] == rules
     kinds = re.findall(
-        r"^\| \[`(\w+)`\]\(\.\./spec/([^)]+)/\1\.md\)<br>", pages["docs/reference/kinds.md"], re.MULTILINE
+        r"^\| \[`(\w+)`\]\(\.\./spec/([^)]+)/\1\.md\)<br>", pages["docs/reference/schemas.md"], re.MULTILINE
     )
     assert [(kind, profile) for profile in sources.PROFILES for kind in sources.kinds(profile)] == kinds
 
 
 def test_required_keys_stand_out() -> None:
     """The table of kinds tells required keys from optional ones."""
-    row = next(line for line in reference_pages()["docs/reference/kinds.md"].splitlines() if "/run_end.md" in line)
+    row = next(line for line in reference_pages()["docs/reference/schemas.md"].splitlines() if "/run_end.md" in line)
     assert "**`reason`**" in row
     assert " `final_loss`" in row
 

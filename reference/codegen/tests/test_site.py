@@ -144,7 +144,7 @@ def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
 def test_statements_that_name_another_lead_to_it(pages: dict[str, str]) -> None:
     """An id in brackets in a sentence is a link to the section of that statement."""
     text = _section(pages, "encoding/canonical-binary32")
-    assert "[encoding/binary32-read](encoding.md#encoding-binary32-read)" in text.partition("\n- ")[0]
+    assert "[encoding/binary32-read](format.md#encoding-binary32-read)" in text.partition("\n- ")[0]
 
 
 def test_plain_case_is_shown_as_it_is() -> None:
