@@ -18,6 +18,7 @@ from streams import (
     toy_repeating,
     toy_steps,
     toy_variant,
+    toy_whole_floats,
 )
 from toyspec.checker import check
 from toyspec.generated.kaun_v1 import KaunV1Record
@@ -59,6 +60,9 @@ def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
         path = toy_variant(folder / "variant.jsonl", size, variant)
         decoded = sound if variant in _GOALS else path
         yield _against_decoding(variant, path, decoded, _GOALS.get(variant, 4))
+    floats = toy_whole_floats(folder / "floats.jsonl", size)
+    times = side_by_side({"digits": lambda: check(sound), "floats": lambda: check(floats)})
+    yield ratio(_GROUP, "integers written 1.0, against digits only", times["floats"], times["digits"], most=2)
     mixed = toy_mixed(folder / "mixed.jsonl", size)
     yield _against_decoding("mixed kinds with taps and regions", mixed, mixed, 2)
     metrics = metrics_entries(folder / "metrics.jsonl", size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SEED = 20260531
+_INTEGER = re.compile(rb'(?<=[a-z]":)[0-9]+(?=[,}])')
 
 
 def toy_steps(path: Path, steps: int) -> Path:
@@ -48,6 +50,13 @@ def toy_variant(path: Path, steps: int, variant: Variant) -> Path:
     with path.open("wb") as file:
         for number, line in enumerate(_toy_lines(steps)):
             file.write(_CHANGES[variant](number, line))
+    return path
+
+
+def toy_whole_floats(path: Path, steps: int) -> Path:
+    """Write the stream of :func:`toy_steps` with a fraction in every integer, as runners of Toy do; return *path*."""
+    with path.open("wb") as file:
+        file.writelines(_INTEGER.sub(rb"\g<0>.0", line) for line in _toy_lines(steps))
     return path
 
 

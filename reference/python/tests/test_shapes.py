@@ -303,3 +303,39 @@ def test_line_that_teaches_serves_those_after_it(alone: list[bytes]) -> None:
     report = check_bytes(data)
     assert 0 < len(alone) <= 10
     assert ["unknown-key", "run-end-missing"] == [finding.rule for finding in report.findings]
+
+
+def whole_floats(lines: int) -> bytes:
+    """Return a stream of steps with a fraction in every integer."""
+    steps = (f'{{"kind":"step","t":{i}.5,"step":{i}.0,"loss":1.5,"tokens":4096.0}}\n' for i in range(1, lines + 1))
+    return b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n' + "".join(steps).encode()
+
+
+def test_integers_with_a_fraction_are_taken_at_once(alone: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have a shape of their own, are reported once in each stream, and count as the integers that they are."""
+    for _ in range(2):
+        alone.clear()
+        data = whole_floats(40) + b'{"kind":"step","t":99.0,"step":43.0,"loss":1.0,"tokens":4096.0}\n'
+        report = fed(data)
+        found = [(finding.rule, finding.line, finding.message) for finding in report.findings]
+        assert [
+            ("integer-as-float", 2, "`step` is written 1.0, an integer with a fraction or exponent"),
+            ("step-skipped", 42, "step 43 after step 40: 2 steps are missing"),
+            ("run-end-missing", 42, "the stream ends without run_end"),
+        ] == found
+        assert len(alone) < 12
+        assert exact(data, monkeypatch) == report
+
+
+@pytest.mark.parametrize("text", ["1.5", "-1.0", "1e300", "9007199254740993.0", "9007199254740993", '"1.0"', "1e-5"])
+def test_odd_integer_among_those_with_a_fraction_is_checked_exactly(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shape that takes `1.0` refuses every fraction, and every number that may lose a digit."""
+    data = whole_floats(30) + f'{{"kind":"step","t":99.0,"step":31.0,"loss":1.0,"tokens":{text}}}\n'.encode()
+    assert exact(data, monkeypatch) == fed(data)
+
+
+def test_shape_with_fractions_is_not_for_a_stream_that_has_none_yet() -> None:
+    """The first integer with a fraction is reported, whatever the last stream was like."""
+    fed(whole_floats(40))
+    report = check_bytes(whole_floats(3))
+    assert ("integer-as-float", 2) in [(finding.rule, finding.line) for finding in report.findings]

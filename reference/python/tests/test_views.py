@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from toyspec.errors import StreamMissingError
+from toyspec.reading.run_log import RunLog
+from toyspec.runs.ends import summarize_ends
+from toyspec.runs.summary import summarize_run
 from toyspec.runs.views import views_of
 
 
@@ -105,3 +108,30 @@ def test_run_that_is_not_there(tmp_path: Path) -> None:
     """A missing run raises; it has no views that are empty."""
     with pytest.raises(StreamMissingError):
         views_of(tmp_path / "no")
+
+
+@pytest.mark.parametrize("phase", ["train", "eval", None])
+def test_every_answer_about_a_run_is_its_view(phase: str | None, tmp_path: Path) -> None:
+    """RunLog, show and ls give the final loss and the last step that the views have."""
+    start = START if phase is None else {**START, "phase": phase}
+    records = [step(1, loss=3.0), step(2, loss=2.5), step(1, phase="decode"), step(9, phase="eval", loss=1.0)]
+    folder = tmp_path / "a"
+    folder.mkdir()
+    path = folder / "events.jsonl"
+    for end in ({}, {"final_loss": None}, {"final_loss": "x"}, {"final_loss": 0.25}):
+        path.write_bytes(stream(start, *records, {"kind": "run_end", "t": 5, "reason": "completed", **end}))
+        views = views_of(folder).members
+        whole, ends, log = summarize_run(str(path)), summarize_ends(str(path)), RunLog.open(folder)
+        assert views["loss_curve"] == log.loss_curve
+        for summary in (whole, ends):
+            found = (summary.final_loss, summary.last_step, summary.seconds)
+            assert tuple(views[name] for name in ("final_loss", "last_step", "duration_seconds")) == found
+        assert views["final_loss"] == log.final_loss
+
+
+def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
+    """A run_start after its first steps still says of which phase they are."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(stream(step(1, loss=3.0), step(2, phase="train", loss=2.0), {**START, "phase": "eval"}))
+    assert [3.0] == views_of(path).members["loss_curve"]
+    assert (3.0, 1) == (summarize_run(str(path)).final_loss, summarize_run(str(path)).last_step)

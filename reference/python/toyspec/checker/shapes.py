@@ -39,6 +39,9 @@ _SCALARS = (int, float, str, bool, type(None))
 # The next stream may begin with shapes of the last one, if they demand every key: such a shape, where it does not fit,
 # costs little. One with optional keys would fit, and cost the stream the counting of keys that it never has.
 _recent: dict[Profile, dict[str, tuple[type[msgspec.Struct], Shape]]] = {}
+# The same of streams with integers that are written `1.0`. The first of these has to be reported, so another stream
+# gets such a shape only after one was found in it.
+_recent_with_floats: dict[Profile, dict[str, tuple[type[msgspec.Struct], Shape]]] = {}
 
 
 class Taken(NamedTuple):
@@ -130,13 +133,24 @@ class Shapes:
         if len(seen.ever) + len(value) > _MAX_KEYS and not value.keys() <= seen.ever.keys():
             return
         seen.add(value, self._fields[kind])
-        seen.whole_floats.update(str(path[0]) for path in whole_floats)
+        floats = {str(path[0]) for path in whole_floats}
+        if floats and not seen.whole_floats:
+            self._adopt_with_floats(kind)
+        seen.whole_floats |= floats
         # A line that took the exact path has cost as much as many others.
         seen.cost += cost
         if seen.cost >= self._enough and seen.built != seen.extent():
             seen.cost = 0
             seen.built = seen.extent()
             self._make(kind, seen)
+
+    def _adopt_with_floats(self, kind: str) -> None:
+        """Go on with the shape of the last stream that had integers written `1.0` in records of *kind*."""
+        known = _recent_with_floats.get(self._profile, {}).get(kind)
+        if known is not None:
+            self._made[kind] = known
+            self.of[known[0]] = known[1]
+            self._decode = self._decoder()
 
     def _make(self, kind: str, seen: _Seen) -> None:
         # Imported here: short streams, and those whose lines are like those of the last one, make none.
@@ -147,9 +161,9 @@ class Shapes:
             frozenset(seen.always or ()), tuple(seen.ever), frozenset(seen.nulls), frozenset(seen.whole_floats), same
         )
         cls, shape = self._made[kind] = made_type(self._strict[kind], traits, self._profile)
-        # The first integer that is written `1.0` has to be reported, so the next stream begins without such a shape.
-        if not shape.optional and not shape.unknown and not traits.whole_floats:
-            _recent[self._profile][kind] = cls, shape
+        if not shape.optional and not shape.unknown:
+            recent = _recent_with_floats if traits.whole_floats else _recent
+            recent.setdefault(self._profile, {})[kind] = cls, shape
         self.of[cls] = shape
         self._decode = self._decoder()
 

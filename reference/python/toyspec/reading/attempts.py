@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
+from toyspec.format.json_numbers import number
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _RESUME: Final = "run_resume"
 _START: Final = "run_start"
+_STEP: Final = "step"
 _TRAIN: Final = "train"
 # What frames the run belongs to no step, even where it names one.
 _OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "step" in fields) - {
@@ -66,13 +68,19 @@ class Attempts:
         """The phase of the run itself: that of its first run_start, else train."""
         return self._phase or _TRAIN
 
-    def is_own_step(self, record: Record) -> bool:
-        """Return whether *record* is a step event in the phase of the run itself."""
-        return record.kind == "step" and self.phase_of(record) == self.own_phase
-
     def phase_of(self, record: Record) -> str:
         """Return the phase that *record* is of: its own, else that of run_start, else train."""
         return _phase(record) or self._phase or _TRAIN
+
+    def is_own_step(self, record: Record) -> bool:
+        """Return whether *record* is a step event of the run's own phase, with a number and a time that are valid.
+
+        The run's own phase is that of its run_start, as far as that was learned, else train.
+        """
+        if record.kind != _STEP:
+            return False
+        step, t, own = record.get("step"), number(record.get("t")), self.own_phase
+        return type(step) is int and step >= 0 and t is not None and t >= 0 and (_phase(record) or own) == own
 
     def latest(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield those of *records*, the same again and in order, that no later attempt supersedes."""
@@ -88,7 +96,7 @@ class Attempts:
         if record.kind not in _OF_A_STEP or type(step) is not int or step <= from_step:
             return False
         phase = self.phase_of(record)
-        return phase == _TRAIN or (phase in _TRAINING and record.kind != "step")
+        return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
 
 
 def _phase(record: Record) -> str | None:

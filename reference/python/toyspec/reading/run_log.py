@@ -144,11 +144,7 @@ class RunLog:
 
     def _has_loss(self, record: Record) -> bool:
         """Return whether *record* is a step of the run's own phase with a loss, all of them valid."""
-        if record.kind != "step" or not _is_loss(record.get("loss", "")):
-            return False
-        step, t = record.get("step"), _number(record.get("t"))
-        own = _phase(self.config) or "train"
-        return type(step) is int and step >= 0 and t is not None and t >= 0 and (_phase(record) or own) == own
+        return self._attempts.is_own_step(record) and _is_loss(record.get("loss", ""))
 
     def _latest(self) -> Iterator[Record]:
         return self._attempts.latest(self._records())
@@ -165,11 +161,6 @@ class RunLog:
                 yield record
         if matching != self.report.records:
             raise StreamReplacedError(self._stream, "the stream is not the one that was opened")
-
-
-def _phase(record: Record) -> str | None:
-    phase = record.get("phase")
-    return phase if phase in _PHASES else None
 
 
 def _is_loss(value: object) -> bool:

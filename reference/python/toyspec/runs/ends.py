@@ -134,9 +134,7 @@ class _Ends:
         return "loss" in record.value and self._is_step(record)
 
     def _is_step(self, record: Record) -> bool:
-        return record.profile == "metrics/v1" or (
-            record.kind == "step" and self._phases.phase_of(record) == self._phases.own_phase
-        )
+        return record.profile == "metrics/v1" or self._phases.is_own_step(record)
 
 
 def _records(found: Iterable[Record | Gap]) -> list[Record]:

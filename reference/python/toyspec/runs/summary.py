@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from toyspec.format.json_numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
-from toyspec.kaun.scalars import is_smaller_better
+from toyspec.generated.fields import FIELDS
+from toyspec.kaun.scalars import is_smaller_better, scalar_of
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
 from toyspec.reading.manifests import read_manifest
@@ -57,7 +58,7 @@ def summarize_run(path: str, *, measure: str | None = None, watch: Watch | None 
     report = reading.report
     if report.profile is None:
         raise unknown_format(stream)
-    if summary.attempts:
+    if summary.attempts or summary.starts_late:
         again = RunSummary(stream, measure)
         again.attempts = summary.attempts
         with read(stream, mode="salvage", profile=report.profile) as reading:
@@ -107,6 +108,8 @@ class RunSummary:
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
         """Curve of ``loss`` for toy/v1, of every measure for metrics/v1 and of every tag for kaun/v1."""
+        self.starts_late = False
+        """True when a step came before the first run_start, which decides on the run's own phase."""
         self.minimized: dict[str, bool] = {}
         """The last ``minimize`` of each tag of a kaun run that has one."""
         self.evals: dict[str, dict[str, Any]] = {}
@@ -180,8 +183,8 @@ class RunSummary:
 
     @property
     def final_loss(self) -> float | None:
-        """Loss at the end, by run_end, else by the last train step; None where it is unknown or was not finite."""
-        if self.end is not None and "final_loss" in self.end:
+        """Loss at the end, by run_end, else by the last step; None where it is unknown or was not finite."""
+        if self.end is not None and self._end_says_loss:
             return number(self.end["final_loss"])
         loss = self.loss
         return loss.last[1] if loss is not None and loss.last is not None else None
@@ -189,7 +192,12 @@ class RunSummary:
     @property
     def says_final_loss(self) -> bool:
         """True when the run says its loss at the end, also where that was not finite."""
-        return (self.end is not None and "final_loss" in self.end) or self.loss is not None
+        return self._end_says_loss or self.loss is not None
+
+    @property
+    def _end_says_loss(self) -> bool:
+        found = "" if self.end is None else self.end.get("final_loss", "")
+        return found is None or number(found) is not None
 
     @property
     def seconds(self) -> float | None:
@@ -229,13 +237,11 @@ class RunSummary:
             elif record.profile == "metrics/v1":
                 self._take_entry(record.value)
             elif record.profile == "kaun/v1":
-                self._take_scalar(record.value)
+                self._take_scalar(record)
 
     def _keep(self, record: Record, measure: str) -> None:
         step = record.get("step")
-        is_other = record.profile == "toy/v1" and (
-            record.kind != "step" or self.attempts.phase_of(record) != self.attempts.own_phase
-        )
+        is_other = record.profile == "toy/v1" and not self.attempts.is_own_step(record)
         if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
             return
         if len(self.measures) < _MAX_NAMES:
@@ -246,11 +252,13 @@ class RunSummary:
 
     def _take_toy(self, record: Record) -> None:
         value = record.value
-        self._take_time(number(value.get("t")))
+        if record.kind in FIELDS["toy/v1"]:
+            self._take_time(number(value.get("t")))
         if record.kind == "step":
             if self.attempts.is_own_step(record):
                 self._take_step(value.get("step"), {"loss": value["loss"]} if "loss" in value else {})
         elif record.kind == "run_start":
+            self.starts_late = self.starts_late or (not self.start and "step" in self.kinds)
             self.start = self.start or value
         elif record.kind == "run_end":
             self.end = value
@@ -266,13 +274,15 @@ class RunSummary:
         measures = {name: value[name] for name in _MEASURES if name in value}
         self._take_step(value.get("step"), measures | (extra if isinstance(extra, dict) else {}))
 
-    def _take_scalar(self, value: dict[str, Any]) -> None:
-        self._take_time(number(value.get("wall_time")))
-        tag = value.get("tag")
-        if isinstance(tag, str):
-            if isinstance(value.get("minimize"), bool):
-                self.minimized[tag] = value["minimize"]
-            self._take_step(value.get("step"), {tag: value.get("value")})
+    def _take_scalar(self, record: Record) -> None:
+        self._take_time(number(record.get("wall_time")))
+        try:
+            scalar = scalar_of(record.raw, record.value)
+        except ValueError:
+            return
+        if scalar.minimize is not UNSET:
+            self.minimized[scalar.tag] = scalar.minimize
+        self._take_step(scalar.step, {scalar.tag: scalar.value})
 
     def _take_step(self, step: Any, measures: dict[str, Any]) -> None:
         if type(step) is not int or abs(step) >= _MAX_STEP:
