@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
 from toyspec.format.profiles import EVENTS_FILE
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
-
-_PHASES: Final = ("train", "eval", "decode", "serve")
 
 
 class RunLog:
