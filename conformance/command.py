@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import page
 from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
-from conformance.asking.question import ROLES
 from conformance.escaping import printable
+from conformance.probes.question import ROLES
 from conformance.registry import RegistryError
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: Namespace) -> int:
-    from conformance.proving import prove
     from conformance.reports import human
+    from conformance.runner import prove
 
     if not options.adapter:
         raise UsageError("--adapter is missing: the command that starts the adapter")
@@ -138,8 +138,8 @@ def _doctor(options: Namespace) -> int:
 
 
 def _registered(options: Namespace) -> int:
-    from conformance.proving import prove_registered
     from conformance.reports import human
+    from conformance.runner import prove_registered
 
     runs, troubles = prove_registered(options, say=lambda line: _say([line]), on_result=_progress(options))
     for run in runs:
@@ -164,23 +164,23 @@ def _registered(options: Namespace) -> int:
 
 
 def _cross(options: Namespace) -> int:
-    from conformance.crossing import compare_numbers, cross, crossing_lines
-    from conformance.proving import Trouble, registered
+    from conformance.interop import compare_numbers, cross, interop_lines
+    from conformance.runner import Trouble, registered
 
     asked = list(registered(options.only, options))
     adapters = [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
     if not adapters:
         raise UsageError("no implementation could be asked")
-    crossing = cross(adapters)
-    _say(crossing_lines(crossing))
+    found = cross(adapters)
+    _say(interop_lines(found))
     right, faults = compare_numbers(adapters, options.count)
     _say(f"{name}: {count} random numbers as they have to be" for name, count in right.items())
     _say(faults)
     _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, Trouble))
-    _say([f"{crossing.streams} streams of {len(adapters)} implementations"])
+    _say([f"{found.streams} streams of {len(adapters)} implementations"])
     if options.page and whole_registry(options) and len(adapters) == len(asked):
-        page.put(options.page, "crossing", page.crossing(crossing))
-    return BAD if crossing.faults or faults else GOOD
+        page.put(options.page, "interop", page.interop(found))
+    return BAD if found.faults or faults else GOOD
 
 
 def _kill(options: Namespace) -> int:
@@ -188,7 +188,7 @@ def _kill(options: Namespace) -> int:
 
     kills = kill_all(options.only, jobs=options.jobs)
     if not kills:
-        raise UsageError("no impostor has such a name")
+        raise UsageError("no mutant has such a name")
     _say(report(kills))
     if options.page and not options.only:
         page.put(options.page, "kills", page.kills(kills))

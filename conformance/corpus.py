@@ -9,16 +9,16 @@ import os
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from conformance.asking.roles import questions
 from conformance.loading import CASES, load
+from conformance.probes.roles import questions
 from conformance.session_cases import SESSIONS
 from conformance.session_cases import load as load_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from conformance.asking.question import Question
     from conformance.cases import Case
+    from conformance.probes.question import Question
 
 _LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
 

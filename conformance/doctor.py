@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import Adapter, AdapterError, Process
-from conformance.asking.question import Stage, UntestableError
-from conformance.asking.roles import questions
 from conformance.cases import Case, Finding
 from conformance.conversations import Conversation
 from conformance.escaping import printable
 from conformance.messages import ProtocolError, as_options, encoded
 from conformance.one_shots import OneShots
+from conformance.probes.question import Stage, UntestableError
+from conformance.probes.roles import questions
 from conformance.running import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.asking.question import Question
+    from conformance.probes.question import Question
 
 _START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 _STEP = b'{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'

@@ -1,4 +1,4 @@
-"""Facts of the format that the corpus and the miniature need, as ``schemas/`` states them."""
+"""Facts of the format that the corpus and the oracle need, as ``schemas/`` states them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that the corpus tells every impostor from a right implementation, for the reason that it was made for."""
+"""Proves that the corpus tells every mutant from a right implementation, for the reason that it was made for."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import Adapter, AdapterError
-from conformance.asking.question import Stage, UntestableError
-from conformance.asking.roles import questions
 from conformance.corpus import selected
-from conformance.impostors.all_impostors import ALL
 from conformance.messages import ProtocolError, encoded
+from conformance.mutants.all_mutants import ALL
+from conformance.probes.question import Stage, UntestableError
+from conformance.probes.roles import questions
 from conformance.registry import ROOT
 from conformance.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from conformance.asking.question import Question
     from conformance.cases import Case
-    from conformance.impostors.impostor import Impostor
-    from conformance.miniature.adapter import Miniature
+    from conformance.mutants.mutant import Mutant
+    from conformance.oracle.adapter import Oracle
+    from conformance.probes.question import Question
     from conformance.verdicts import Result
 
 _TALKING_SECONDS = 1.0
@@ -35,9 +35,9 @@ _MAX_TALKING_QUESTIONS = 40
 
 @dataclass(frozen=True)
 class Kill:
-    """What became of one impostor."""
+    """What became of one mutant."""
 
-    impostor: Impostor
+    mutant: Mutant
     question: str | None
     """Name of the first question that told it for the declared reason; None where none did."""
     asked: int
@@ -52,29 +52,29 @@ class Kill:
 
 
 def kill_all(names: Collection[str] = (), *, jobs: int = 1) -> list[Kill]:
-    """Return what became of the impostors with *names*, by default of all, in the order of their list."""
-    chosen = [impostor for name, impostor in ALL.items() if not names or name in names]
+    """Return what became of the mutants with *names*, by default of all, in the order of their list."""
+    chosen = [mutant for name, mutant in ALL.items() if not names or name in names]
     cases = _by_statement(chosen)
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        return list(pool.map(lambda impostor: _kill(impostor, cases[impostor.where or impostor.proves]), chosen))
+        return list(pool.map(lambda mutant: _kill(mutant, cases[mutant.where or mutant.proves]), chosen))
 
 
 def report(kills: Sequence[Kill]) -> Iterator[str]:
     """Yield who survived, and the score."""
     for kill in kills:
         if not kill.is_killed:
-            yield f"SURVIVED  {kill.impostor.name}: {kill.impostor.about}"
-            where = kill.impostor.where or kill.impostor.proves
-            yield f"          {kill.asked} questions about {where} did not fail for: {kill.impostor.reason}"
+            yield f"SURVIVED  {kill.mutant.name}: {kill.mutant.about}"
+            where = kill.mutant.where or kill.mutant.proves
+            yield f"          {kill.asked} questions about {where} did not fail for: {kill.mutant.reason}"
             if kill.other:
                 yield f"          it failed for another reason: {kill.other}"
     killed = sum(kill.is_killed for kill in kills)
-    yield f"kill score: {killed} of {len(kills)} impostors"
+    yield f"kill score: {killed} of {len(kills)} mutants"
 
 
-def _by_statement(impostors: Sequence[Impostor]) -> Mapping[str, list[Case]]:
+def _by_statement(mutants: Sequence[Mutant]) -> Mapping[str, list[Case]]:
     """Return for each statement that is wanted the cases that prove it, small ones first."""
-    wanted = {impostor.where or impostor.proves for impostor in impostors}
+    wanted = {mutant.where or mutant.proves for mutant in mutants}
     found: dict[str, list[Case]] = defaultdict(list)
     for case in selected(()):
         for statement in {*case.accepts, *case.rejects} & wanted:
@@ -84,21 +84,21 @@ def _by_statement(impostors: Sequence[Impostor]) -> Mapping[str, list[Case]]:
     return found
 
 
-def _kill(impostor: Impostor, cases: Sequence[Case]) -> Kill:
-    profile = getattr(impostor.make, "profile", None)
+def _kill(mutant: Mutant, cases: Sequence[Case]) -> Kill:
+    profile = getattr(mutant.make, "profile", None)
     asked = (
         question
         for case in cases
         if profile is None or case.profile in {profile, None}
-        for question in questions(case, [impostor.role])
+        for question in questions(case, [mutant.role])
     )
-    return _kill_program(impostor, asked) if impostor.talks else _kill_inside(impostor, asked)
+    return _kill_program(mutant, asked) if mutant.talks else _kill_inside(mutant, asked)
 
 
-def _kill_inside(impostor: Impostor, asked: Iterator[Question]) -> Kill:
-    """Ask an impostor in this process, with what a pipe would have carried."""
+def _kill_inside(mutant: Mutant, asked: Iterator[Question]) -> Kill:
+    """Ask a mutant in this process, with what a pipe would have carried."""
     count, other = 0, None
-    adapter = impostor.make()
+    adapter = mutant.make()
     hello = adapter.hello()
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
         stage = Stage(_Inside(adapter), lambda: tempfile.mkdtemp(dir=folder), hello)
@@ -107,16 +107,16 @@ def _kill_inside(impostor: Impostor, asked: Iterator[Question]) -> Kill:
                 continue
             count += 1
             reasons = _reasons(question, stage)
-            if any(re.search(impostor.reason, reason) for reason in reasons):
-                return Kill(impostor, question.name, count)
+            if any(re.search(mutant.reason, reason) for reason in reasons):
+                return Kill(mutant, question.name, count)
             other = other or (reasons[0] if reasons else None)
-    return Kill(impostor, None, count, other)
+    return Kill(mutant, None, count, other)
 
 
 class _Inside:
     """Asks an adapter in this process; nothing is shared between question and answer but JSON."""
 
-    def __init__(self, adapter: Miniature) -> None:
+    def __init__(self, adapter: Oracle) -> None:
         self._adapter = adapter
 
     def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,18 +138,18 @@ def _reasons(question: Question, stage: Stage) -> list[str]:
         return []
 
 
-def _kill_program(impostor: Impostor, asked: Iterator[Question]) -> Kill:
-    """Ask an impostor that is a program of its own."""
-    command = [sys.executable, "-m", "conformance.impostors", impostor.name]
+def _kill_program(mutant: Mutant, asked: Iterator[Question]) -> Kill:
+    """Ask a mutant that is a program of its own."""
+    command = [sys.executable, "-m", "conformance.mutants", mutant.name]
     adapter = Adapter(command, directory=ROOT, deadline=_TALKING_SECONDS)
     adapter.ask_hello()
     chosen = [question for question, _ in zip(asked, range(_MAX_TALKING_QUESTIONS), strict=False)]
 
     def is_told(result: Result) -> bool:
-        return any(re.search(impostor.reason, reason) for reason in result.reasons)
+        return any(re.search(mutant.reason, reason) for reason in result.reasons)
 
     adapter.at_once = 1  # so that it is always the same question that tells it
     results = run(adapter, chosen, enough=is_told)
     told = next((result for result in results if is_told(result)), None)
     other = next((result.reasons[0] for result in results if result.reasons), None)
-    return Kill(impostor, told.question.name if told else None, len(results), None if told else other)
+    return Kill(mutant, told.question.name if told else None, len(results), None if told else other)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.asking.question import ROLES
 from conformance.escaping import markdown
+from conformance.probes.question import ROLES
 from conformance.verdicts import BAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.crossing import Crossing
+    from conformance.interop import Interop
     from conformance.kill_score import Kill
     from conformance.reports.run import Run
 
@@ -42,7 +42,7 @@ def matrix(runs: Sequence[Run]) -> Iterator[str]:
         yield f"| {markdown(run.name)} | {markdown(str(run.hello['language']))} | {cells} | {markdown(profiles)} |"
 
 
-def crossing(found: Crossing) -> Iterator[str]:
+def interop(found: Interop) -> Iterator[str]:
     """Yield the table of who reads whom."""
     writers = sorted({writer for writer, _ in found.pairs})
     readers = sorted({reader for _, reader in found.pairs})
@@ -61,14 +61,14 @@ def kills(found: Sequence[Kill]) -> Iterator[str]:
     yield ""
     yield "| wrong as | mutants | caught |"
     yield "|---|---|---|"
-    by_role = {role: [kill for kill in found if kill.impostor.role == role] for role in ROLES}
+    by_role = {role: [kill for kill in found if kill.mutant.role == role] for role in ROLES}
     for role, members in by_role.items():
         if members:
             yield f"| {role} | {len(members)} | {sum(kill.is_killed for kill in members)} |"
     for kill in found:
         if not kill.is_killed:
             yield ""
-            yield f"Not caught: `{kill.impostor.name}`. {markdown(kill.impostor.about)}"
+            yield f"Not caught: `{kill.mutant.name}`. {markdown(kill.mutant.about)}"
 
 
 def _cell(run: Run, role: str) -> str:

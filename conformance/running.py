@@ -10,17 +10,17 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import AdapterError
-from conformance.asking.question import Stage, UntestableError
 from conformance.conversations import Conversation
 from conformance.messages import ProtocolError
 from conformance.one_shots import OneShots
+from conformance.probes.question import Stage, UntestableError
 from conformance.verdicts import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.adapters import Adapter
-    from conformance.asking.question import Question
+    from conformance.probes.question import Question
 
 _MAX_RESTARTS = 200
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from conformance.asking.question import Question
+    from conformance.probes.question import Question
 
 Verdict = Literal["pass", "fail", "xfail", "xpass", "not-applicable", "untestable", "error"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.accounting import readable_lines
 from conformance.format_facts import RECORD_ERRORS
-from conformance.miniature.tables import kinds
+from conformance.oracle.tables import kinds
 from conformance.tagging import TAGS, f32_text, float_text, untag
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from conformance import page
 from conformance.adapters import ANSWER_SECONDS, Adapter
 from conformance.locks.matrix import fill, lines
 from conformance.locks.parties import AdapterParty, Party, foreign, toyspec_repair
-from conformance.proving import registered
 from conformance.registry import RegistryError
+from conformance.runner import registered
 
 GOOD, BAD, USAGE = 0, 1, 2
 

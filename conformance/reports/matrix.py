@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from conformance.asking.question import ROLES
 from conformance.escaping import markdown, markup, printable
+from conformance.probes.question import ROLES
 from conformance.verdicts import BAD
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.asking.question import ROLES
+from conformance.probes.question import ROLES
 from conformance.verdicts import Tally
 
 if TYPE_CHECKING:

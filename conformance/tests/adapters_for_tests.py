@@ -8,8 +8,8 @@ from conformance.registry import ROOT
 HEAD = f"""\
 import base64, json, os, sys, time
 sys.path.insert(0, {ROOT!r})
-from conformance.miniature.adapter import Miniature, oneshot
-mini = Miniature()
+from conformance.oracle.adapter import Oracle, oneshot
+mini = Oracle()
 hello = mini.hello() | {{"name": "for-a-test", "roles": ["checker"]}}
 def say(message):
     sys.stdout.write(json.dumps(message) + "\\n")

@@ -12,7 +12,7 @@ from conformance import registry
 from conformance.command import BAD, GOOD, USAGE, main
 from conformance.tests.adapters_for_tests import program
 
-MINIATURE = f"{sys.executable} -m conformance.miniature"
+ORACLE = f"{sys.executable} -m conformance.oracle"
 TOPIC = ["--select", "toy-v1/step-skipped"]
 WRONG = "for request in ask():\n    say({'id': request['id'], **mini.answer(request), 'valid': False})\n"
 
@@ -32,7 +32,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 
 def test_right_adapter(capsys: pytest.CaptureFixture[str]) -> None:
     """A right adapter gives status 0, and the counts."""
-    code, said, _ = shown(capsys, "--adapter", MINIATURE, *TOPIC)
+    code, said, _ = shown(capsys, "--adapter", ORACLE, *TOPIC)
     assert GOOD == code
     assert "nothing wrong in the part of the corpus" in said
 
@@ -65,9 +65,9 @@ def test_baseline_makes_a_wrong_adapter_pass_until_it_is_mended(
     [
         ([], "--adapter is missing"),
         (["--adapter", "/no/such/program"], "does not start"),
-        (["--adapter", MINIATURE, "--select", "toy-v1/no-such-topic"], "nothing to ask"),
-        (["--adapter", MINIATURE, *TOPIC, "--baseline", "/no/such/file"], "No such file"),
-        (["kill", "--only", "nobody"], "no impostor"),
+        (["--adapter", ORACLE, "--select", "toy-v1/no-such-topic"], "nothing to ask"),
+        (["--adapter", ORACLE, *TOPIC, "--baseline", "/no/such/file"], "No such file"),
+        (["kill", "--only", "nobody"], "no mutant"),
         (["registered", "--only", "nobody"], "the registry has no 'nobody'; it has python, "),
     ],
 )
@@ -97,7 +97,7 @@ def test_reports_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     """Each report goes to the file that is named for it."""
     names = {"jsonl": "r.jsonl", "junit": "r.xml", "matrix": "r.md", "badge": "r.svg", "transcript": "t.jsonl"}
     options = [part for option, name in names.items() for part in (f"--{option}", str(tmp_path / name))]
-    assert GOOD == shown(capsys, "--adapter", MINIATURE, "--select", "toy-v1/step-skipped/one-missing", *options)[0]
+    assert GOOD == shown(capsys, "--adapter", ORACLE, "--select", "toy-v1/step-skipped/one-missing", *options)[0]
     assert [] == [name for name in names.values() if not (tmp_path / name).read_text()]
     assert json.loads((tmp_path / "r.jsonl").read_text().splitlines()[-1])["summary"]["good"]
 

@@ -16,9 +16,9 @@ from conformance.registry import ROOT
 PROGRAM = """
 import fcntl, sys
 from conformance import locking
-from conformance.miniature.adapter import Miniature, run
+from conformance.oracle.adapter import Oracle, run
 {}
-sys.exit(run(Miniature(), sys.argv[1:]))
+sys.exit(run(Oracle(), sys.argv[1:]))
 """
 NO_LOCK = "locking.take = lambda descriptor: None"
 FLOCK_ALONE = "locking.take = locking.flock"
@@ -92,8 +92,8 @@ def test_repair_that_cuts_what_is_held_is_shown(tmp_path: Path, parties: list[Pa
 def test_writer_that_says_it_has_no_lock_gives_its_reason(tmp_path: Path, parties: list[Party]) -> None:
     """A platform without locks is no failure, and its reason is in the table."""
     says = (
-        "take = Miniature.write\n"
-        "Miniature.write = lambda self, request: {'untestable': 'no locks here'} "
+        "take = Oracle.write\n"
+        "Oracle.write = lambda self, request: {'untestable': 'no locks here'} "
         "if request.get('end') == 'held' else take(self, request)\n" + NO_LOCK
     )
     parties += [party("right", tmp_path), party("lockless", tmp_path, says)]

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from conformance import page
-from conformance.asking.question import Question
 from conformance.corpus import questions_of, selected
-from conformance.impostors.all_impostors import ALL
 from conformance.kill_score import Kill
+from conformance.mutants.all_mutants import ALL
+from conformance.probes.question import Question
 from conformance.proven import IN_PART, KNOWN, NOT_ASKED, NOT_KEPT, proven_text
 from conformance.reports.run import Run
 from conformance.verdicts import Result, Verdict
@@ -65,8 +65,8 @@ def test_file_names_roles_and_profiles(question: Question) -> None:
 
 def test_page_counts_mutants_by_role_and_names_those_that_are_not_caught() -> None:
     """The score says how many are caught in each role; a survivor is named with what is wrong with it."""
-    impostor = ALL["first-key-wins"]
-    lines = list(page.kills([Kill(impostor, "case [reader]", 3), Kill(impostor, None, 9)]))
+    mutant = ALL["first-key-wins"]
+    lines = list(page.kills([Kill(mutant, "case [reader]", 3), Kill(mutant, None, 9)]))
     assert "The corpus catches **1 of 2** mutants." == lines[0]
-    assert f"| {impostor.role} | 2 | 1 |" in lines
-    assert f"Not caught: `first-key-wins`. {impostor.about}" == lines[-1]
+    assert f"| {mutant.role} | 2 | 1 |" in lines
+    assert f"Not caught: `first-key-wins`. {mutant.about}" == lines[-1]

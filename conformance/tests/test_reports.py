@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conformance import baseline
-from conformance.asking.question import Question
 from conformance.baseline import BaselineError, Entry
 from conformance.corpus import questions_of, selected
 from conformance.escaping import markdown, markup, printable
+from conformance.probes.question import Question
 from conformance.reports import human, machine
 from conformance.reports.matrix import badge_json, badge_svg, matrix
 from conformance.reports.run import Run

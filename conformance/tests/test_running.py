@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance.adapters import Adapter, AdapterError
-from conformance.asking.question import Question
 from conformance.corpus import questions_of, selected
+from conformance.probes.question import Question
 from conformance.running import run
 from conformance.tests.adapters_for_tests import HEAD, program
 from conformance.transcript import Transcript

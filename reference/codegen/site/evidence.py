@@ -1,4 +1,4 @@
-"""Finds for each statement what shows that it is kept: cases, tests, impostors, and who has been proven."""
+"""Finds for each statement what shows that it is kept: cases, tests, mutants, and who has been proven."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codegen import sources
-from conformance.asking.question import ROLES
-from conformance.asking.roles import questions
 from conformance.corpus import selected
-from conformance.impostors.all_impostors import ALL
+from conformance.mutants.all_mutants import ALL
+from conformance.probes.question import ROLES
+from conformance.probes.roles import questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.cases import Case
-    from conformance.impostors.impostor import Impostor
+    from conformance.mutants.mutant import Mutant
 
 PROVEN = "conformance/proven.json"
 _TEST_FOLDERS = ("reference/python/tests", "conformance/tests")
@@ -33,7 +33,7 @@ class Evidence:
     """The cases that have to be refused, or whose findings are about the statement."""
     roles: set[str] = field(default_factory=set)
     """The roles that are asked about it."""
-    impostors: list[Impostor] = field(default_factory=list)
+    mutants: list[Mutant] = field(default_factory=list)
     """Implementations that are wrong in it and that the corpus tells."""
     tests: list[tuple[str, str]] = field(default_factory=list)
     """Tests of the tree that name it: path and name."""
@@ -51,8 +51,8 @@ def evidence() -> dict[str, Evidence]:
             found[name].rejects[folder].append(case)
         for name in {*case.accepts, *case.rejects}:
             found[name].roles |= roles
-    for impostor in ALL.values():
-        found[impostor.proves].impostors.append(impostor)
+    for mutant in ALL.values():
+        found[mutant.proves].mutants.append(mutant)
     for name, path, test in _tests():
         found[name].tests.append((path, test))
     return found

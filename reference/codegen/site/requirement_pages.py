@@ -10,8 +10,8 @@ from codegen.site.addresses import address_of, anchor_of, chapter_of
 from codegen.site.case_text import example, expected, is_shown_as_it_is
 from codegen.site.evidence import evidence, implementations
 from codegen.site.statements import moved, statements
-from conformance.asking.question import ROLES
 from conformance.escaping import markdown
+from conformance.probes.question import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ def _row(statement: Statement, shown: Evidence) -> str:
     counts = f"{len(shown.accepts)} + {len(shown.rejects)}" if shown.accepts or shown.rejects else ""
     applies = ", ".join(statement.entry["applies"])
     link = f"[{statement.id}]({address_of(statement.id)})"
-    return f"| {link}<br>{text} | {statement.entry['keyword']} | {applies} | {counts} | {len(shown.impostors) or ''} |"
+    return f"| {link}<br>{text} | {statement.entry['keyword']} | {applies} | {counts} | {len(shown.mutants) or ''} |"
 
 
 def _section(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
@@ -117,8 +117,8 @@ def _facts(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
         rows.append(("Kept by", _kept_by(statement, shown)))
     else:
         rows.append(("No case can show it", markdown(statement.entry["excluded"])))
-    if shown.impostors:
-        rows.append(("Mutants that break it, all caught", str(len(shown.impostors))))
+    if shown.mutants:
+        rows.append(("Mutants that break it, all caught", str(len(shown.mutants))))
     rows += [("Tested by", f"`{name}` in `{path}`") for path, name in shown.tests]
     yield from (f"- {name}: {value}" for name, value in rows if value)
     yield ""

@@ -57,7 +57,7 @@ let is_run_id s =
   !fine && !count >= 1 && !count <= 255
 
 let put_string out s =
-  if not (Vetter.is_utf8 s) then refuse "the string %S is not valid UTF-8" s;
+  if not (Line_validation.is_utf8 s) then refuse "the string %S is not valid UTF-8" s;
   Buffer.add_char out '"';
   String.iter
     (function

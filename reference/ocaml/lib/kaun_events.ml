@@ -17,9 +17,9 @@ let start_over e file =
 
 (* The scalar of a committed line; a line that is not JSON is noted and skipped. *)
 let scalar_of_line e line offset =
-  if Vetter.is_blank line then None
+  if Line_validation.is_blank line then None
   else
-    match Vetter.vet line ~first:(offset = 0) with
+    match Line_validation.vet line ~first:(offset = 0) with
     | Some reason -> e.skipped <- (offset, reason) :: e.skipped; None
     | None -> Kaun_scalar.of_json (Yojson.Safe.from_string line)
 

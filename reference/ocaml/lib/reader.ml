@@ -52,9 +52,9 @@ let take_record r raw each =
 
 let take_line r each =
   let raw = Buffer.contents r.held in
-  (if r.length <= r.limit && Vetter.is_blank raw then r.committed <- r.committed + r.length + 1
+  (if r.length <= r.limit && Line_validation.is_blank raw then r.committed <- r.committed + r.length + 1
   else
-    let reason = if r.length > r.limit then Some "line-too-long" else Vetter.vet raw ~first:(r.line = 1) in
+    let reason = if r.length > r.limit then Some "line-too-long" else Line_validation.vet raw ~first:(r.line = 1) in
     match reason with
     | None -> take_record r raw each
     | Some reason ->

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.generated import kaun_v1, metrics_v1, toy_v1
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
@@ -342,7 +342,7 @@ def test_an_integer_beyond_binary64_is_refused_in_a_struct_too() -> None:
 def test_depth_is_limited_exactly() -> None:
     """A record at the limit is written and is readable; one level more is refused."""
     line = encode({"kind": "x", "deep": nested(MAX_DEPTH - 1)})
-    assert vet(line, first=True).readable
+    assert validate(line, first=True).readable
     with pytest.raises(RecordRefusedError, match="nested deeper than 64") as caught:
         encode({"kind": "x", "deep": nested(MAX_DEPTH)})
     assert "nested-too-deep" == caught.value.rule
@@ -378,7 +378,7 @@ def bits(value: Any) -> Any:
 def test_any_open_map_reads_back_bit_for_bit(config: dict[str, Any]) -> None:
     """What is written is readable, reads back equal to the bit, and is sorted at every level."""
     line = encode({"kind": "run_start", "t": 0.0, "config": config})
-    verdict = vet(line, first=True)
+    verdict = validate(line, first=True)
     assert verdict.readable
     assert [] == verdict.faults
     found = msgspec.json.decode(line)["config"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import strategies
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_types
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
 from toyspec.generated.toy_v1 import Note, Step
 from toyspec.read_reports import Gap
@@ -64,7 +64,7 @@ def _alone(lines: Sequence[bytes], profile: Profile) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     offset = 0
     for number, line in enumerate(lines, 1):
-        verdict = vet(line, first=number == 1)
+        verdict = validate(line, first=number == 1)
         if verdict.value is not None:
             kind = record_kind(verdict.value, profile)
             event = _event(verdict.value, event_types(profile).get(kind))

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from toyspec.format import nesting
-from toyspec.format.line_validation import decode, vet, vet_line
+from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.scanner import Scanner
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
@@ -17,7 +17,7 @@ Place = tuple[str, int, str]
 
 
 def _places(data: bytes, *, first: bool = False) -> list[Place]:
-    return [(fault.rule, fault.offset, fault.pointer) for fault in vet(data, first=first).faults]
+    return [(fault.rule, fault.offset, fault.pointer) for fault in validate(data, first=first).faults]
 
 
 STOPS = [
@@ -112,7 +112,7 @@ def test_fault_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
     """Each fault of the bytes and JSON layer has its rule, byte offset and pointer."""
     assert expected == _places(line, first=True)
     readable = all(rule == "duplicate-key" for rule, _, _ in expected)
-    assert readable == (decode(line) is not None) == vet(line, first=True).readable
+    assert readable == (decode(line) is not None) == validate(line, first=True).readable
 
 
 def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
@@ -137,7 +137,7 @@ def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
 )
 def test_readable_line_has_no_fault_and_its_value(line: bytes) -> None:
     """What RFC 8259 allows is a record, and exact and fast path give the value that the digits mean."""
-    verdict = vet(line, first=True)
+    verdict = validate(line, first=True)
     assert ("readable", [], {}) == (verdict.status, verdict.faults, verdict.unlisted)
     assert repr(json.loads(line)) == repr(verdict.value) == repr(decode(line))
 
@@ -145,7 +145,7 @@ def test_readable_line_has_no_fault_and_its_value(line: bytes) -> None:
 @pytest.mark.parametrize(("line", "expected"), [(b"", False), (b" \t ", False), (b"\r", True), (b" \r\t\r", True)])
 def test_blank_line_is_no_record_and_no_fault(line: bytes, expected: bool) -> None:
     """White space alone is skipped; only its carriage returns are worth a word."""
-    verdict = vet(line, first=True)
+    verdict = validate(line, first=True)
     assert ("blank", [], expected, None) == (
         verdict.status,
         verdict.faults,
@@ -157,9 +157,9 @@ def test_blank_line_is_no_record_and_no_fault(line: bytes, expected: bool) -> No
 
 def test_carriage_return_is_noted_for_readable_lines_only() -> None:
     """A carriage return in an unreadable line has no say beside the fault."""
-    assert vet(b"{}\r", first=False).has_carriage_return
-    assert not vet(b"{\r", first=False).has_carriage_return
-    assert not vet(b'{"a":NaN}\r', first=False).has_carriage_return
+    assert validate(b"{}\r", first=False).has_carriage_return
+    assert not validate(b"{\r", first=False).has_carriage_return
+    assert not validate(b'{"a":NaN}\r', first=False).has_carriage_return
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":', b' [ { "a" : '])
@@ -205,7 +205,7 @@ def test_brackets_in_strings_do_not_nest() -> None:
 )
 def test_hostile_line_is_a_fault_and_stays_small(line: bytes) -> None:
     """Depth, endless tokens and endless faults end in a bounded verdict, not in a crash."""
-    verdict = vet(line, first=True)
+    verdict = validate(line, first=True)
     assert verdict.status == "unreadable"
     assert decode(line) is None
     assert len(verdict.faults) <= 3 * MAX_FINDINGS_PER_RULE
@@ -222,7 +222,7 @@ def test_depth_does_not_depend_on_where_a_line_is_cut(
     for text in (rb"[[[\"[[{", rb"\\\\", b"", b"x" * 20, rb"\\\"[" * 3):
         line = b'{"%b":["%b",' % (text, text) + b"[" * inner + b'"%b"' % text + b"]" * inner + b'],"b":"[[["}'
         assert (inner <= MAX_DEPTH - 2) == nesting.is_shallow(line)
-        assert vet(line, first=False).value == decode(line)
+        assert validate(line, first=False).value == decode(line)
         deeper = line.replace(b'],"b"', b"," + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b'],"b"')
         assert not nesting.is_shallow(deeper)
 
@@ -245,7 +245,7 @@ def test_a_long_line_is_judged_in_little_memory() -> None:
 
 def test_faults_beyond_the_limit_are_counted() -> None:
     """Listed and unlisted faults add up."""
-    verdict = vet(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
+    verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
     assert MAX_FINDINGS_PER_RULE == len(verdict.faults)
     assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
 
@@ -255,17 +255,17 @@ def test_line_beyond_the_limit_is_judged_by_its_length() -> None:
     splitter = LineSplitter(max_line_bytes=10)
     lines = splitter.feed(b'{"a": 1234}\n' + b" " * 11 + b"\n" + b" " * 10 + b"\n")
 
-    verdicts = [vet_line(line, max_line_bytes=10) for line in lines]
+    verdicts = [validate_line(line, max_line_bytes=10) for line in lines]
     assert ["unreadable", "unreadable", "blank"] == [verdict.status for verdict in verdicts]
     assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].faults]
     assert "the line has 11 bytes, the limit is 10" == verdicts[0].faults[0].message
 
 
 def test_first_line_is_known_by_its_number() -> None:
-    """vet_line looks for a byte order mark on line 1 alone."""
+    """validate_line looks for a byte order mark on line 1 alone."""
     data = b"\xef\xbb\xbf{}"
-    assert ["byte-order-mark"] == [f.rule for f in vet_line(Line(1, 0, len(data), data, b"")).faults]
-    assert ["invalid-json"] == [f.rule for f in vet_line(Line(2, 9, len(data), data, b"")).faults]
+    assert ["byte-order-mark"] == [f.rule for f in validate_line(Line(1, 0, len(data), data, b"")).faults]
+    assert ["invalid-json"] == [f.rule for f in validate_line(Line(2, 9, len(data), data, b"")).faults]
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,4 @@ def test_first_line_is_known_by_its_number() -> None:
 )
 def test_message_states_the_fact(line: bytes, message: str) -> None:
     """A message says what was found, and no byte of the line goes through unescaped."""
-    assert message == vet(line, first=False).faults[0].message
+    assert message == validate(line, first=False).faults[0].message

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toyspec.format import scanner
 from toyspec.format.faults import Fault
-from toyspec.format.line_validation import decode, spans, vet
+from toyspec.format.line_validation import decode, spans, validate
 from toyspec.format.scanner import Scanner, ScanStoppedError
 
 # Texts near JSON, so that both verdicts are common.
@@ -76,7 +76,7 @@ LINES = st.one_of(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"
 @example(b'{"a":"' + b"[" * 64 + b'\\"]"}')
 def test_fast_and_exact_path_agree(line: bytes) -> None:
     """The fast path accepts exactly the readable lines and gives the same value."""
-    verdict = vet(line, first=False)
+    verdict = validate(line, first=False)
     assert repr(verdict.value) == repr(decode(line))
 
 
@@ -115,7 +115,7 @@ def _strict_json(line: bytes) -> tuple[list[str], Any]:
 @example(b'{"\\ud800":1,"\\ud800":"\\udfff"}')
 def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
     """Made strict, the standard library accepts the same texts, sees the same faults and reads the same value."""
-    verdict = vet(line, first=False)
+    verdict = validate(line, first=False)
     rules = {fault.rule for fault in verdict.faults}
     if verdict.status == "blank" or rules & {"nul-bytes", "invalid-utf8", "nested-too-deep"}:
         return
@@ -161,22 +161,24 @@ def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
 @given(LINES)
 def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
     """What is before the stop could begin a JSON text; with the byte at the stop it cannot."""
-    fault = next((f for f in vet(line, first=False).faults if f.rule == "invalid-json"), None)
+    fault = next((f for f in validate(line, first=False).faults if f.rule == "invalid-json"), None)
     if fault is None:
         return
-    before = vet(line[: fault.offset], first=False)
+    before = validate(line[: fault.offset], first=False)
     assert all(f.offset == fault.offset for f in before.faults if f.rule == "invalid-json")
     if fault.offset < len(line):
         end = fault.offset + 1
         while end < len(line) and line[end] & 0xC0 == 0x80:
             end += 1
-        assert [("invalid-json", fault.offset)] == [(f.rule, f.offset) for f in vet(line[:end], first=False).faults]
+        assert [("invalid-json", fault.offset)] == [
+            (f.rule, f.offset) for f in validate(line[:end], first=False).faults
+        ]
 
 
 @given(st.binary(max_size=60), st.booleans())
 def test_vetting_never_raises(line: bytes, first: bool) -> None:
     """Any bytes have a verdict whose places lie in the line."""
-    verdict = vet(line, first=first)
+    verdict = validate(line, first=first)
     assert all(0 <= fault.offset <= len(line) for fault in verdict.faults)
     assert (verdict.status == "unreadable") == any(fault.rule != "duplicate-key" for fault in verdict.faults)
     assert verdict.readable == (verdict.value is not None)
@@ -198,7 +200,7 @@ def test_spans_find_every_value(
     """Every value of a line begins at the byte that its pointer leads to, asked for alone or with all others."""
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     line = text.encode("utf-8", "surrogatepass").replace(b"\n", b" ")
-    if not vet(line, first=False).readable:
+    if not validate(line, first=False).readable:
         return
     found = spans(line)
     value = json.loads(line)

@@ -10,7 +10,7 @@ end
 
 require_relative "toyspec/tables"
 require_relative "toyspec/profiles"
-require_relative "toyspec/vetter"
+require_relative "toyspec/line_validator"
 require_relative "toyspec/numbers"
 require_relative "toyspec/date_times"
 require_relative "toyspec/integers"

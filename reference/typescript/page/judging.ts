@@ -5,7 +5,7 @@ import type { Look } from "../src/looks.js";
 import { streamName } from "../src/profiles.js";
 import { hasManifest } from "../src/sidecars.js";
 import { LIMITS, PROFILES } from "../src/tables.js";
-import { vet } from "../src/vetting.js";
+import { validateText } from "../src/line-validation.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
@@ -89,6 +89,6 @@ async function readSidecar({ name, blob }: SidecarFile): Promise<Sidecar> {
 
 function takeManifest(facts: FactsTaker, sidecars: readonly Sidecar[]): void {
   const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  const value = manifest ? vet(manifest, true).value : null;
+  const value = manifest ? validateText(manifest, true).value : null;
   if (value) facts.manifest(value);
 }

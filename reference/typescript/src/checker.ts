@@ -8,13 +8,13 @@ import { lineStart, type Place, placeIn, placeOf } from "./places.js";
 import { adviceFor, knownLook, knownStart, type Look, lookOf, StreamHead } from "./looks.js";
 import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
 import { Prover } from "./proven-records.js";
-import { judgeRecord, type RecordFault, type UnknownKey } from "./record-judge.js";
+import { judgeRecord, type RecordFault, type UnknownKey } from "./record-validation.js";
 import { type ObjectNode } from "./scanner.js";
 import { judgeSidecars, type Sidecar } from "./sidecars.js";
 import { type Hit, StreamRules } from "./stream-rules.js";
 import { nearest } from "./suggestions.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
-import { parsedForSure, reasonOf, vetLine, type Vetted } from "./vetting.js";
+import { parsedForSure, reasonOf, validateLine, type ValidatedLine } from "./line-validation.js";
 
 export type { Finding } from "./collecting.js";
 export type { Excerpt } from "./places.js";
@@ -164,7 +164,7 @@ export class StreamChecker {
     this.lastKind = kind;
     this.last = lineStart(line);
     const hits = this.rules!.observe({ record, kind, known: true, bad: NOTHING_BAD, line: line.number });
-    if (hits.length > 0) this.reportHits(line, vetLine(line, this.limit).value!, hits);
+    if (hits.length > 0) this.reportHits(line, validateLine(line, this.limit).value!, hits);
   }
 
   private reportHits(line: Line, record: ObjectNode, hits: readonly Hit[]): void {
@@ -175,29 +175,29 @@ export class StreamChecker {
   }
 
   private judgeExactly(line: Line): void {
-    const vetted = vetLine(line, this.limit);
-    if (vetted.value && !this.firstRecord) {
-      this.firstRecord = { place: lineStart(line), node: vetted.value };
-      if (this.collector.profile === undefined) this.follow(detectProfile(vetted.value, this.options));
+    const validated = validateLine(line, this.limit);
+    if (validated.value && !this.firstRecord) {
+      this.firstRecord = { place: lineStart(line), node: validated.value };
+      if (this.collector.profile === undefined) this.follow(detectProfile(validated.value, this.options));
     }
     const start = this.collector.findings.length;
-    this.reportVetting(line, vetted);
-    if (vetted.status === "unreadable") {
+    this.reportVetting(line, validated);
+    if (validated.status === "unreadable") {
       if (this.gaps++ === 0) this.firstGap = lineStart(line);
       this.rules?.gap();
-      this.options.watch?.gap(line.offset, line.length + 1, reasonOf(vetted));
+      this.options.watch?.gap(line.offset, line.length + 1, reasonOf(validated));
     }
-    if (vetted.value) this.judgeRecord(line, vetted.value, start);
+    if (validated.value) this.judgeRecord(line, validated.value, start);
   }
 
-  private reportVetting(line: Line, vetted: Vetted): void {
-    for (const fault of vetted.faults) {
+  private reportVetting(line: Line, validated: ValidatedLine): void {
+    for (const fault of validated.faults) {
       this.collector.add(fault.rule, placeIn(line, fault.offset), fault.message, { pointer: fault.pointer });
     }
-    for (const [rule, count] of vetted.unlisted) this.collector.count(rule, count);
-    if (vetted.carriageReturn >= 0 && !this.sawCarriageReturn) {
+    for (const [rule, count] of validated.unlisted) this.collector.count(rule, count);
+    if (validated.carriageReturn >= 0 && !this.sawCarriageReturn) {
       this.sawCarriageReturn = true;
-      this.collector.add("carriage-return", { ...lineStart(line), byte: vetted.carriageReturn }, "the line holds a carriage return");
+      this.collector.add("carriage-return", { ...lineStart(line), byte: validated.carriageReturn }, "the line holds a carriage return");
     }
   }
 

@@ -6,7 +6,7 @@ import { numberOf } from "./numbers.js";
 import { declaredKind, detectProfile, fallbackProfile, type State, stateOf } from "./profiles.js";
 import { type Node, type ObjectNode, Scanner } from "./scanner.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
-import { parsedForSure, reasonOf, vetLine } from "./vetting.js";
+import { parsedForSure, reasonOf, validateLine } from "./line-validation.js";
 
 /** What reading does with a stream that is not complete. */
 export type Mode = "strict" | "tail" | "prefix" | "salvage";
@@ -153,9 +153,9 @@ export class Reading {
         yield this.proven(line, parsed);
         continue;
       }
-      const vetted = vetLine(line, this.limit);
-      if (vetted.status === "unreadable") {
-        const gap = { line: line.number, offset: line.offset, length: line.length + 1, reason: reasonOf(vetted) };
+      const validated = validateLine(line, this.limit);
+      if (validated.status === "unreadable") {
+        const gap = { line: line.number, offset: line.offset, length: line.length + 1, reason: reasonOf(validated) };
         this.note(gap);
         if (this.mode !== "salvage") {
           this.stop = gap;
@@ -165,11 +165,11 @@ export class Reading {
         continue;
       }
       this.committed += line.length + 1;
-      if (!vetted.value) continue;
-      if (this.profile === undefined) this.profile = detectProfile(vetted.value, this.options);
-      this.last = declaredKind(vetted.value, this.profile);
+      if (!validated.value) continue;
+      if (this.profile === undefined) this.profile = detectProfile(validated.value, this.options);
+      this.last = declaredKind(validated.value, this.profile);
       this.records++;
-      yield new Record(line.data!, line.number, line.offset, this.last, vetted.value, null);
+      yield new Record(line.data!, line.number, line.offset, this.last, validated.value, null);
     }
   }
 

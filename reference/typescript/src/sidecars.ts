@@ -3,10 +3,10 @@
 import { byPlace, type Collector } from "./collecting.js";
 import { shortened } from "./escaping.js";
 import { placeInText } from "./places.js";
-import { judgeRecord, type RecordFault } from "./record-judge.js";
+import { judgeRecord, type RecordFault } from "./record-validation.js";
 import type { ObjectNode } from "./scanner.js";
 import { PROFILES } from "./tables.js";
-import { vet } from "./vetting.js";
+import { validateText } from "./line-validation.js";
 
 /** A file beside the stream: its bytes, or why they could not be read. */
 export interface Sidecar {
@@ -22,7 +22,7 @@ const EMPTY = new Uint8Array();
 /** Returns the kaun manifest among the files beside a stream, undefined where none can be read. */
 export function manifestIn(sidecars: readonly Sidecar[]): ObjectNode | undefined {
   const data = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  const manifest = data ? vet(data, true).value : null;
+  const manifest = data ? validateText(data, true).value : null;
   return manifest?.members.has("run_id") && !manifest.members.has("kind") ? manifest : undefined;
 }
 
@@ -40,10 +40,10 @@ export function judgeSidecars(sidecars: readonly Sidecar[], directory: string | 
 }
 
 function judgeText({ name, data, trouble }: Sidecar, collector: Collector): ObjectNode | null {
-  const vetted = data === null ? null : vet(data, true);
-  if (vetted?.value) return vetted.value;
+  const validated = data === null ? null : validateText(data, true);
+  if (validated?.value) return validated.value;
   // A repeated key does not make a file unreadable.
-  const fault = vetted?.faults.find(({ rule }) => rule !== "duplicate-key");
+  const fault = validated?.faults.find(({ rule }) => rule !== "duplicate-key");
   const message = `${name} cannot be read: ${trouble ?? fault?.message ?? "it is empty"}`;
   collector.add("sidecar-unreadable", placeInText(data ?? EMPTY, fault?.offset ?? 0), message, { sidecar: name });
   return null;

@@ -4,7 +4,7 @@ import { severityOf } from "./collecting.js";
 import { integerOf, numberOf } from "./numbers.js";
 import { declaredKind, kindTable, takesFloatsAsIntegers } from "./profiles.js";
 import { type ReadOptions, Reading, type Report } from "./reader.js";
-import { judgeRecord } from "./record-judge.js";
+import { judgeRecord } from "./record-validation.js";
 import type { Node, ObjectNode } from "./scanner.js";
 import { type ProfileName, PROFILES } from "./tables.js";
 

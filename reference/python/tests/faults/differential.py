@@ -37,7 +37,7 @@ Answer = dict[str, Any]
 
 def commands(folder: Path) -> dict[str, list[str]]:
     """Return how to start each implementation that is there; Go and C, with sanitizers, are built into *folder*."""
-    found = {"miniature": [sys.executable, "-m", "conformance.miniature"]}
+    found = {"oracle": [sys.executable, "-m", "conformance.oracle"]}
     listed = json.loads((ROOT / "conformance/implementations.json").read_text(encoding="utf-8"))["implementations"]
     for entry in listed:
         command = [part.format(python=sys.executable, root=ROOT) for part in entry["adapter"]]

@@ -36,7 +36,7 @@ def test_implementations_agree_about_mutated_streams(tmp_path: Path) -> None:
     """Every implementation that is built gives the same records, states, gaps and findings for the same bytes."""
     number, names, found = compared(scaled(5, 20), int(time.time()) // 86_400, tmp_path)
     count("inputs fuzzed", number)
-    assert {"python", "miniature"} <= set(names)
+    assert {"python", "oracle"} <= set(names)
     assert number
     assert [] == found
 
@@ -75,13 +75,13 @@ def test_a_fault_that_only_one_stream_reaches_is_found(monkeypatch: pytest.Monke
 def test_a_disagreement_is_found_and_shrunk(tmp_path: Path) -> None:
     """An implementation that reads something else is caught, and the stream is cut down to what shows it."""
     with Panel(
-        {name: command for name, command in commands(tmp_path).items() if name in {"python", "miniature"}}
+        {name: command for name, command in commands(tmp_path).items() if name in {"python", "oracle"}}
     ) as panel:
         honest = panel.ask
 
         def lying(name: str, request: dict[str, object]) -> dict[str, object]:
             answer = honest(name, request)
-            if name == "miniature" and b"NaN" in request["stream"] and "count" in answer:  # type: ignore[operator]
+            if name == "oracle" and b"NaN" in request["stream"] and "count" in answer:  # type: ignore[operator]
                 answer["count"] += 1
             return answer
 

@@ -13,7 +13,7 @@ from toyspec.checker.line_places import offset_at, pointer_to
 from toyspec.checker.record_checking import whole_float_message
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
-from toyspec.format.line_validation import spans, vet
+from toyspec.format.line_validation import spans, validate
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated import rules
 from toyspec.runs.discovery import SIDECARS
@@ -70,7 +70,7 @@ def _judge_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | 
     if sidecar.trouble is not None:
         _report(collector, sidecar, _unreadable(sidecar, sidecar.trouble), 0)
         return None
-    vetted = vet(sidecar.data, first=True)
+    vetted = validate(sidecar.data, first=True)
     if vetted.status == "readable":
         return vetted.value
     fault = next((fault for fault in vetted.faults if fault.rule != rules.DUPLICATE_KEY), None)

@@ -18,7 +18,7 @@ from toyspec.checker.sidecars import SidecarText, judge_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
-from toyspec.format.line_validation import Vetted, decode, vet_line
+from toyspec.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile
@@ -296,7 +296,7 @@ class StreamChecker:
             if proven is not None:
                 self._take_proven(proven, Place(line.number, line.offset, 0, line.data))
                 return
-        vetted = vet_line(line, max_line_bytes=self._options.max_line_bytes)
+        vetted = validate_line(line, max_line_bytes=self._options.max_line_bytes)
         start = len(self._collector.findings)
         self._report_vetting(line, vetted)
         if vetted.value is not None and self._foreign is None:
@@ -322,7 +322,7 @@ class StreamChecker:
             self._checker.report_whole_floats(proven.whole_floats, place)
         self._observe(Observation(proven.record, getattr, kind=self._last_kind, known=True, bad=NOTHING_BAD), place)
 
-    def _report_vetting(self, line: Line, vetted: Vetted) -> None:
+    def _report_vetting(self, line: Line, vetted: ValidatedLine) -> None:
         data = line.data or b""
         for fault in vetted.faults:
             place = Place(line.number, line.offset, fault.offset, data or line.head)

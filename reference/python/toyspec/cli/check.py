@@ -113,7 +113,7 @@ def run(options: Namespace) -> int:
     """Print what is wrong and return an exit code."""
     _vet(options)
     from toyspec.checker import CheckOptions
-    from toyspec.cli.judging import Verdict, judge
+    from toyspec.cli.verdicts import Verdict, judge
 
     wanted = CheckOptions(
         profile=options.profile,

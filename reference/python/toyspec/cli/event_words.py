@@ -8,7 +8,7 @@ import msgspec
 
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.escaping import shortened
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.generated.fields import FIELDS
 
 # What tools print for a number that is not finite; on disk it is null.
@@ -50,7 +50,7 @@ def unknown_members(event: dict[str, Any]) -> list[str]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    verdict = vet(text.encode("utf-8", "surrogatepass"), first=True)
+    verdict = validate(text.encode("utf-8", "surrogatepass"), first=True)
     if verdict.value is None or verdict.faults:
         fault = verdict.faults[0]
         raise UsageError(f"--json is no JSON object: {fault.message} ({fault.rule}, byte {fault.offset})")

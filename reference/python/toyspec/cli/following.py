@@ -19,7 +19,7 @@ from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from toyspec.checker import CheckOptions
-    from toyspec.cli.judging import Verdict
+    from toyspec.cli.verdicts import Verdict
     from toyspec.findings import Finding
 
 Change = Literal["truncated", "replaced", "uncommitted-changed"]

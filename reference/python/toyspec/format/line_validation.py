@@ -32,7 +32,7 @@ _LONG_LINE_BYTES = 1 << 20
 _RECORD_STARTS = (b'{"kind":', b'{"type":', b'{"step":')
 
 
-class Vetted(msgspec.Struct, frozen=True):
+class ValidatedLine(msgspec.Struct, frozen=True):
     """The verdict on one line."""
 
     status: Literal["readable", "unreadable", "blank"]
@@ -52,14 +52,14 @@ class Vetted(msgspec.Struct, frozen=True):
         return self.status == "readable"
 
 
-def vet(data: bytes, *, first: bool) -> Vetted:
+def validate(data: bytes, *, first: bool) -> ValidatedLine:
     """Return the verdict on one line of any bytes, LF excluded.
 
     *first* says that the line begins the stream. A text with LF in it, such as a file that is one JSON
     object, is judged the same way: LF is white space.
     """
     if not data.strip(_JSON_SPACE):
-        return Vetted("blank", [], {}, b"\r" in data, None)
+        return ValidatedLine("blank", [], {}, b"\r" in data, None)
     fault = _bytes_fault(data, first=first)
     if fault is not None:
         return _unreadable(fault)
@@ -74,16 +74,16 @@ def vet(data: bytes, *, first: bool) -> Vetted:
     if data[scanner.start] != ord("{"):
         return _unreadable(Fault(rules.NOT_AN_OBJECT, scanner.start, "", f"the value is {_noun(data[scanner.start])}"))
     if any(fault.rule != rules.DUPLICATE_KEY for fault in scanner.faults):
-        return Vetted("unreadable", scanner.faults, scanner.unlisted, False, None)
-    return Vetted("readable", scanner.faults, scanner.unlisted, b"\r" in data, _value(data))
+        return ValidatedLine("unreadable", scanner.faults, scanner.unlisted, False, None)
+    return ValidatedLine("readable", scanner.faults, scanner.unlisted, b"\r" in data, _value(data))
 
 
-def vet_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> Vetted:
+def validate_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> ValidatedLine:
     """Return the verdict on *line*; one that is longer than *max_line_bytes* is judged by its length alone."""
     if line.data is None:
         message = f"the line has {line.length} bytes, the limit is {max_line_bytes}"
         return _unreadable(Fault(rules.LINE_TOO_LONG, 0, "", message))
-    return vet(line.data, first=line.number == 1)
+    return validate(line.data, first=line.number == 1)
 
 
 def decode(data: bytes) -> dict[str, Any] | None:
@@ -94,7 +94,7 @@ def decode(data: bytes) -> dict[str, Any] | None:
         if not is_shallow(data):
             return None
     if holds_long_number([data]):
-        return vet(data, first=False).value
+        return validate(data, first=False).value
     try:
         value = _DECODER.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -138,8 +138,8 @@ def _bytes_fault(data: bytes, *, first: bool) -> Fault | None:
     return None
 
 
-def _unreadable(fault: Fault) -> Vetted:
-    return Vetted("unreadable", [fault], {}, False, None)
+def _unreadable(fault: Fault) -> ValidatedLine:
+    return ValidatedLine("unreadable", [fault], {}, False, None)
 
 
 def _noun(byte: int) -> str:

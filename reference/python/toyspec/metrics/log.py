@@ -22,7 +22,7 @@ from msgspec import UNSET
 
 from toyspec.errors import StreamMissingError, StreamRefusedError, ToyspecError
 from toyspec.format.canonical import InvalidEventError, encode, members_of
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.format.numbers import binary32
 from toyspec.format.scalars import items
 from toyspec.generated.fields import FIELDS
@@ -272,4 +272,4 @@ def _repeated_key(line: bytes) -> str | None:
     """Return what the exact judgement says of a field that is in a readable line twice; None when none is."""
     if b"\\" not in line and all(line.count(key) < 2 for key in _KEYS):
         return None
-    return next((fault.message for fault in vet(line, first=False).faults if fault.pointer in _POINTERS), None)
+    return next((fault.message for fault in validate(line, first=False).faults if fault.pointer in _POINTERS), None)

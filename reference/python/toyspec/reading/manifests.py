@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from toyspec.errors import StreamError
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.stream_files import open_stream
@@ -19,4 +19,4 @@ def read_manifest(directory: str) -> dict[str, Any] | None:
             data = file.read(MAX_LINE_BYTES + 1)
     except (OSError, StreamError):
         return None
-    return vet(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
+    return validate(data, first=True).value if len(data) <= MAX_LINE_BYTES else None

@@ -10,7 +10,7 @@ import msgspec
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
 from toyspec.format.integers import take_integers, take_integers_of_all
-from toyspec.format.line_validation import decode, vet, vet_line
+from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
@@ -58,7 +58,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def value(self) -> dict[str, Any]:
         """The decoded object; of a repeated key, the last value. Integers are ints, however they are written."""
         if self._value is None:
-            value = decode(self.raw) or vet(self.raw, first=False).value
+            value = decode(self.raw) or validate(self.raw, first=False).value
             assert value is not None, "a record is made of a readable line"
             take_integers(value, self.profile, self.kind)
             self._value = value
@@ -232,7 +232,7 @@ class RecordFeed:
         fragment, data = self._splitter.fragment(), self._splitter.pending()
         if fragment is None or data is None:
             return None
-        value = vet(data, first=fragment.number == 1).value
+        value = validate(data, first=fragment.number == 1).value
         if value is not None:
             take_integers(value, self.profile, record_kind(value, self.profile))
         return value
@@ -308,7 +308,7 @@ class RecordFeed:
         self.last = last
 
     def _judge(self, line: Line, found: list[Record | Gap]) -> None:
-        verdict = vet_line(line, max_line_bytes=self._splitter.max_line_bytes)
+        verdict = validate_line(line, max_line_bytes=self._splitter.max_line_bytes)
         if verdict.value is not None:
             found.append(self._record(line, verdict.value))
         elif verdict.status == "unreadable":

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
-from toyspec.format.line_validation import vet
+from toyspec.format.line_validation import validate
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing.append_file import AppendFile, Options
@@ -261,7 +261,7 @@ class RunStream:
         if len(raw) > MAX_LINE_BYTES:
             fact = f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}"
             raise RecordRefusedError("line-too-long", fact)
-        verdict = vet(raw, first=self._progress.records == 0)
+        verdict = validate(raw, first=self._progress.records == 0)
         if b"\n" in raw or verdict.value is None or verdict.faults:
             fault = verdict.faults[0] if verdict.faults else None
             fact = f"{fault.rule} at byte {fault.offset}: {fault.message}" if fault else "it is not a single line"

@@ -77,11 +77,11 @@ module Toyspec
       offset = @offset
       @offset += @length
       reason = line == :long ? "line-too-long" : nil
-      if reason.nil? && Vetter.blank?(line)
+      if reason.nil? && LineValidator.blank?(line)
         @committed += @length
         return
       end
-      reason ||= Vetter.vet(line, first: number == 1)
+      reason ||= LineValidator.vet(line, first: number == 1)
       return gap(Gap.new(number, offset, @length, reason)) if reason
 
       value = Toyspec.parse(line)
@@ -150,7 +150,7 @@ module Toyspec
   # Returns the object in a file of JSON; nil where it cannot be read or holds something else.
   def read_object(path)
     text = File.binread(path, LIMITS["max_line_bytes"] + 1)
-    parse(text) if text && text.bytesize <= LIMITS["max_line_bytes"] && !Vetter.blank?(text) && Vetter.vet(text, first: true).nil?
+    parse(text) if text && text.bytesize <= LIMITS["max_line_bytes"] && !LineValidator.blank?(text) && LineValidator.vet(text, first: true).nil?
   rescue SystemCallError
     nil
   end

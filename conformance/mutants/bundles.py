@@ -1,0 +1,360 @@
+"""Wrong about the directory of a run: see spec/bundle.md and spec/writing.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.bundles import Bundles
+from conformance.oracle.writing import RefusedError, Writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.oracle.reading import Stream
+
+
+class EndsWithoutAWord(Oracle):
+    """Writes no run_end when the run is left."""
+
+    class bundles_type(Bundles):
+        def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+            return None
+
+
+class EndsTwice(Oracle):
+    """Writes a run_end when the run is left, also where the program wrote one."""
+
+    class bundles_type(Bundles):
+        def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
+            found = super().all_records(request, writer)
+            return [*found, found[-1]] if found[-1]["kind"] == "run_end" else found
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class ForgetsWhatItEndedWith(Oracle):
+    """Writes neither final_step nor final_loss."""
+
+    class bundles_type(Bundles):
+        def final(self, records: Sequence[Any]) -> dict[str, Any]:
+            return {}
+
+
+class EndsWithAnyPhase(Oracle):
+    """Takes the last step of any phase for the final one."""
+
+    class bundles_type(Bundles):
+        def final(self, records: Sequence[Any]) -> dict[str, Any]:
+            return super().final([{key: item for key, item in record.items() if key != "phase"} for record in records])
+
+
+class CallsErrorsCompleted(Oracle):
+    """Writes reason completed when the run is left by an error."""
+
+    class bundles_type(Bundles):
+        def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+            found = super().ending(request)
+            return {"reason": "completed"} if request["end"] == "errored" else found
+
+
+class HidesTheError(Oracle):
+    """Writes reason errored without the error."""
+
+    class bundles_type(Bundles):
+        def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+            found = super().ending(request)
+            return {"reason": "errored"} if request["end"] == "errored" else found
+
+
+class CallsInterruptionsErrors(Oracle):
+    """Writes reason errored when the user stops the run."""
+
+    class bundles_type(Bundles):
+        def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+            found = super().ending(request)
+            return {"reason": "errored", "error": "KeyboardInterrupt"} if request["end"] == "interrupted" else found
+
+
+class EndsAKilledRun(Oracle):
+    """Ends a run that nobody has ended."""
+
+    class bundles_type(Bundles):
+        def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+            return super().ending(request) or {"reason": "interrupted"}
+
+
+class WritesBehindAnOldRun(Oracle):
+    """Writes a new run behind an old one."""
+
+    class bundles_type(Bundles):
+        def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
+            return super().kept(stream, "append" if exist == "replace" else exist, writer)
+
+        def is_worth_keeping(self, stream: Stream) -> bool:
+            return False
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class ReplacesWhatItShallKeep(Oracle):
+    """Replaces an old run when it is told not to."""
+
+    class bundles_type(Bundles):
+        def write(self, request: Mapping[str, Any]) -> int:
+            return super().write({**request, "exist": "replace"} if request["exist"] == "fail" else request)
+
+
+class AppendsARun(Oracle):
+    """Appends a run to another one when it is told so."""
+
+    class bundles_type(Bundles):
+        def demand_open(self, stream: Stream, exist: str) -> None:
+            if exist != "append" or stream.profile != "toy/v1":
+                super().demand_open(stream, exist)
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class DeletesOldRuns(Oracle):
+    """Deletes the stream that it replaces."""
+
+    class bundles_type(Bundles):
+        def move_away(self, path: str) -> None:
+            os.remove(path)
+
+
+class OverwritesThePreviousRun(Oracle):
+    """Lets the stream that it replaces overwrite the one that was replaced before."""
+
+    class bundles_type(Bundles):
+        def move_away(self, path: str) -> None:
+            os.replace(path, f"{path}.prev")
+
+
+class NumbersOnFromTheLast(Oracle):
+    """Gives an earlier log the number after the largest one, not the smallest that is free."""
+
+    class bundles_type(Bundles):
+        def move_away(self, path: str) -> None:
+            folder, name = os.path.split(f"{path}.prev-")
+            numbers = [int(found.removeprefix(name)) for found in os.listdir(folder) if found.startswith(name)]
+            if os.path.exists(f"{path}.prev"):
+                os.rename(f"{path}.prev", f"{path}.prev-{max(numbers, default=0) + 1}")
+            os.rename(path, f"{path}.prev")
+
+
+class KeepsEmptyStreams(Oracle):
+    """Keeps a stream that holds nothing, and moves an earlier one for it."""
+
+    class bundles_type(Bundles):
+        def is_worth_keeping(self, stream: Stream) -> bool:
+            return True
+
+
+class GluesToFragments(Oracle):
+    """Writes the next record behind a fragment."""
+
+    class bundles_type(Bundles):
+        def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
+            kept = super().kept(stream, exist, writer)
+            return stream.data if stream is not None and exist != "replace" else kept
+
+
+class DeletesFragments(Oracle):
+    """Cuts a fragment off and keeps it nowhere."""
+
+    class bundles_type(Bundles):
+        def set_aside(self, stream: Stream, path: str) -> None:
+            pass
+
+
+class KeepsTheBeginning(Oracle):
+    """Keeps the first 64 KiB of a fragment alone."""
+
+    class bundles_type(Bundles):
+        def set_aside(self, stream: Stream, path: str) -> None:
+            offset = len(stream.data) - len(stream.fragment)
+            super().set_aside(stream, path)
+            if stream.fragment:
+                os.truncate(f"{path}.torn-{offset}", min(len(stream.fragment), 65536))
+
+
+class OverwritesFragments(Oracle):
+    """Lets a fragment overwrite the one that was kept from the same place."""
+
+    class bundles_type(Bundles):
+        def set_aside(self, stream: Stream, path: str) -> None:
+            if stream.fragment:
+                with open(f"{path}.torn-{len(stream.data) - len(stream.fragment)}", "wb") as file:
+                    file.write(stream.fragment)
+
+
+class OpensBeforeItLooks(Oracle):
+    """Makes the stream before it looks at the first record."""
+
+    class bundles_type(Bundles):
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            os.makedirs(request["directory"], exist_ok=True)
+            path = os.path.join(request["directory"], "events.jsonl")
+            try:
+                return super().lines(request, writer)
+            except RefusedError:
+                with open(path, "ab"):
+                    raise
+
+
+class MovesBeforeItLooks(Oracle):
+    """Moves the stream that it replaces before it looks at the first record."""
+
+    class bundles_type(Bundles):
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            try:
+                return super().lines(request, writer)
+            except RefusedError:
+                path = os.path.join(request["directory"], "events.jsonl")
+                if os.path.exists(path) and request["exist"] == "replace":
+                    self.move_away(path)
+                raise
+
+
+class ResumesForeignRecords(Oracle):
+    """Resumes, and appends to, records that are of no profile."""
+
+    class bundles_type(Bundles):
+        def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
+            pass
+
+
+class DemandsAResumption(Oracle):
+    """Refuses to start a run where it is told to resume and finds no record."""
+
+    class bundles_type(Bundles):
+        def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
+            super().demand_resume(request, b"{}")
+
+
+class NestsWithoutEnd(Oracle):
+    """Writes lines that no reader reads, for example records that are nested too deep."""
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class WritesAnyInteger(NestsWithoutEnd):
+    """Writes integers that no binary64 number comes near."""
+
+
+class RemembersAnEarlierLoss(Oracle):
+    """Writes the last loss there was as final_loss, also where the last step has none."""
+
+    class bundles_type(Bundles):
+        def final(self, records: Sequence[Any]) -> dict[str, Any]:
+            losses = [record["loss"] for record in records if "loss" in record]
+            found = super().final(records)
+            return found | {"final_loss": losses[-1]} if found and losses else found
+
+
+class GoesOnAnywhere(Oracle):
+    """Resumes a stream that is complete or damaged."""
+
+    class bundles_type(Bundles):
+        def demand_open(self, stream: Stream, exist: str) -> None:
+            pass
+
+    class writing_type(Writing):
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class AppendsToAnything(GoesOnAnywhere):
+    """Appends to a stream that is damaged."""
+
+
+class ResumesSilently(Oracle):
+    """Goes on without run_resume."""
+
+    class bundles_type(Bundles):
+        def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
+            pass
+
+
+class StartsTimeAnew(Oracle):
+    """Writes what the clock of the new process says into a resumed stream."""
+
+    class writing_type(Writing):
+        def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
+            return members
+
+        def judge(self, line: bytes) -> None:
+            pass
+
+
+class TakesAnyRunId(Oracle):
+    """Takes any text for the name of a directory."""
+
+    class bundles_type(Bundles):
+        def write(self, request: Mapping[str, Any]) -> int:
+            return super().write({**request, "run_id": "demo"})
+
+
+class NamesTheStreamAfterItself(Oracle):
+    """Gives the stream a name of its own."""
+
+    class bundles_type(Bundles):
+        def write(self, request: Mapping[str, Any]) -> int:
+            descriptor = super().write(request)
+            for name in ("events.jsonl", "metrics.jsonl"):
+                path = os.path.join(request["directory"], name)
+                if os.path.exists(path):
+                    os.rename(path, os.path.join(request["directory"], "log.jsonl"))
+            return descriptor
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
+    return Mutant(make=make, role="writer", proves=proves, reason=reason)
+
+
+ALL: tuple[Mutant, ...] = (
+    _mutant(EndsWithoutAWord, "stream/run-end-written", "records, expected"),
+    _mutant(EndsTwice, "stream/run-end-last", "wrote event-after-run-end"),
+    _mutant(ForgetsWhatItEndedWith, "stream/final-step", "final_step is missing"),
+    _mutant(EndsWithAnyPhase, "stream/final-loss", "final_loss is"),
+    _mutant(CallsErrorsCompleted, "writing/end-errored", "reason is 'completed'"),
+    _mutant(HidesTheError, "stream/error-explained", "error is missing"),
+    _mutant(CallsInterruptionsErrors, "writing/end-interrupted", "reason is 'errored'"),
+    _mutant(EndsAKilledRun, "following/no-invention", "records, expected"),
+    _mutant(WritesBehindAnOldRun, "writing/existing-run", "wrote run-start-repeated|wrote event-after"),
+    _mutant(ReplacesWhatItShallKeep, "writing/existing-run", "outcome is written"),
+    _mutant(AppendsARun, "writing/existing-run", "outcome is written"),
+    _mutant(DeletesOldRuns, "writing/replaced-kept", r"there is no events.jsonl.prev"),
+    _mutant(OverwritesThePreviousRun, "writing/nothing-overwritten", r"there is no events.jsonl.prev-1"),
+    _mutant(NumbersOnFromTheLast, "writing/replaced-kept", r"there is no events.jsonl.prev-1"),
+    _mutant(KeepsEmptyStreams, "writing/empty-not-kept", r"events.jsonl.prev-1 is there"),
+    _mutant(OpensBeforeItLooks, "writing/refused-start", "are not what they were: events.jsonl"),
+    _mutant(MovesBeforeItLooks, "writing/refused-start", "are not what they were: events.jsonl.prev"),
+    _mutant(ResumesForeignRecords, "writing/no-profile-refused", "outcome is written"),
+    _mutant(DemandsAResumption, "writing/resume-nothing", "outcome is refused"),
+    _mutant(WritesAnyInteger, "writing/invalid-input", "outcome is written"),
+    _mutant(NestsWithoutEnd, "encoding/write-within-limits", "outcome is written"),
+    _mutant(RemembersAnEarlierLoss, "stream/final-loss", "final_loss is there"),
+    _mutant(KeepsTheBeginning, "writing/fragment-aside", "does not hold the fragment: 65536 bytes"),
+    _mutant(OverwritesFragments, "bundle/side-file-names", "does not hold what was in"),
+    _mutant(GluesToFragments, "writing/no-glue", "unreadable lines"),
+    _mutant(DeletesFragments, "writing/fragment-aside", "there is no .*torn"),
+    _mutant(GoesOnAnywhere, "writing/resume-refused", "outcome is written"),
+    _mutant(AppendsToAnything, "writing/append-refused", "outcome is written"),
+    _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
+    _mutant(StartsTimeAnew, "stream/time-forward", "wrote time-goes-backwards"),
+    _mutant(TakesAnyRunId, "bundle/run-id-safe", "outcome is written"),
+    _mutant(NamesTheStreamAfterItself, "bundle/stream-name", r"there is no \w+\.jsonl"),
+)

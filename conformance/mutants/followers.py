@@ -1,0 +1,170 @@
+"""Wrong about following: see spec/following.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.following import Following, Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.oracle.lines import Line
+
+Message = dict[str, Any]
+
+
+class GivesRecordsTooEarly(Oracle):
+    """Gives a record before its line feed has arrived."""
+
+    class following_type(Following):
+        def committed(self, data: bytes) -> bytes:
+            done = super().committed(data)
+            rest = data[len(done) :]
+            return data + b"\n" if rest.endswith(b"}") else done
+
+
+class LosesWhatWasCut(Oracle):
+    """Drops the beginning of a line that arrives in pieces."""
+
+    class following_type(Following):
+        half = False
+
+        def committed(self, data: bytes) -> bytes:
+            done = super().committed(data)
+            was_half, self.half = self.half, len(done) < len(data)
+            return done if not was_half or len(done) == len(self.seen) else self._without_first(done)
+
+        def _without_first(self, data: bytes) -> bytes:
+            new = data[len(self.seen) :]
+            return self.seen + new.replace(b"{", b" ", 1)
+
+
+class InventsAnEnd(Oracle):
+    """Gives a run_end when nothing has come for a while."""
+
+    class following_type(Following):
+        def look(self) -> list[Item]:
+            found = super().look()
+            if not found and self.file is not None and not getattr(self, "over", False):
+                self.over = True
+                return [{"record": {"kind": "run_end", "t": {"float": "0.0"}, "reason": "interrupted"}}]
+            return found
+
+
+class OverlooksTruncation(Oracle):
+    """Does not tell that the file was cut."""
+
+    class following_type(Following):
+        def items(self) -> Iterator[Item]:
+            return (item for item in super().items() if item != {"event": "truncated"})
+
+
+class ComparesSizes(Oracle):
+    """Looks at the size alone to tell whether a file was written anew."""
+
+    class following_type(Following):
+        def changed(self) -> str | None:
+            found = super().changed()
+            import os
+
+            assert self.file is not None
+            same = found == "replaced" and os.fstat(self.file.fileno()).st_nlink
+            return None if same else found
+
+
+class KeepsItsPlace(Oracle):
+    """Goes on at the old position after another file has come."""
+
+    class following_type(Following):
+        def start_over(self) -> None:
+            if not hasattr(self, "seen"):
+                super().start_over()
+
+
+class DoesNotDrain(Oracle):
+    """Leaves a rotated file before it is read to its end."""
+
+    class following_type(Following):
+        def items(self) -> Iterator[Item]:
+            found = list(super().items())
+            events = [index for index, item in enumerate(found) if item == {"event": "rotated"}]
+            return iter(found[events[0] :] if events else found)
+
+
+class OverlooksDeletion(Oracle):
+    """Does not tell that the file is gone."""
+
+    class following_type(Following):
+        def items(self) -> Iterator[Item]:
+            return (item for item in super().items() if item != {"event": "gone"})
+
+
+class GivesUpWithoutAFile(Oracle):
+    """Fails when the file does not exist yet."""
+
+    def follow(self, request: Message) -> Message:
+        """Answer with an error."""
+        import os
+
+        number = request["follower"]
+        if "path" in request and number not in self.followers and not os.path.exists(request["path"]):
+            return {"error": "no such file"}
+        return super().follow(request)
+
+
+class NeverEnds(Oracle):
+    """Does not tell that the run has ended."""
+
+    class following_type(Following):
+        def line(self, line: Line) -> Iterator[Item]:
+            return (item for item in super().line(line) if item != {"event": "ended"})
+
+
+class HidesGaps(Oracle):
+    """Does not give unreadable lines."""
+
+    class following_type(Following):
+        def line(self, line: Line) -> Iterator[Item]:
+            return (item for item in super().line(line) if "gap" not in item)
+
+
+class ReadsAgain(Oracle):
+    """Gives everything again at each look."""
+
+    class following_type(Following):
+        def look(self) -> list[Item]:
+            self.lines = 0
+            return super().look()
+
+
+class FollowsAnythingAsToy(Oracle):
+    """Follows a stream without profile as one of toy/v1."""
+
+    class following_type(Following):
+        def line(self, line: Line) -> Iterator[Item]:
+            self.profile = self.profile or "toy/v1"
+            return super().line(line)
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
+    return Mutant(make=make, role="follower", proves=proves, reason=reason)
+
+
+ALL: tuple[Mutant, ...] = (
+    _mutant(GivesRecordsTooEarly, "following/committed-only", "which commit|gave"),
+    _mutant(LosesWhatWasCut, "following/same-as-reading", "gave"),
+    _mutant(HidesGaps, "following/same-as-reading", "gave"),
+    _mutant(ReadsAgain, "following/same-as-reading", "gave|which commit"),
+    _mutant(InventsAnEnd, "following/no-invention", "gave|which commit"),
+    _mutant(OverlooksTruncation, "following/truncated", "gave"),
+    _mutant(ComparesSizes, "following/replaced", "gave"),
+    _mutant(KeepsItsPlace, "following/start-over", "gave"),
+    _mutant(DoesNotDrain, "following/drain", "gave"),
+    _mutant(OverlooksDeletion, "following/gone", "gave"),
+    _mutant(GivesUpWithoutAFile, "following/missing", "says that it failed"),
+    _mutant(FollowsAnythingAsToy, "following/profile", "gave|item"),
+    _mutant(NeverEnds, "following/ended", "gave"),
+)

@@ -1,0 +1,159 @@
+"""Wrong about the protocol: see PROTOCOL.md. Their answers would be right."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle.adapter import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Message = dict[str, Any]
+
+_PROVES = "rules/invalid-json"
+
+
+class Hangs(Oracle):
+    """Does not answer where a line is unreadable."""
+
+    def answer(self, request: Message) -> Message:
+        """Wait for ever."""
+        answer = super().answer(request)
+        if answer["state"] == "damaged":
+            time.sleep(3600)
+        return answer
+
+
+class Dies(Oracle):
+    """Dies of a signal where a line is unreadable."""
+
+    def answer(self, request: Message) -> Message:
+        """Die."""
+        answer = super().answer(request)
+        if answer["state"] == "damaged":
+            os.abort()
+        return answer
+
+
+class Exits(Oracle):
+    """Leaves without a word where a line is unreadable."""
+
+    def answer(self, request: Message) -> Message:
+        """Leave."""
+        answer = super().answer(request)
+        if answer["state"] == "damaged":
+            sys.stdout.flush()
+            os._exit(0)
+        return answer
+
+
+class AnswersOutOfTurn(Oracle):
+    """Gives each answer to the request before."""
+
+    last: ClassVar[Mapping[str, Any]] = {"profile": "toy/v1", "state": "torn", "valid": True}
+
+    def answer(self, request: Message) -> Message:
+        """Answer what was asked before."""
+        before, AnswersOutOfTurn.last = AnswersOutOfTurn.last, super().answer(request)
+        return {"findings": [], "suppressed": {}, **before}
+
+
+class MakesUpIds(Oracle):
+    """Answers with an id that nobody has asked with."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer with another id."""
+        return super().answer(request) | {"id": request["id"] + 1000000}
+
+
+class ForgetsIds(Oracle):
+    """Answers without the id."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer without an id."""
+        return super().answer(request) | {"id": None}
+
+
+class PrintsForPeople(Oracle):
+    """Writes what it does to standard output."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer, and talk about it."""
+        sys.stdout.write("checking a stream\n")
+        return super().answer(request)
+
+
+class GivesNumbersAsText(Oracle):
+    """Gives the lines of findings as text."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer with text."""
+        answer = super().answer(request)
+        for finding in answer["findings"]:
+            finding["line"] = str(finding["line"])
+        return answer
+
+
+class LeavesOutWhatIsDemanded(Oracle):
+    """Does not say whether a stream is valid."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer without valid."""
+        answer = super().answer(request)
+        del answer["valid"]
+        return answer
+
+
+class AddsWhatNobodyKnows(Oracle):
+    """Adds members that the protocol does not have."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer with more."""
+        return super().answer(request) | {"mood": "good"}
+
+
+class GivesBareNumbers(Oracle):
+    """Gives the numbers of records as numbers of JSON."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer with bare numbers."""
+        answer = super().answer(request)
+        answer["records"] = [
+            {key: 1.0 if isinstance(value, dict) and "float" in value else value for key, value in record.items()}
+            for record in answer["records"]
+        ]
+        return answer
+
+
+class SaysThatItFailed(Oracle):
+    """Says that it failed itself where a line is unreadable."""
+
+    def answer(self, request: Message) -> Message:
+        """Answer with an error of its own."""
+        answer = super().answer(request)
+        return {"error": "out of ideas"} if answer["state"] == "damaged" else answer
+
+
+def _mutant(make: type[Oracle], reason: str, role: str = "checker") -> Mutant:
+    return Mutant(make=make, role=role, proves=_PROVES, reason=reason, talks=True)
+
+
+ALL: tuple[Mutant, ...] = (
+    _mutant(Hangs, "no answer within"),
+    _mutant(Dies, "ended by signal"),
+    _mutant(Exits, "ended with exit status 0"),
+    _mutant(AnswersOutOfTurn, "expected|not found"),
+    _mutant(MakesUpIds, "which no open request has"),
+    _mutant(ForgetsIds, "which no open request has"),
+    _mutant(PrintsForPeople, "not one JSON object"),
+    _mutant(GivesNumbersAsText, "/findings/0/line is '.*', not of type integer"),
+    _mutant(LeavesOutWhatIsDemanded, "has no member valid"),
+    _mutant(AddsWhatNobodyKnows, "has the member 'mood'"),
+    _mutant(GivesBareNumbers, "bare number", "reader"),
+    _mutant(SaysThatItFailed, "says that it failed"),
+)

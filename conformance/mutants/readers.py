@@ -1,0 +1,316 @@
+"""Wrong about reading: see spec/reading.md and spec/model.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.json_text import Value, is_integer
+from conformance.oracle.reading import Reading, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.oracle.lines import Line
+
+Message = dict[str, Any]
+
+
+class GuessesTheKind(Oracle):
+    """Does not care for the case of letters in a kind."""
+
+    class reading_type(Reading):
+        def kind(self, value: Value | None, profile: str | None) -> str | None:
+            found = super().kind(value, profile)
+            return found.lower() if found else found
+
+
+class HidesTornTails(Oracle):
+    """Calls a stream complete that ends in a fragment."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with the fragment hidden."""
+        answer = super().read(request)
+        return answer | {"state": "complete", "fragment": 0} if answer["state"] == "torn" else answer
+
+
+class CallsAnyEndComplete(Oracle):
+    """Calls a toy/v1 stream complete whose last record is no run_end."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            found = super().state(stream)
+            has_record = any(line.status == "readable" for line in stream.lines)
+            return "complete" if found == "torn" and not stream.fragment and has_record else found
+
+
+class CallsDamagedTorn(Oracle):
+    """Calls a damaged stream torn when it ends in a fragment too."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            return "torn" if stream.fragment else super().state(stream)
+
+
+class CallsAFaultyEndTorn(Oracle):
+    """Calls a stream torn whose run_end has faulty fields."""
+
+    class reading_type(Reading):
+        def state(self, stream: Stream) -> str:
+            found = super().state(stream)
+            value = stream.lines[-1].value if stream.lines else None
+            known = {"completed", "interrupted", "aborted", "errored"}
+            reason = value.get("reason") if value else None
+            is_faulty = stream.profile == "toy/v1" and (reason is None or reason.text not in known)
+            return "torn" if found == "complete" and is_faulty else found
+
+
+class DropsTheLastRecord(Oracle):
+    """Leaves out the last record."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without the last record."""
+        answer = super().read(request)
+        return answer | {"records": answer["records"][:-1]}
+
+
+class DropsFaultyRecords(Oracle):
+    """Leaves out records that break their schema."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without faulty records."""
+        faulty = {f["line"] for f in self.check(request)["findings"] if f["rule"] in {"missing-key", "wrong-type"}}
+        answer = super().read(request)
+        if not faulty:
+            return answer
+        lines = self.opened(request, self.reading(request))[0].lines
+        numbers = [line.number for line in lines if line.status == "readable"]
+        kept = [record for number, record in zip(numbers, answer["records"], strict=False) if number not in faulty]
+        return answer | {"records": kept}
+
+
+class DropsUnknownKinds(Oracle):
+    """Leaves out records of a kind that it does not know."""
+
+    def read(self, request: Message) -> Message:
+        """Answer without them."""
+        answer = super().read(request)
+        kept = [record for record in answer["records"] if record.get("kind") not in {"gauge", "future", "checkpoint"}]
+        known = _known_kinds()
+        if answer["profile"] == "toy/v1":
+            kept = [record for record in answer["records"] if record.get("kind") in known]
+        return answer | {"records": kept}
+
+
+class DropsUnknownKeys(Oracle):
+    """Leaves out members that it does not know."""
+
+    class reading_type(Reading):
+        def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
+            if value.type == "object" and "properties" in schema:
+                value.members = [member for member in value.members if member.key in schema["properties"]]
+            return super().tagged(value, schema, profile)
+
+
+class SalvagesByDefault(Oracle):
+    """Skips gaps when it is told no mode."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read({"mode": "salvage", **request})
+
+
+class TakesTornForStrict(Oracle):
+    """Reads a torn stream in mode strict without failing."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode tail."""
+        return super().read(request | {"mode": "tail"} if request.get("mode") == "strict" else request)
+
+
+class SkipsGapsInModeTail(Oracle):
+    """Reads over gaps in mode tail."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read(request | {"mode": "salvage"} if request.get("mode") == "tail" else request)
+
+
+class GoesOnInModePrefix(Oracle):
+    """Reads over gaps in mode prefix."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode salvage."""
+        return super().read(request | {"mode": "salvage"} if request.get("mode") == "prefix" else request)
+
+
+class StopsInModeSalvage(Oracle):
+    """Stops at the first gap in mode salvage."""
+
+    def read(self, request: Message) -> Message:
+        """Answer as in mode prefix."""
+        return super().read(request | {"mode": "prefix"} if request.get("mode") == "salvage" else request)
+
+
+class CountsLinesFromZero(Oracle):
+    """Names the line of an error counted from 0."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with the line before."""
+        answer = super().read(request)
+        if "error" in answer:
+            answer["error"] = answer["error"] | {"line": max(1, answer["error"]["line"] - 1)}
+        return answer
+
+
+class ForgetsTheReportOfAFailure(Oracle):
+    """Reports nothing read when it fails."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with zeros."""
+        answer = super().read(request)
+        return answer | {"count": 0, "committed": 0} if answer["outcome"] == "fails" else answer
+
+
+class LosesTheLineFeedOfGaps(Oracle):
+    """Does not count the LF of an unreadable line."""
+
+    class reading_type(Reading):
+        def gap(self, line: Line) -> dict[str, Any]:
+            return super().gap(line) | {"length": len(line.data) or 1}
+
+
+class CallsEveryGapInvalidJson(Oracle):
+    """Gives invalid-json as the reason of every gap."""
+
+    class reading_type(Reading):
+        def gap(self, line: Line) -> dict[str, Any]:
+            return super().gap(line) | {"reason": "invalid-json"}
+
+
+class ForgetsWhatItDidNotRead(Oracle):
+    """Does not report the bytes behind the gap at which it stopped."""
+
+    class reading_type(Reading):
+        def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
+            return super().reached(stream, mode)[0], 0
+
+
+class LooksBehindTheGap(Oracle):
+    """Takes the profile from a record behind the gap at which it stopped."""
+
+    class reading_type(Reading):
+        def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
+            return stream.profile
+
+
+class RepairsWhatItReads(Oracle):
+    """Cuts the fragment off a stream that it reads."""
+
+    def read(self, request: Message) -> Message:
+        """Answer, and change the file."""
+        answer = super().read(request)
+        if "directory" in request and answer["fragment"]:
+            path = os.path.join(request["directory"], "events.jsonl")
+            os.truncate(path, os.path.getsize(path) - answer["fragment"])
+        return answer
+
+
+class GivesAllAttempts(Oracle):
+    """Gives abandoned steps as the latest attempt."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with all records."""
+        return super().read(request | {"view": "all"})
+
+
+class DropsEvaluationsOfNoAttempt(Oracle):
+    """Leaves out of the latest attempt what is decoded or served, too."""
+
+    class reading_type(Reading):
+        def is_superseded(self, value: Value | None, kind: str | None, phase: str, limit: int) -> bool:
+            step = value.get("step") if value else None
+            is_count = step is not None and step.type == "number" and is_integer(step.text)
+            late = is_count and step is not None and int(step.text) > limit
+            return kind not in {"run_start", "run_resume", "run_end"} and late
+
+
+class InventsAWallTime(Oracle):
+    """Takes an absent wall_time as now."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with a time of its own."""
+        answer = super().read(request)
+        now = {"wall_time": {"float": "1780219800.0"}}
+        records = [now | record if record.get("type") == "scalar" else record for record in answer["records"]]
+        return answer | {"records": records}
+
+
+class InventsExtra(Oracle):
+    """Takes an absent extra of an entry as null."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with null."""
+        answer = super().read(request)
+        if answer["profile"] == "metrics/v1":
+            answer["records"] = [{"extra": None} | record for record in answer["records"]]
+        return answer
+
+
+class BelievesTheSidecar(Oracle):
+    """Takes the phase of a run from run.json."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with what the sidecar says of the run."""
+        answer = super().read(request)
+        if "directory" in request and os.path.exists(os.path.join(request["directory"], "run.json")):
+            answer["records"] = [{"phase": "eval"} | record for record in answer["records"]]
+        return answer
+
+
+def _known_kinds() -> frozenset[str]:
+    from conformance.oracle import tables
+
+    return frozenset(tables.kinds("toy/v1"))
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader") -> Mutant:
+    return Mutant(make=make, role=role, proves=proves, reason=reason)
+
+
+ALL: tuple[Mutant, ...] = (
+    Mutant(
+        make=GuessesTheKind,
+        role="checker",
+        proves="model/kind-from-tag",
+        reason="not found: unknown-kind",
+        where="rules/unknown-kind",
+    ),
+    _mutant(HidesTornTails, "reading/state-torn", "state is complete, expected torn"),
+    _mutant(CallsAnyEndComplete, "reading/state-torn", "state is complete, expected torn"),
+    _mutant(CallsDamagedTorn, "reading/state-damaged", "state is torn, expected damaged"),
+    _mutant(CallsAFaultyEndTorn, "reading/state-complete", "state is torn, expected complete"),
+    _mutant(DropsTheLastRecord, "reading/every-record", "records, expected"),
+    _mutant(DropsFaultyRecords, "reading/faulty-records-kept", "records, expected"),
+    _mutant(DropsUnknownKinds, "reading/unknown-kept", "records, expected"),
+    _mutant(DropsUnknownKeys, "reading/unknown-kept", "is missing"),
+    _mutant(SalvagesByDefault, "reading/default-mode", "outcome is read, expected fails"),
+    _mutant(TakesTornForStrict, "reading/mode-strict", "outcome is read, expected fails"),
+    _mutant(SkipsGapsInModeTail, "reading/mode-tail", "outcome is read, expected fails"),
+    _mutant(GoesOnInModePrefix, "reading/mode-prefix", "count is"),
+    _mutant(StopsInModeSalvage, "reading/mode-salvage", "count is"),
+    _mutant(CountsLinesFromZero, "reading/error-located", "error is"),
+    _mutant(ForgetsTheReportOfAFailure, "reading/report", "committed is 0"),
+    _mutant(LosesTheLineFeedOfGaps, "reading/accounting", "gap_bytes is"),
+    _mutant(CallsEveryGapInvalidJson, "reading/gap-reason", "gap 0 is"),
+    _mutant(ForgetsWhatItDidNotRead, "reading/stopped", "gap_bytes is"),
+    _mutant(LooksBehindTheGap, "reading/stopped-profile", "profile is"),
+    _mutant(RepairsWhatItReads, "reading/no-writes", "not what they were"),
+    _mutant(GivesAllAttempts, "reading/latest-attempt", "records, expected"),
+    _mutant(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),
+    _mutant(InventsAWallTime, "kaun/scalar/defaults", "wall_time is"),
+    _mutant(InventsExtra, "metrics/entry/extra-absent", "extra is None"),
+    _mutant(BelievesTheSidecar, "bundle/stream-is-truth", "phase is there"),
+)

@@ -1,0 +1,264 @@
+"""Wrong about what holds between lines: see spec/stream.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle import stream_rules
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.checking import Checking
+from conformance.oracle.stream_rules import Hit, MetricsRules, Seen, StreamRules, ToyRules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def _with_rules(toy: type[ToyRules] = ToyRules, metrics: type[MetricsRules] = MetricsRules) -> type[Checking]:
+    rules_of: Mapping[str, type[StreamRules]] = {**stream_rules.RULES_OF, "toy/v1": toy, "metrics/v1": metrics}
+    return type("Checking", (Checking,), {"rules_of": rules_of})
+
+
+class JudgesUnknownKinds(Oracle):
+    """Lets records of unknown kind take part in the rules between lines."""
+
+    class _Toy(ToyRules):
+        def record(self, seen: Seen) -> Iterator[Hit]:
+            return super().record(Seen(seen.kind, True, seen.value, seen.faulty))
+
+    checking_type = _with_rules(_Toy)
+
+
+class LetsFaultyFieldsTakePart(Oracle):
+    """Compares values that have a finding of their own."""
+
+    class _Toy(ToyRules):
+        def record(self, seen: Seen) -> Iterator[Hit]:
+            return super().record(Seen(seen.kind, seen.known, seen.value, frozenset()))
+
+    checking_type = _with_rules(_Toy)
+
+
+class ComparesWithTheLargest(Oracle):
+    """Compares t with the largest so far, not with the one before."""
+
+    class _Toy(ToyRules):
+        def time(self, seen: Seen) -> Iterator[Hit]:
+            before = self.t
+            yield from super().time(seen)
+            if before is not None and self.t is not None:
+                self.t = max(before, self.t)
+
+    checking_type = _with_rules(_Toy)
+
+
+class KnowsOnePhase(Oracle):
+    """Counts the steps of all phases together."""
+
+    class _Toy(ToyRules):
+        def phase(self, seen: Seen) -> str:
+            return "train"
+
+    checking_type = _with_rules(_Toy)
+
+
+class ForgetsThePhaseOfTheRun(Oracle):
+    """Does not take the phase of run_start for records without one."""
+
+    class _Toy(ToyRules):
+        def phase(self, seen: Seen) -> str:
+            return seen.text("phase") or "train"
+
+    checking_type = _with_rules(_Toy)
+
+
+class FollowsTheLastRunStart(Oracle):
+    """Takes phase, subsample and compare_to from the last run_start."""
+
+    class _Toy(ToyRules):
+        def record(self, seen: Seen) -> Iterator[Hit]:
+            yield from super().record(seen)
+            if seen.kind == "run_start":
+                self.start = seen
+
+    checking_type = _with_rules(_Toy)
+
+
+class IgnoresResumption(Oracle):
+    """Counts on after run_resume as if nothing had happened."""
+
+    class _Toy(ToyRules):
+        def resume(self, seen: Seen) -> None:
+            pass
+
+    checking_type = _with_rules(_Toy)
+
+
+class KeepsOtherPhasesOnResumption(Oracle):
+    """Forgets only the steps of phase train at run_resume."""
+
+    class _Toy(ToyRules):
+        def resume(self, seen: Seen) -> None:
+            kept = {phase: base for phase, base in self.bases.items() if phase != "train"}
+            super().resume(seen)
+            self.bases.update(kept)
+
+    checking_type = _with_rules(_Toy)
+
+
+class RemembersAcrossGaps(Oracle):
+    """Remembers steps and regions across a gap."""
+
+    class _Toy(ToyRules):
+        def forget(self) -> None:
+            pass
+
+    class _Metrics(MetricsRules):
+        def forget(self) -> None:
+            pass
+
+    checking_type = _with_rules(_Toy, _Metrics)
+
+
+class ForgetsTimeAtGaps(Oracle):
+    """Forgets the last t at a gap."""
+
+    class _Toy(ToyRules):
+        def forget(self) -> None:
+            super().forget()
+            self.t = None
+
+    class _Metrics(MetricsRules):
+        def forget(self) -> None:
+            super().forget()
+            self.wall = None
+
+    checking_type = _with_rules(_Toy, _Metrics)
+
+
+class BlamesBehindGaps(Oracle):
+    """Reports what may have been in an unreadable line as missing."""
+
+    class _Toy(ToyRules):
+        def gap(self) -> None:
+            self.forget()
+
+    checking_type = _with_rules(_Toy)
+
+
+class IgnoresSubsample(Oracle):
+    """Reports skipped steps of a run that says that it leaves out steps."""
+
+    class _Toy(ToyRules):
+        def subsampled(self) -> bool:
+            return False
+
+    checking_type = _with_rules(_Toy)
+
+
+class TakesNullForSubsampled(Oracle):
+    """Takes any member subsample as a sign that steps are left out, null too."""
+
+    class _Toy(ToyRules):
+        def subsampled(self) -> bool:
+            config = self.start.field("config") if self.start else None
+            return config is not None and config.get("subsample") is not None
+
+    checking_type = _with_rules(_Toy)
+
+
+class AllowsRepeatedSteps(Oracle):
+    """Takes the same step twice for nothing wrong."""
+
+    class _Toy(ToyRules):
+        def steps(self, seen: Seen) -> Iterator[Hit]:
+            step = seen.number("step") if seen.kind == "step" else None
+            if step is None or step != self.bases.get(self.phase(seen)):
+                yield from super().steps(seen)
+
+    checking_type = _with_rules(_Toy)
+
+
+class AllowsRepeatedEntries(Oracle):
+    """Takes the same step of an entry twice for nothing wrong."""
+
+    class _Metrics(MetricsRules):
+        def step(self, seen: Seen) -> Iterator[Hit]:
+            if seen.number("step") != self.last:
+                yield from super().step(seen)
+
+    checking_type = _with_rules(ToyRules, _Metrics)
+
+
+class TracksRegionsWithoutEnd(Oracle):
+    """Follows more than 4096 open regions."""
+
+    class _Toy(ToyRules):
+        def enter(self, region: str) -> Iterator[Hit]:
+            self.open.append(region)
+            return iter(())
+
+    checking_type = _with_rules(_Toy)
+
+
+class GivesUpRegionsEarly(Oracle):
+    """Follows no more than 4095 open regions."""
+
+    class _Toy(ToyRules):
+        def enter(self, region: str) -> Iterator[Hit]:
+            if len(self.open) == stream_rules.MAX_OPEN_REGIONS - 1:
+                self.regions_off = True
+                yield "region-not-nested", "/region"
+            self.open.append(region)
+
+    checking_type = _with_rules(_Toy)
+
+
+class LosesAllRegionsAtOnce(Oracle):
+    """Closes every region inside one that is left out of turn."""
+
+    class _Toy(ToyRules):
+        def leave(self, region: str) -> Iterator[Hit]:
+            yield from super().leave(region)
+            self.open.clear()
+
+    checking_type = _with_rules(_Toy)
+
+
+class ComparesFinalsOfAnyPhase(Oracle):
+    """Holds final_step against the last step of any phase."""
+
+    class _Toy(ToyRules):
+        def record(self, seen: Seen) -> Iterator[Hit]:
+            yield from super().record(seen)
+            if seen.kind == "step":
+                self.last_step = seen
+
+    checking_type = _with_rules(_Toy)
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mutant:
+    return Mutant(make=make, role="checker", proves=proves, reason=reason, where=where)
+
+
+ALL: tuple[Mutant, ...] = (
+    _mutant(JudgesUnknownKinds, "stream/unknown-kind-out", "not expected: "),
+    _mutant(LetsFaultyFieldsTakePart, "stream/faulty-field-out", "not expected: |not found: "),
+    _mutant(ComparesWithTheLargest, "stream/previous-value", "not expected: time-goes-backwards"),
+    _mutant(KnowsOnePhase, "stream/phase", "not expected: step-"),
+    _mutant(ForgetsThePhaseOfTheRun, "stream/phase", "not expected: |not found: "),
+    _mutant(FollowsTheLastRunStart, "stream/first-run-start-counts", "not expected: |not found: "),
+    _mutant(IgnoresResumption, "stream/resume-sets-steps", "not expected: step-"),
+    _mutant(KeepsOtherPhasesOnResumption, "stream/resume-sets-steps", "not expected: step-"),
+    _mutant(RemembersAcrossGaps, "stream/gap-forgets", "not expected: "),
+    _mutant(ForgetsTimeAtGaps, "stream/gap-keeps-time", "not found: "),
+    _mutant(BlamesBehindGaps, "stream/gap-silences", "not expected: "),
+    _mutant(IgnoresSubsample, "rules/step-skipped", "not expected: step-skipped"),
+    _mutant(TakesNullForSubsampled, "rules/step-skipped", "not found: step-skipped"),
+    _mutant(AllowsRepeatedSteps, "rules/step-goes-backwards", "not found: step-goes-backwards"),
+    _mutant(AllowsRepeatedEntries, "rules/step-goes-backwards", "not found: step-goes-backwards"),
+    _mutant(TracksRegionsWithoutEnd, "checking/region-limit", "region-not-nested"),
+    _mutant(GivesUpRegionsEarly, "checking/region-limit", "region-not-nested"),
+    _mutant(LosesAllRegionsAtOnce, "rules/region-not-nested", "region-not-nested"),
+    _mutant(ComparesFinalsOfAnyPhase, "rules/final-step-mismatch", "not expected: final-|not found: final-"),
+)

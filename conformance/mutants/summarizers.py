@@ -1,0 +1,323 @@
+"""Wrong about the views of a run: see spec/views.md."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.mutants.mutant import Mutant
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.summarizing import Members, Summarizing
+from conformance.tagging import f32_text, to_f32, untag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.oracle.json_text import Value
+    from conformance.oracle.reading import Stream
+
+
+class SummarizesAnything(Oracle):
+    """Takes a stream without a profile for one of toy/v1."""
+
+    class summarizing_type(Summarizing):
+        def summary(self, stream: Stream, run_id: str | None = None) -> Members:
+            return super().summary(replace(stream, profile=stream.profile or "toy/v1"), run_id)
+
+
+class StopsAtDamage(Oracle):
+    """Computes the views of the records before the first gap."""
+
+    class summarizing_type(Summarizing):
+        def lines(self, stream: Stream) -> Iterable[Any]:
+            reached, _ = self.reading.reached(stream, "prefix")
+            return [line for line in reached if line.status == "readable"]
+
+
+class PlotsEveryAttempt(Oracle):
+    """Computes the views of a resumed run from all of its attempts."""
+
+    class summarizing_type(Summarizing):
+        def lines(self, stream: Stream) -> Iterable[Any]:
+            return [line for line in stream.lines if line.status == "readable"]
+
+
+class TakesFaultyMembers(Oracle):
+    """Lets members take part that break the schema."""
+
+    class summarizing_type(Summarizing):
+        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
+            return set()
+
+
+class LeavesFaultyStepsOut(Oracle):
+    """Leaves out every record with a faulty member, whichever it is."""
+
+    class summarizing_type(Summarizing):
+        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
+            return set(value.unique()) if super().faulty(kind, value, profile) else set()
+
+
+class SaysNullForNothing(Oracle):
+    """Gives null for a view that has no value."""
+
+    class summarizing_type(Summarizing):
+        def toy(self, records: Sequence[Members]) -> Members:
+            return {"run_id": None, "final_loss": None, "duration_seconds": None} | super().toy(records)
+
+        def metrics(self, records: Sequence[Members]) -> Members:
+            return {"loss_min": None, "loss_mean": None, "loss_max": None} | super().metrics(records)
+
+
+class NamesTheLastRun(Oracle):
+    """Takes the last run_start for the one that describes the run."""
+
+    class summarizing_type(Summarizing):
+        def start(self, records: Sequence[Members]) -> Members:
+            return super().start(records[::-1])
+
+
+class AlwaysTrains(Oracle):
+    """Says that every run is in phase train."""
+
+    class summarizing_type(Summarizing):
+        def start(self, records: Sequence[Members]) -> Members:
+            return super().start(records) | {"phase": "train"}
+
+
+class CountsEveryPhase(Oracle):
+    """Takes the steps of every phase for those of the run."""
+
+    class summarizing_type(Summarizing):
+        def is_step(self, record: Members, phase: str) -> bool:
+            return super().is_step(record, record.get("phase", phase))
+
+
+class PlotsFiniteLosses(Oracle):
+    """Leaves losses that were not finite out of the loss curve."""
+
+    class summarizing_type(Summarizing):
+        def curve(self, steps: Sequence[Members]) -> list[Any]:
+            return [loss for loss in super().curve(steps) if loss is not None]
+
+
+class BelievesTheLastStep(Oracle):
+    """Takes the last loss for the final one, whatever run_end says."""
+
+    class summarizing_type(Summarizing):
+        def final_loss(self, end: Members, curve: list[Any]) -> Any:
+            return curve[-1] if curve else end["final_loss"]
+
+
+class TakesNullForNoFinalLoss(Oracle):
+    """Takes a final_loss of null for one that is not there."""
+
+    class summarizing_type(Summarizing):
+        def final_loss(self, end: Members, curve: list[Any]) -> Any:
+            return curve[-1] if curve and end.get("final_loss") is None else end["final_loss"]
+
+
+class TimesTheLastStep(Oracle):
+    """Takes the t of the last step for the duration."""
+
+    class summarizing_type(Summarizing):
+        def times(self, records: Sequence[Members]) -> list[Any]:
+            return super().times([record for record in records if record.get("") in {"step", "run_start"}])
+
+
+class BelievesTheFirstEnd(Oracle):
+    """Takes the first run_end for the one that counts."""
+
+    class summarizing_type(Summarizing):
+        def end(self, records: Sequence[Members]) -> Members:
+            return super().end(records[::-1])
+
+
+class TakesTheLargestStep(Oracle):
+    """Takes the entry with the largest step for the last one."""
+
+    class summarizing_type(Summarizing):
+        def metrics(self, records: Sequence[Members]) -> Members:
+            return super().metrics(sorted(records, key=lambda entry: untag(entry["step"]) if "step" in entry else -1))
+
+
+class PlotsFiniteEntries(Oracle):
+    """Leaves entries whose loss was not finite out of the loss curve."""
+
+    class summarizing_type(Summarizing):
+        def metrics(self, records: Sequence[Members]) -> Members:
+            return super().metrics([entry for entry in records if entry.get("loss") is not None])
+
+
+class MeasuresInMilliseconds(Oracle):
+    """Gives the duration of a metrics log in milliseconds."""
+
+    class summarizing_type(Summarizing):
+        def seconds(self, entries: Sequence[Members]) -> float:
+            return super().seconds(entries) * 1000
+
+
+class AddsInBinary32(Oracle):
+    """Accumulates the mean in binary32."""
+
+    class summarizing_type(Summarizing):
+        def mean(self, losses: Sequence[float]) -> float:
+            total = 0.0
+            for loss in losses:
+                total = to_f32(total + loss)
+            return total / len(losses)
+
+
+class CountsNullAsZero(Oracle):
+    """Takes a loss that was not finite for 0 in the statistics."""
+
+    class summarizing_type(Summarizing):
+        def metrics(self, records: Sequence[Members]) -> Members:
+            found = super().metrics(records)
+            losses = [0.0 if loss is None else untag(loss) for loss in found["loss_curve"]]
+            return found | ({"loss_min": {"f32": f32_text(min(losses))}} if losses else {})
+
+
+class NamesTheDirectory(Oracle):
+    """Takes the name of the directory for the run_id, whatever the manifest says."""
+
+    def bundle_id(self, directory: str) -> str:
+        return os.path.basename(directory)
+
+
+class ForgetsNullValues(Oracle):
+    """Leaves values that were not finite out of the count and the latest."""
+
+    class summarizing_type(Summarizing):
+        def kaun(self, records: Sequence[Members], run_id: str | None) -> Members:
+            return super().kaun([record for record in records if record.get("value") is not None], run_id)
+
+
+class TakesTheLastScalar(Oracle):
+    """Takes the last scalar in the stream for the latest."""
+
+    class summarizing_type(Summarizing):
+        def is_later(self, scalar: Members, other: Members) -> bool:
+            return True
+
+
+class LetsEqualScalarsReplace(Oracle):
+    """Takes the last of the scalars with one step and epoch for the latest."""
+
+    class summarizing_type(Summarizing):
+        def is_later(self, scalar: Members, other: Members) -> bool:
+            return self.moment(scalar) >= self.moment(other)
+
+
+class ForgetsEpochs(Oracle):
+    """Compares scalars by their step alone."""
+
+    class summarizing_type(Summarizing):
+        def moment(self, scalar: Members) -> tuple[int, int]:
+            return untag(scalar["step"]), 0
+
+
+class TakesNoEpochForZero(Oracle):
+    """Takes an absent epoch for epoch 0."""
+
+    class summarizing_type(Summarizing):
+        def moment(self, scalar: Members) -> tuple[int, int]:
+            return super().moment({"epoch": {"int": "0"}} | scalar)
+
+
+class LikesLargeLosses(Oracle):
+    """Takes the largest value for the best where minimize is absent."""
+
+    class summarizing_type(Summarizing):
+        def sounds_like_loss(self, tag: str) -> bool:
+            return False
+
+
+class HeedsTheCaseOfTags(Oracle):
+    """Looks for loss and error in tags as they are spelled."""
+
+    class summarizing_type(Summarizing):
+        def sounds_like_loss(self, tag: str) -> bool:
+            return "loss" in tag or "error" in tag
+
+
+class IgnoresMinimize(Oracle):
+    """Decides by the name of the tag alone which value is the best."""
+
+    class summarizing_type(Summarizing):
+        def is_smaller_better(self, tag: str, scalars: Sequence[Members]) -> bool:
+            return self.sounds_like_loss(tag)
+
+
+class KeepsTheFirstGoal(Oracle):
+    """Decides by the first minimize of a tag which value is the best."""
+
+    class summarizing_type(Summarizing):
+        def is_smaller_better(self, tag: str, scalars: Sequence[Members]) -> bool:
+            return super().is_smaller_better(tag, scalars[::-1])
+
+
+class LetsEqualValuesReplace(Oracle):
+    """Takes the last of equally good values for the best."""
+
+    class summarizing_type(Summarizing):
+        def is_better(self, scalar: Members, other: Members, *, smaller: bool) -> bool:
+            return not super().is_better(other, scalar, smaller=smaller)
+
+
+class DropsLenientScalars(Oracle):
+    """Leaves out a scalar with an optional member of the wrong type."""
+
+    class summarizing_type(Summarizing):
+        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
+            found = super().faulty(kind, value, profile)
+            return set(value.unique()) if found & {"epoch", "wall_time", "minimize"} else found
+
+
+class RoundsSteps(Oracle):
+    """Rounds a fractional step to the nearest integer."""
+
+    class summarizing_type(Summarizing):
+        def whole(self, literal: str) -> int:
+            return round(float(literal))
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
+    return Mutant(make=make, role="summarizer", proves=f"views/{proves}", reason=reason)
+
+
+ALL: tuple[Mutant, ...] = (
+    _mutant(SummarizesAnything, "no-profile", "summary/phase is there"),
+    _mutant(StopsAtDamage, "salvage", "steps is|count is"),
+    _mutant(PlotsEveryAttempt, "latest-attempt", "loss_curve has"),
+    _mutant(TakesFaultyMembers, "faulty-left-out", "is there, but not expected|summary/"),
+    _mutant(LeavesFaultyStepsOut, "faulty-left-out", "summary/steps is"),
+    _mutant(SaysNullForNothing, "absent", "is there, but not expected"),
+    _mutant(NamesTheLastRun, "toy-run-id", "run_id is 'second'"),
+    _mutant(AlwaysTrains, "toy-phase", "phase is 'train'"),
+    _mutant(CountsEveryPhase, "toy-steps", "steps is"),
+    _mutant(PlotsFiniteLosses, "toy-loss-curve", "loss_curve has"),
+    _mutant(BelievesTheLastStep, "toy-final-loss", "final_loss is"),
+    _mutant(TakesNullForNoFinalLoss, "toy-final-loss", "final_loss is"),
+    _mutant(TimesTheLastStep, "toy-duration", "duration_seconds is"),
+    _mutant(BelievesTheFirstEnd, "toy-reason", "reason is 'errored'"),
+    _mutant(TakesTheLargestStep, "metrics-steps", "last_step is"),
+    _mutant(PlotsFiniteEntries, "metrics-loss-curve", "loss_curve has"),
+    _mutant(MeasuresInMilliseconds, "metrics-duration", "duration_seconds is"),
+    _mutant(AddsInBinary32, "metrics-statistics", "loss_mean is"),
+    _mutant(CountsNullAsZero, "metrics-statistics", "loss_min is"),
+    _mutant(NamesTheDirectory, "kaun-run-id", "run_id is"),
+    _mutant(ForgetsNullValues, "kaun-tags", "count is|is missing"),
+    _mutant(TakesTheLastScalar, "kaun-latest", "latest/step is"),
+    _mutant(LetsEqualScalarsReplace, "kaun-latest", "latest/value is"),
+    _mutant(ForgetsEpochs, "kaun-latest", "latest/(value|epoch)"),
+    _mutant(TakesNoEpochForZero, "kaun-latest", "latest/"),
+    _mutant(LikesLargeLosses, "kaun-best", "best/"),
+    _mutant(HeedsTheCaseOfTags, "kaun-best", "best/"),
+    _mutant(IgnoresMinimize, "kaun-best", "best/"),
+    _mutant(KeepsTheFirstGoal, "kaun-best", "best/"),
+    _mutant(LetsEqualValuesReplace, "kaun-best", "best/step is"),
+    _mutant(DropsLenientScalars, "kaun-lenient", "count is|is missing"),
+    _mutant(RoundsSteps, "kaun-lenient", "latest/step is|best/"),
+)

@@ -1,0 +1,213 @@
+"""The adapter of the oracle: see PROTOCOL.md."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from conformance.oracle.bundles import Bundles, content
+from conformance.oracle.checking import SIDECARS, Checking
+from conformance.oracle.following import Following
+from conformance.oracle.lines import Lines, is_manifest
+from conformance.oracle.reading import Reading
+from conformance.oracle.record_rules import RecordRules
+from conformance.oracle.summarizing import Summarizing
+from conformance.oracle.writing import RefusedError, Writing
+
+if TYPE_CHECKING:
+    from conformance.oracle.reading import Stream
+
+Message = dict[str, Any]
+STREAMS = ("events.jsonl", "metrics.jsonl")
+_INTEGERS = frozenset({"max_line_bytes", "follower"})
+
+
+class Oracle:
+    """Answers requests. A mutant is a subclass that changes one thing."""
+
+    name = "oracle"
+    roles: ClassVar[list[str]] = ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"]
+    capabilities: ClassVar[list[str]] = [
+        "line_limit",
+        "bundle",
+        "session",
+        "latest_attempt",
+        "findings_offset",
+        "own_kinds",
+    ]
+    lines_type: type[Lines] = Lines
+    reading_type: type[Reading] = Reading
+    checking_type: type[Checking] = Checking
+    summarizing_type: type[Summarizing] = Summarizing
+    writing_type: type[Writing] = Writing
+    bundles_type: type[Bundles] = Bundles
+    following_type: type[Following] = Following
+
+    def __init__(self) -> None:
+        self.followers: dict[int, Following] = {}
+        self.held: dict[str, int] = {}
+        """The descriptors of the streams that are held, by their directories."""
+
+    def hello(self) -> Message:
+        """Return what this adapter says of itself."""
+        return {
+            "protocol": 1,
+            "name": self.name,
+            "language": "Python",
+            "version": "1",
+            "roles": self.roles,
+            "profiles": ["toy/v1", "metrics/v1", "kaun/v1"],
+            "lines": True,
+            "capabilities": self.capabilities,
+        }
+
+    def answer(self, request: Message) -> Message:
+        """Return the answer to one request."""
+        roles = {
+            "reader": self.read,
+            "summarizer": self.summarize,
+            "checker": self.check,
+            "writer": self.write,
+            "canonical-writer": self.write,
+            "follower": self.follow,
+        }
+        return roles[request["role"]](request)
+
+    def read(self, request: Message) -> Message:
+        """Answer as a reader."""
+        reading = self.reading(request)
+        stream, _ = self.opened(request, reading)
+        return reading.read(stream, request.get("mode", "tail"), request.get("view", "all"))
+
+    def summarize(self, request: Message) -> Message:
+        """Answer as a summarizer."""
+        reading = self.reading(request)
+        stream, _ = self.opened(request, reading)
+        run_id = self.bundle_id(request["directory"]) if "directory" in request else None
+        summary = self.summarizing_type(reading).summary(stream, run_id)
+        return {"profile": stream.profile, "state": reading.state(stream), "summary": summary}
+
+    def bundle_id(self, directory: str) -> str:
+        """Return what a kaun/v1 bundle calls itself."""
+        line = self.lines_type().judge(1, 0, content(os.path.join(directory, "run.json")) or b"")
+        run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
+        faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
+        if run_id is None or any(fault.pointer == "/run_id" for fault in faults):
+            return os.path.basename(directory)
+        return run_id.text
+
+    def check(self, request: Message) -> Message:
+        """Answer as a checker."""
+        reading = self.reading(request)
+        checking = self.checking_type(reading.lines, reading)
+        if "directory" not in request:
+            return checking.check(self.opened(request, reading)[0])
+        if not any(os.path.isfile(os.path.join(request["directory"], name)) for name in STREAMS):
+            return checking.missing()
+        stream, sidecars = self.opened(request, reading)
+        if sidecars is None:
+            return checking.check(stream)
+        return checking.check(stream, os.path.basename(request["directory"]), sidecars)
+
+    def write(self, request: Message) -> Message:
+        """Answer as a writer of either kind."""
+        if "release" in request:
+            os.close(self.held.pop(request["release"]))
+            return {"outcome": "written"}
+        try:
+            if "directory" in request:
+                bundles = self.bundles_type(self.reading({}))
+                bundles.writing = self.writing_type
+                descriptor = bundles.write(request)
+                if request["end"] == "held":
+                    self.held[request["directory"]] = descriptor
+                else:
+                    bundles.closed(descriptor)
+                return {"outcome": "written"}
+            return {"outcome": "written", "stream": self.writing_type(request["profile"]).stream(request["records"])}
+        except RefusedError as error:
+            return {"outcome": "refused", "reason": str(error)}
+
+    def follow(self, request: Message) -> Message:
+        """Answer as a follower."""
+        number = request["follower"]
+        if "stop" in request:
+            following = self.followers.pop(number, None)
+            if following is not None:
+                following.close()
+            return {"items": []}
+        if number not in self.followers:
+            self.followers[number] = self.following_type(request["path"], self.reading(request))
+        return {"items": self.followers[number].look()}
+
+    def reading(self, request: Message) -> Reading:
+        """Return a reading with the limit that *request* names."""
+        lines = self.lines_type()
+        lines.max_line_bytes = request.get("max_line_bytes", lines.max_line_bytes)
+        return self.reading_type(lines)
+
+    def opened(self, request: Message, reading: Reading) -> tuple[Stream, dict[str, bytes | None] | None]:
+        """Return the stream of *request*, and the files beside it where it is one that has some."""
+        profile = request.get("profile")
+        if "directory" not in request:
+            return reading.open(request["stream"], name=request.get("name", ""), profile=profile), None
+        directory = request["directory"]
+        has_events = os.path.exists(os.path.join(directory, "events.jsonl"))
+        name = "events.jsonl" if has_events else "metrics.jsonl"
+        manifest = is_manifest(reading.lines, content(os.path.join(directory, "run.json")))
+        stream = reading.open(
+            content(os.path.join(directory, name)) or b"", name=name, profile=profile, manifest=manifest
+        )
+        if not has_events:
+            return stream, None
+        return stream, {
+            name: content(os.path.join(directory, name))
+            for name in SIDECARS
+            if os.path.lexists(os.path.join(directory, name))
+        }
+
+
+def run(adapter: Oracle, arguments: list[str]) -> int:
+    """Talk as PROTOCOL.md says; return the exit status."""
+    if arguments[:1] == ["--oneshot"]:
+        return oneshot(adapter, arguments[1], arguments[2:])
+    say({"hello": adapter.hello()})
+    if arguments == ["--lines"]:
+        for line in sys.stdin.buffer:
+            request = json.loads(line)
+            if "stream" in request:
+                request["stream"] = base64.b64decode(request["stream"])
+            answer = adapter.answer(request)
+            if "stream" in answer:
+                answer["stream"] = base64.b64encode(answer["stream"]).decode()
+            say({"id": request["id"], **answer})
+    return 0
+
+
+def oneshot(adapter: Oracle, role: str, options: list[str]) -> int:
+    """Answer one request that arrives as options and standard input; return the exit status."""
+    request: Message = {"role": role}
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        key = option.removeprefix("--").replace("-", "_")
+        request[key] = int(value) if key in _INTEGERS else value
+    if role == "follower":
+        for _ in sys.stdin.buffer:
+            say(adapter.answer({"follower": 0, **request}))
+        return 0
+    data = sys.stdin.buffer.read()
+    if role in {"writer", "canonical-writer"}:
+        answer = adapter.answer({**request, "records": [json.loads(line) for line in data.splitlines()]})
+        sys.stdout.buffer.write(answer.get("stream", b""))
+        return int(answer["outcome"] == "refused")
+    answer = adapter.answer({**request, "stream": data})
+    say(answer)
+    return int(answer.get("outcome") == "fails" or answer.get("valid") is False)
+
+
+def say(message: Message) -> None:
+    """Write one message to standard output, at once."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()

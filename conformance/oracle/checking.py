@@ -1,0 +1,238 @@
+"""Judges streams and bundles: see spec/checking.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conformance.oracle import tables
+from conformance.oracle.record_rules import RecordRules
+from conformance.oracle.stream_rules import RULES_OF, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.oracle.json_text import Fault, Value
+    from conformance.oracle.lines import Line, Lines
+    from conformance.oracle.reading import Reading, Stream
+    from conformance.oracle.stream_rules import StreamRules
+
+MAX_LISTED = 100
+SIDECARS = ("run.json", "flow.json")
+_HARMLESS = frozenset({"unknown-key", "unsafe-integer", "integer-as-float"})
+"""Rules of records that do not keep a field out of the rules between lines."""
+
+
+@dataclass
+class Findings:
+    """Findings of one stream: the first ones of each rule listed, all others counted."""
+
+    profile: str
+    directory: str | None = None
+    """Name of the bundle, None where there is none."""
+    listed: list[dict[str, Any]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    names: set[tuple[str, ...]] = field(default_factory=set)
+    has_error: bool = False
+    mismatch: tuple[int, int] | None = None
+    """Line and offset of a run_id that is not the name of the directory."""
+
+    def add(self, rule: str, line: int, offset: int, pointer: str = "", *, at_end: bool = False, **rest: str) -> None:
+        """List a finding, or count it."""
+        severity = tables.severity(rule, self.profile, at_end=at_end)
+        self.has_error = self.has_error or severity == "error"
+        self.counts[rule] += 1
+        if self.counts[rule] <= MAX_LISTED:
+            self.listed.append(
+                {"rule": rule, "severity": severity, "line": line, "offset": offset, "pointer": pointer, **rest}
+            )
+
+    def arrange(self, line: int) -> None:
+        """Put the findings of the line *line*, the last that was judged, in the order of their places."""
+        start = next((i for i, finding in enumerate(self.listed) if finding["line"] == line), len(self.listed))
+        self.listed[start:] = sorted(
+            self.listed[start:], key=lambda finding: (finding["offset"], tables.RULE_ORDER[finding["rule"]])
+        )
+
+    def is_new(self, *name: str) -> bool:
+        """Return whether *name* was not told before."""
+        known = name in self.names
+        self.names.add(name)
+        return not known
+
+    def suppressed(self) -> dict[str, int]:
+        """Return the number of findings of each rule that are not listed."""
+        return {rule: count - MAX_LISTED for rule, count in self.counts.items() if count > MAX_LISTED}
+
+
+class Checking:
+    """Checks streams. Every step is a method, so that a mutant can change one."""
+
+    record_rules: type[RecordRules] = RecordRules
+    rules_of: Mapping[str, type[StreamRules]] = RULES_OF
+
+    def __init__(self, lines: Lines, reading: Reading) -> None:
+        self.lines = lines
+        self.reading = reading
+
+    def check(
+        self, stream: Stream, directory: str | None = None, sidecars: Mapping[str, bytes | None] | None = None
+    ) -> dict[str, Any]:
+        """Return the answer of a checker; *directory* is the name of the bundle."""
+        if stream.profile is None:
+            return self.unknown(stream)
+        found = Findings(stream.profile, directory)
+        rules = self.rules_of[stream.profile]()
+        records = self.record_rules(stream.profile)
+        last, has_return = None, False
+        for line in stream.lines:
+            self.vetting(line, found, has_return=has_return)
+            has_return = has_return or self.has_return(line)
+            if line.status == "gap":
+                rules.gap()
+            elif line.value is not None:
+                last = line
+                self.record(line, line.value, records, rules, found)
+        self.end(stream, last, rules, found)
+        if found.mismatch is not None:
+            found.add("run-id-mismatch", *found.mismatch, "/run_id")
+        if directory is not None:
+            for name, data in (sidecars or {}).items():
+                self.sidecar(name, data, found)
+        return {
+            "profile": stream.profile,
+            "state": self.reading.state(stream),
+            "valid": not found.has_error,
+            "findings": found.listed,
+            "suppressed": found.suppressed(),
+        }
+
+    def unknown(self, stream: Stream) -> dict[str, Any]:
+        """Return the answer of a checker about a stream without profile."""
+        found = Findings("")
+        readable = (line for line in stream.lines if line.status == "readable")
+        gaps = (line for line in stream.lines if line.status == "gap")
+        line = next(readable, None) or next(gaps)
+        found.add("unknown-format", line.number, line.offset)
+        state = self.reading.state(stream)
+        return {"profile": None, "state": state, "valid": False, "findings": found.listed, "suppressed": {}}
+
+    def missing(self) -> dict[str, Any]:
+        """Return the answer of a checker about a directory without a stream."""
+        found = Findings("toy/v1")
+        found.add("stream-missing", 1, 0)
+        return {"profile": None, "state": None, "valid": False, "findings": found.listed, "suppressed": {}}
+
+    def vetting(self, line: Line, found: Findings, *, has_return: bool) -> None:
+        """Tell the faults of the bytes and JSON layers of a line."""
+        for rule, start, pointer in line.faults:
+            found.add(rule, line.number, line.offset + start, pointer)
+        if not has_return and self.has_return(line):
+            found.add("carriage-return", line.number, line.offset + line.data.index(b"\r"))
+
+    def has_return(self, line: Line) -> bool:
+        """Return whether a line holds a CR that is told."""
+        return line.status != "gap" and b"\r" in line.data
+
+    def record(self, line: Line, value: Value, records: RecordRules, rules: StreamRules, found: Findings) -> None:
+        """Tell the faults of a record, in the order of their places with those that vetting found, and of its order."""
+        kind = self.reading.kind(value, found.profile)
+        known = kind in tables.kinds(found.profile)
+        faulty: frozenset[str] = frozenset()
+        if known and kind is not None:
+            faulty = self.known(kind, line, records.faults(kind, value), found)
+        else:
+            self.tag(kind, line, value, found)
+        found.arrange(line.number)
+        for rule, pointer in rules.record(Seen(kind, known, value, faulty)):
+            found.add(rule, line.number, line.byte(place(value, pointer)), pointer)
+        if kind == "run_start" and found.directory is not None and found.is_new("run_start"):
+            found.mismatch = self.run_start_id(line, value, faulty, found.directory)
+
+    def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
+        """Tell the faults of a record of a known kind; return the fields that take no part in what follows."""
+        for fault in faults:
+            if self.is_reported(found, kind, fault):
+                found.add(fault.rule, line.number, line.byte(fault.start), fault.pointer)
+        grave = (fault for fault in faults if fault.rule not in _HARMLESS)
+        return frozenset(fault.pointer.split("/")[1] for fault in grave)
+
+    def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
+        """Return whether a fault of a record is reported here, or was before."""
+        if fault.rule == "unknown-key":
+            return self.is_new_key(found, kind, fault.pointer)
+        return fault.rule != "integer-as-float" or found.is_new(fault.rule)
+
+    def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
+        """Return whether an unknown key is reported here."""
+        # No schema has objects in arrays, so that no part of the pointer is an index.
+        return found.is_new("key", kind, pointer)
+
+    def tag(self, kind: str | None, line: Line, value: Value, found: Findings) -> None:
+        """Tell what is wrong with the tag of a record of no known kind."""
+        key = tables.tag_key(found.profile) or ""
+        pointer = f"/{key}"
+        offset = line.byte(place(value, pointer))
+        if kind is not None:
+            if found.is_new("kind", kind):
+                found.add("unknown-kind", line.number, offset, pointer)
+        else:
+            found.add("missing-key" if value.get(key) is None else "wrong-type", line.number, offset, pointer)
+
+    def end(self, stream: Stream, last: Line | None, rules: StreamRules, found: Findings) -> None:
+        """Tell what is wrong at the end of a stream."""
+        if stream.fragment:
+            number, offset = len(stream.lines) + 1, len(stream.data) - len(stream.fragment)
+            if stream.fragment.strip(b"\0"):
+                found.add("unterminated-line", number, offset)
+            else:
+                found.add("nul-bytes", number, offset, at_end=True)
+        elif all(line.status == "blank" for line in stream.lines):
+            found.add("stream-empty", 1, 0)
+        elif last is not None:
+            for rule, pointer in rules.end():
+                found.add(rule, last.number, last.offset, pointer)
+
+    def run_start_id(self, line: Line, value: Value, faulty: frozenset[str], directory: str) -> tuple[int, int] | None:
+        """Return the place of a run_id that is not the name of the directory, None where there is none."""
+        run_id = value.get("run_id")
+        if run_id is None or "run_id" in faulty or run_id.text == directory:
+            return None
+        return line.number, line.byte(run_id.start)
+
+    def sidecar(self, name: str, data: bytes | None, found: Findings) -> None:
+        """Tell what is wrong with a file beside the stream; *data* None stands for one that cannot be read."""
+        line = self.lines.judge(1, 0, data) if data and data.strip(b" \t\r\n") else None
+        if line is None or line.status != "readable" or line.value is None:
+            start = next((start for rule, start, _ in line.faults if rule != "duplicate-key"), 0) if line else 0
+            number = (data or b"").count(b"\n", 0, start) + 1
+            found.add("sidecar-unreadable", number, start, sidecar=name)
+            return
+        if found.profile == "kaun/v1" and name == "run.json":
+            self.manifest(line, line.value, found)
+
+    def manifest(self, line: Line, value: Value, found: Findings) -> None:
+        """Tell what is wrong with the manifest of a kaun/v1 bundle."""
+        faults = self.record_rules(found.profile).faults("run", value)
+        as_floats = [fault for fault in faults if fault.rule == "integer-as-float"]
+        reported = [fault for fault in faults if fault not in as_floats[1:]]
+        places = [(fault.rule, fault.start, fault.pointer) for fault in reported]
+        run_id = value.get("run_id")
+        if run_id and run_id.text != found.directory and not any(fault.pointer == "/run_id" for fault in faults):
+            places.append(("run-id-mismatch", run_id.start, "/run_id"))
+        for rule, start, pointer in places:
+            offset = line.byte(start)
+            found.add(rule, line.data.count(b"\n", 0, offset) + 1, offset, pointer, sidecar="run.json")
+
+
+def place(value: Value, pointer: str) -> int:
+    """Return the index of what *pointer* names in a record; of the object that lacks it where it is missing."""
+    at = value
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        inner = at.items[int(key)] if at.type == "array" else at.get(key)
+        if inner is None:
+            return at.start
+        at = inner
+    return at.start if pointer else 0

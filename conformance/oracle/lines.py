@@ -1,0 +1,126 @@
+"""Cuts a stream into lines and decides of each what it is: see spec/encoding.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from conformance.format_facts import MAX_LINE_BYTES
+from conformance.oracle.json_text import Fault, Scanner, Stopped, Value, value_faults
+from conformance.oracle.tables import RULE_ORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LF = b"\n"
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One committed line and the verdict on it."""
+
+    number: int
+    """Counted from 1."""
+    offset: int
+    """Byte offset of its first byte, from 0."""
+    data: bytes
+    """Its bytes without the LF."""
+    status: Literal["readable", "blank", "gap"]
+    faults: tuple[tuple[str, int, str], ...] = ()
+    """Rule, byte offset in the line, and pointer of each fault of the bytes and JSON layers, in order."""
+    value: Value | None = None
+    text: str = ""
+
+    @property
+    def length(self) -> int:
+        """Number of bytes, LF included."""
+        return len(self.data) + 1
+
+    @property
+    def reason(self) -> str:
+        """The rule that makes the line unreadable."""
+        return next(rule for rule, _, _ in self.faults if rule != "duplicate-key")
+
+    def byte(self, index: int) -> int:
+        """Return the byte offset in the stream of the character *index* of the line."""
+        return self.offset + _bytes_before(self.text, index)
+
+
+class Lines:
+    """Knows what a line is. Every step is a method, so that a mutant can change one."""
+
+    max_line_bytes = MAX_LINE_BYTES
+    scanner = Scanner
+
+    def split(self, data: bytes) -> tuple[list[Line], bytes]:
+        """Return the committed lines of a stream, judged, and its fragment."""
+        found = []
+        offset = 0
+        *committed, fragment = self.cut(data)
+        for number, line in enumerate(committed, start=1):
+            found.append(self.judge(number, offset, line))
+            offset += len(line) + 1
+        return found, fragment
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """Return the lines of *data* without their LF, and last what stands behind the last LF."""
+        return data.split(LF)
+
+    def judge(self, number: int, offset: int, data: bytes) -> Line:  # noqa: PLR0911  (one for each step of vetting)
+        """Return the verdict on one line."""
+        if len(data) > self.max_line_bytes:
+            return self.gap(number, offset, data, "line-too-long")
+        if self.is_blank(data):
+            return Line(number, offset, data, "blank")
+        for rule, start in self.byte_faults(data, offset):
+            return self.gap(number, offset, data, rule, start)
+        text = data.decode()
+        try:
+            value = self.scan(text)
+        except Stopped as stopped:
+            return self.gap(number, offset, data, stopped.fault.rule, _bytes_before(text, stopped.fault.start))
+        if value.type != "object":
+            return self.gap(number, offset, data, "not-an-object", _bytes_before(text, value.start))
+        faults = sorted(self.faults(value), key=lambda fault: (fault.start, RULE_ORDER[fault.rule]))
+        shown = tuple((fault.rule, _bytes_before(text, fault.start), fault.pointer) for fault in faults)
+        if any(fault.rule != "duplicate-key" for fault in faults):
+            return Line(number, offset, data, "gap", shown)
+        return Line(number, offset, data, "readable", shown, value, text)
+
+    def is_blank(self, data: bytes) -> bool:
+        """Return whether a line holds nothing."""
+        return not data.strip(b" \t\r")
+
+    def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
+        """Yield rule and place of what is wrong with the bytes of a line, the first of them being its cause."""
+        if offset == 0 and data.startswith(_BOM):
+            yield "byte-order-mark", 0
+        if b"\0" in data:
+            yield "nul-bytes", data.index(0)
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            yield "invalid-utf8", error.start
+
+    def scan(self, text: str) -> Value:
+        """Return the value of a line; raise Stopped."""
+        return self.scanner(text).scan()
+
+    def faults(self, value: Value) -> Iterator[Fault]:
+        """Yield the faults of the values in a line."""
+        return value_faults(value)
+
+    def gap(self, number: int, offset: int, data: bytes, rule: str, start: int = 0) -> Line:
+        """Return an unreadable line with one fault."""
+        return Line(number, offset, data, "gap", ((rule, start, ""),))
+
+
+def is_manifest(lines: Lines, data: bytes | None) -> bool:
+    """Return whether the file run.json with *data* is the manifest of a kaun/v1 run."""
+    value = lines.judge(1, 0, data).value if data else None
+    return value is not None and value.get("run_id") is not None and value.get("kind") is None
+
+
+def _bytes_before(text: str, index: int) -> int:
+    return index if text.isascii() else len(text[:index].encode("utf-8", "surrogatepass"))

@@ -1,0 +1,175 @@
+"""Judges one record by its schema: see spec/checking.md."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from conformance.oracle import tables
+from conformance.oracle.json_text import Fault, Value, is_integer, token, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SAFE = 2**53 - 1
+_DATE_TIME = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?"
+    r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))(?![\s\S])"
+)
+_PRIORITY = ("wrong-type", "unsupported-schema", "unexpected-value", "bad-format", "out-of-range")
+# What stands for a value in an open map, of any depth.
+_OPEN: dict[str, Any] = {"type": ["integer", "object", "array"]}
+_NAMES = {"true": "boolean", "false": "boolean"}
+
+
+class RecordRules:
+    """Judges records of one profile. Every step is a method, so that a mutant can change one."""
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+
+    def faults(self, kind: str, value: Value) -> list[Fault]:
+        """Return what is wrong with a record of *kind*, unknown keys included, in order."""
+        schema = tables.definitions(self.profile)[kind]
+        found = list(self.judged(value, schema, ""))
+        found.extend(self.unknown_keys(value, schema, ""))
+        found.extend(self.unsafe_integers(value, schema, "", {fault.pointer for fault in found}))
+        found.extend(self.integers_as_floats(value, schema, ""))
+        return sorted(found, key=lambda fault: (fault.start, tables.RULE_ORDER[fault.rule]))
+
+    def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+        """Yield the faults of *value* and of what is in it, at most one for each place."""
+        schema = tables.resolved(schema, self.profile)
+        found = list(self.own_faults(value, schema, pointer))
+        if found:
+            yield Fault(min(found, key=_PRIORITY.index), value.start, pointer)
+            if "wrong-type" in found:
+                return
+        for key in schema.get("required", []):
+            if value.get(key) is None:
+                yield Fault("missing-key", value.start, pointer + token(key))
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for key, item in value.unique().items():
+            yield from self.judged(item, named.get(key, others), pointer + token(key))
+        for index, item in enumerate(value.items):
+            yield from self.judged(item, schema.get("items", {}), f"{pointer}/{index}")
+
+    def own_faults(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[str]:
+        """Yield the rules that *value* itself breaks."""
+        types = schema.get("type")
+        if types is not None and not self.is_type(value, [types] if isinstance(types, str) else types):
+            yield "wrong-type"
+        if "const" in schema and not _equals(value, schema["const"]):
+            yield "unsupported-schema" if pointer in {"/schema", "/schema_version"} else "unexpected-value"
+        if "enum" in schema and not any(_equals(value, choice) for choice in schema["enum"]):
+            yield "unexpected-value"
+        if value.type == "string":
+            yield from self.string_faults(value.text, schema)
+        if value.type == "number":
+            yield from self.number_faults(value.text, schema)
+        if value.type == "array" and not (
+            schema.get("minItems", 0) <= len(value.items) <= schema.get("maxItems", len(value.items))
+        ):
+            yield "out-of-range"
+
+    def is_type(self, value: Value, types: list[str]) -> bool:
+        """Return whether *value* is of one of *types*."""
+        if value.type == "number":
+            return "number" in types or ("integer" in types and self.is_integer(value.text))
+        return _NAMES.get(value.type, value.type) in types
+
+    def is_integer(self, literal: str) -> bool:
+        """Return whether a number is an integer in this profile."""
+        return is_integer(literal) or (tables.takes_whole_floats(self.profile) and whole(literal) is not None)
+
+    def string_faults(self, text: str, schema: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the rules that a string breaks."""
+        if "pattern" in schema and re.search(schema["pattern"], text) is None:
+            yield "bad-format"
+        if schema.get("format") == "date-time" and not self.is_date_time(text):
+            yield "bad-format"
+
+    def number_faults(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the rules that a number breaks."""
+        number: float = int(literal) if is_integer(literal) else float(literal)
+        if (
+            number < schema.get("minimum", number)
+            or number > schema.get("maximum", number)
+            or ("exclusiveMinimum" in schema and number <= schema["exclusiveMinimum"])
+            or ("exclusiveMaximum" in schema and number >= schema["exclusiveMaximum"])
+        ):
+            yield "out-of-range"
+
+    def is_date_time(self, text: str) -> bool:
+        """Return whether *text* is a date and time that exist, with a zone."""
+        found = _DATE_TIME.match(text)
+        if found is None:
+            return False
+        year, month, day, hour, minute, second = map(int, found.groups()[:6])
+        zone = int(found[8] or 0) * 60 + int(found[9] or 0)
+        if not _is_date(year, month, day) or hour > 23 or minute > 59 or second > 60:
+            return False
+        if int(found[8] or 0) > 23 or int(found[9] or 0) > 59:
+            return False
+        utc = hour * 60 + minute + (zone if found[7] == "-" else -zone)
+        return second < 60 or utc % 1440 == 1439
+
+    def unknown_keys(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+        """Yield the keys that the schema does not name, where it names keys."""
+        schema = tables.resolved(schema, self.profile)
+        if "properties" not in schema:
+            return
+        for key, item in value.unique().items():
+            if key in schema["properties"]:
+                yield from self.unknown_keys(item, schema["properties"][key], pointer + token(key))
+            else:
+                yield Fault("unknown-key", item.start, pointer + token(key))
+
+    def unsafe_integers(
+        self, value: Value, schema: Mapping[str, Any], pointer: str, faulty: set[str]
+    ) -> Iterator[Fault]:
+        """Yield the integers whose exactness matters and that binary64 does not hold."""
+        schema = tables.resolved(schema, self.profile)
+        types = schema.get("type", [])
+        if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in faulty:
+            yield Fault("unsafe-integer", value.start, pointer)
+        if value.type == "object" and "object" in types:
+            named = schema.get("properties")
+            for key, item in value.unique().items():
+                inner = _OPEN if named is None else named.get(key, {})
+                yield from self.unsafe_integers(item, inner, pointer + token(key), faulty)
+        if value.type == "array" and "array" in types:
+            for index, item in enumerate(value.items):
+                yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", faulty)
+
+    def integers_as_floats(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+        """Yield the integers, where the schema types one, that are written with a fraction or an exponent."""
+        schema = tables.resolved(schema, self.profile)
+        types = schema.get("type", [])
+        if value.type == "number" and "integer" in types and not is_integer(value.text) and self.is_integer(value.text):
+            yield Fault("integer-as-float", value.start, pointer)
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for key, item in value.unique().items():
+            yield from self.integers_as_floats(item, named.get(key, others), pointer + token(key))
+        for index, item in enumerate(value.items):
+            yield from self.integers_as_floats(item, schema.get("items", {}), f"{pointer}/{index}")
+
+    def is_unsafe(self, literal: str) -> bool:
+        """Return whether a number is an integer that binary64 may not hold."""
+        return is_integer(literal) and abs(int(literal)) > _SAFE
+
+
+def _equals(value: Value, expected: Any) -> bool:
+    if isinstance(expected, str):
+        return value.type == "string" and value.text == expected
+    return value.type == "number" and whole(value.text) == expected
+
+
+def _is_date(year: int, month: int, day: int) -> bool:
+    # The calendar repeats every 400 years; the library's begins with year 1.
+    try:
+        date(year % 400 + 400, month, day)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,281 @@
+"""Judges what has to hold between records: see spec/stream.md and the pages of the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.oracle.json_text import Value, token, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_OPEN_REGIONS = 4096
+
+Hit = tuple[str, str]
+"""A rule and the pointer to its place in the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record, as the rules between lines see it."""
+
+    kind: str | None
+    known: bool
+    value: Value
+    faulty: frozenset[str]
+    """Fields with an error of their own, which take no part."""
+
+    def field(self, key: str) -> Value | None:
+        """Return the field *key*, None where it is absent, faulty, or the kind is not known."""
+        return None if key in self.faulty or not self.known else self.value.get(key)
+
+    def text(self, key: str) -> str | None:
+        """Return the string *key*, None where there is none that takes part."""
+        found = self.field(key)
+        return found.text if found else None
+
+    def number(self, key: str) -> float | None:
+        """Return the number *key*, None where there is none that takes part."""
+        found = self.field(key)
+        if found is None or found.type != "number":
+            return None
+        integer = whole(found.text)
+        return float(found.text) if integer is None else integer
+
+
+class StreamRules:
+    """Sees the records and gaps of a stream in order. Every rule is a method, so that a mutant can change one."""
+
+    rules: tuple[str, ...] = ()
+    """Names of the methods, in the order in which their findings are listed."""
+
+    def __init__(self) -> None:
+        self.gap_seen = False
+        self.records = 0
+
+    def record(self, seen: Seen) -> Iterator[Hit]:
+        """Yield what is wrong at a record."""
+        for rule in self.rules:
+            yield from getattr(self, rule)(seen)
+        self.records += 1
+
+    def gap(self) -> None:
+        """Take note of an unreadable line."""
+        self.gap_seen = True
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what may have changed in an unreadable line."""
+
+    def end(self) -> Iterator[Hit]:
+        """Yield what is wrong at the last record of a stream that has one and no fragment."""
+        return iter(())
+
+
+class ToyRules(StreamRules):
+    """The rules of toy/v1."""
+
+    rules = ("start_first", "start_once", "end_last", "time", "steps", "final", "regions", "compare", "error")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start: Seen | None = None
+        self.ended = False
+        self.t: float | None = None
+        self.bases: dict[str, float] = {}
+        self.last_step: Seen | None = None
+        self.open: list[str] = []
+        self.regions_off = False
+
+    def record(self, seen: Seen) -> Iterator[Hit]:
+        """Yield what is wrong at a record."""
+        if seen.kind == "run_start" and self.start is None:
+            self.start = seen
+        yield from super().record(seen)
+        if seen.kind == "step" and self.phase(seen) == "train":
+            self.last_step = seen
+        self.ended = self.ended or seen.kind == "run_end"
+
+    def forget(self) -> None:
+        """Forget steps and regions."""
+        self.bases.clear()
+        self.open.clear()
+
+    def phase(self, seen: Seen) -> str:
+        """Return the phase of a record."""
+        return seen.text("phase") or (self.start.text("phase") if self.start else None) or "train"
+
+    def start_first(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that the first record is a run_start."""
+        if self.records == 0 and not self.gap_seen and seen.kind not in {"run_start", None}:
+            yield "run-start-missing", ""
+
+    def start_once(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that no second run_start comes."""
+        if seen.kind == "run_start" and seen is not self.start:
+            yield "run-start-repeated", ""
+
+    def end_last(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that nothing follows run_end."""
+        del seen
+        if self.ended:
+            yield "event-after-run-end", ""
+
+    def time(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that t does not decrease."""
+        t = seen.number("t")
+        if t is None:
+            return
+        if self.t is not None and t < self.t:
+            yield "time-goes-backwards", "/t"
+        self.t = t
+
+    def steps(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that steps count up by one in each phase."""
+        if seen.kind == "run_resume":
+            self.resume(seen)
+        step = seen.number("step") if seen.kind == "step" else None
+        if step is None:
+            return
+        phase = self.phase(seen)
+        base = self.bases.get(phase)
+        self.bases[phase] = step
+        if base is None:
+            return
+        if step <= base:
+            yield "step-goes-backwards", "/step"
+        elif step > base + 1 and not self.subsampled():
+            yield "step-skipped", "/step"
+
+    def resume(self, seen: Seen) -> None:
+        """Begin anew behind from_step."""
+        self.bases.clear()
+        from_step = seen.number("from_step")
+        if from_step is not None:
+            self.bases["train"] = from_step
+
+    def subsampled(self) -> bool:
+        """Return whether the run says that it leaves out steps."""
+        config = self.start.field("config") if self.start else None
+        subsample = config.get("subsample") if config else None
+        return subsample is not None and subsample.type != "null"
+
+    def final(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that run_end repeats what the last training step said."""
+        if seen.kind != "run_end" or self.ended or self.gap_seen or self.last_step is None:
+            return
+        for rule, field, of in (
+            ("final-step-mismatch", "final_step", "step"),
+            ("final-loss-mismatch", "final_loss", "loss"),
+        ):
+            own, other = seen.field(field), self.last_step.field(of)
+            if own is not None and other is not None and seen.number(field) != self.last_step.number(of):
+                yield rule, f"/{field}"
+
+    def regions(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that regions nest and are closed at the end."""
+        if self.regions_off:
+            return
+        if seen.kind == "run_end":
+            self.regions_off = True
+            for _ in self.open:
+                yield "region-not-nested", ""
+        region = seen.text("region")
+        if region is not None and seen.kind == "region_enter":
+            yield from self.enter(region)
+        elif region is not None and seen.kind == "region_exit":
+            yield from self.leave(region)
+
+    def enter(self, region: str) -> Iterator[Hit]:
+        """Open a region."""
+        if len(self.open) == MAX_OPEN_REGIONS:
+            self.regions_off = True
+            yield "region-not-nested", "/region"
+        self.open.append(region)
+
+    def leave(self, region: str) -> Iterator[Hit]:
+        """Close a region."""
+        if not self.open or self.open[-1] != region:
+            yield "region-not-nested", "/region"
+        if region in self.open:
+            del self.open[len(self.open) - 1 - self.open[::-1].index(region)]
+
+    def compare(self, seen: Seen) -> Iterator[Hit]:
+        """Demand a baseline where there is a comparison."""
+        if seen.kind == "compare" and self.start is not None and self.start.value.get("compare_to") is None:
+            yield "compare-without-baseline", ""
+
+    def error(self, seen: Seen) -> Iterator[Hit]:
+        """Demand an explanation of an error."""
+        if seen.kind == "run_end" and seen.text("reason") == "errored" and seen.value.get("error") is None:
+            yield "error-not-explained", "/error"
+
+    def end(self) -> Iterator[Hit]:
+        """Demand that a run_end was there."""
+        if not self.ended:
+            yield "run-end-missing", ""
+
+
+class MetricsRules(StreamRules):
+    """The rules of metrics/v1."""
+
+    rules: tuple[str, ...] = ("step", "wall_time", "null")
+    measures: tuple[str, ...] = ("loss", "grad_norm", "throughput_samples_per_sec", "extra")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: float | None = None
+        self.wall: float | None = None
+        self.null_seen = False
+
+    def forget(self) -> None:
+        """Forget the last step."""
+        self.last = None
+
+    def step(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that steps increase."""
+        step = seen.number("step")
+        if step is None:
+            return
+        if self.last is not None and step <= self.last:
+            yield "step-goes-backwards", "/step"
+        self.last = step
+
+    def wall_time(self, seen: Seen) -> Iterator[Hit]:
+        """Demand that wall_time_ms does not decrease."""
+        wall = seen.number("wall_time_ms")
+        if wall is None:
+            return
+        if self.wall is not None and wall < self.wall:
+            yield "wall-time-goes-backwards", "/wall_time_ms"
+        self.wall = wall
+
+    def null(self, seen: Seen) -> Iterator[Hit]:
+        """Tell the first null number."""
+        if self.null_seen:
+            return
+        fields = [(measure, seen.field(measure)) for measure in self.measures]
+        for measure, found in sorted(fields, key=lambda field: field[1].start if field[1] else 0):
+            pointer = _null_in(found, f"/{measure}") if found else None
+            if pointer is not None:
+                self.null_seen = True
+                yield "not-readable-by-source", pointer
+                return
+
+
+class KaunRules(MetricsRules):
+    """The rules of kaun/v1."""
+
+    rules = ("null",)
+    measures = ("value",)
+
+
+RULES_OF = {"toy/v1": ToyRules, "metrics/v1": MetricsRules, "kaun/v1": KaunRules}
+
+
+def _null_in(value: Value, pointer: str) -> str | None:
+    if value.type == "null":
+        return pointer
+    inner = (_null_in(item, pointer + token(key)) for key, item in value.unique().items())
+    return next((found for found in inner if found is not None), None)

@@ -1,0 +1,163 @@
+"""Writes records in canonical form, and refuses what may not be written: see spec/encoding.md and spec/writing.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from conformance.oracle import tables
+from conformance.oracle.lines import Lines
+from conformance.oracle.record_rules import RecordRules
+from conformance.oracle.stream_rules import RULES_OF, Seen
+from conformance.tagging import TAGS, f32_text, float_text, to_f32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class RefusedError(Exception):
+    """A record may not be written; the message says why."""
+
+
+class Writing:
+    """Writes one stream. Every step is a method, so that a mutant can change one."""
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+        self.rules = RULES_OF[profile]()
+        self.last_t: Any = None
+
+    def stream(self, records: Iterable[Any]) -> bytes:
+        """Return the stream of tagged *records*; raise RefusedError."""
+        return b"".join(self.record(record) for record in records)
+
+    def record(self, record: Mapping[str, Any]) -> bytes:
+        """Return the line of one tagged record; raise RefusedError."""
+        members = dict(unwrapped(record))
+        if self.profile == "toy/v1":
+            members = self.forward_in_time(members)
+        line = self.encoded(members)
+        self.judge(line)
+        return line + b"\n"
+
+    def encoded(self, members: Mapping[str, Any]) -> bytes:
+        """Return the bytes of a record without its LF; raise RefusedError."""
+        text = self.object(members, self.schema(members))
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            raise RefusedError("half a surrogate pair has no UTF-8 form") from None
+
+    def schema(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the schema of a record; where its kind is not known, one that names the tag alone."""
+        key = tables.tag_key(self.profile)
+        kinds = tables.kinds(self.profile)
+        kind = "entry" if key is None else members.get(key)
+        return kinds[kind] if isinstance(kind, str) and kind in kinds else {"properties": {key: {}}}
+
+    def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
+        """Return the record with the last t again where the clock went back."""
+        t = members.get("t")
+        if t is not None and is_number(t):
+            if self.last_t is not None and number_of(t) < number_of(self.last_t):
+                members["t"] = t = self.last_t
+            self.last_t = t
+        return members
+
+    def judge(self, line: bytes) -> None:
+        """Raise RefusedError where a line may not stand there."""
+        judged = Lines().judge(1, 0, line)
+        if judged.faults or judged.value is None:
+            raise RefusedError(f"{judged.faults[0][0] if judged.faults else 'no record'}")
+        rules = RecordRules(self.profile)
+        tag = tables.tag_key(self.profile)
+        kind = judged.value.get(tag) if tag else None
+        name = kind.text if kind and kind.type == "string" else None if tag else "entry"
+        known = name in tables.kinds(self.profile)
+        for fault in rules.faults(name, judged.value) if known and name else ():
+            if fault.rule == "integer-as-float" or tables.severity(fault.rule, self.profile) == "error":
+                raise RefusedError(f"{fault.rule} at {fault.pointer}")
+        if name is None:
+            raise RefusedError("no kind")
+        for rule, _ in list(self.rules.record(Seen(name, known, judged.value, frozenset()))):
+            if tables.severity(rule, "toy/v1") == "error":
+                raise RefusedError(rule)
+
+    def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+        """Return an object: keys in the order of the schema, then all others sorted by their bytes."""
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        keys = [key for key in named if key in members]
+        keys += sorted(
+            (key for key in members if key not in named), key=lambda key: key.encode("utf-8", "surrogatepass")
+        )
+        inside = (f"{self.string(key)}:{self.value(members[key], named.get(key, others))}" for key in keys)
+        return f"{{{','.join(inside)}}}"
+
+    def value(self, value: Any, schema: Mapping[str, Any]) -> str:
+        """Return one tagged value that stands where *schema* holds."""
+        schema = tables.resolved(schema, self.profile)
+        if isinstance(value, dict):
+            if is_number(value):
+                return self.number(value, schema)
+            return self.object(unwrapped(value), schema)
+        if isinstance(value, list):
+            return f"[{','.join(self.value(item, schema.get('items', {})) for item in value)}]"
+        return self.string(value) if isinstance(value, str) else json.dumps(value)
+
+    def string(self, text: str) -> str:
+        """Return a string, with the escapes that have to be and no others."""
+        return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in text) + '"'
+
+    def number(self, tagged: Mapping[str, str], schema: Mapping[str, Any]) -> str:
+        """Return a number in the form that its place demands, ``null`` where it is not finite."""
+        types = schema.get("type", [])
+        number = number_of(tagged)
+        if isinstance(number, float) and not math.isfinite(number):
+            return self.not_finite()
+        if "number" not in types:
+            return str(number) if isinstance(number, int) else self.binary64(number)
+        if schema.get("x-width") == 32:
+            try:
+                return self.binary32(float(number))
+            except OverflowError:
+                return self.not_finite()
+        return self.binary64(float(number))
+
+    def not_finite(self) -> str:
+        """Return what stands for a number that is not finite."""
+        return "null"
+
+    def binary64(self, number: float) -> str:
+        """Return a finite binary64 number."""
+        return float_text(number)
+
+    def binary32(self, number: float) -> str:
+        """Return a number of a binary32 field; raise OverflowError where it has no finite value."""
+        return f32_text(number)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a tagged value is a number."""
+    return isinstance(value, dict) and len(value) == 1 and "object" not in value and TAGS.issuperset(value)
+
+
+def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the members of a tagged object."""
+    return value["object"] if len(value) == 1 and "object" in value else value
+
+
+def number_of(tagged: Mapping[str, str]) -> float:
+    """Return the value of a tagged number, which may be nan or infinite."""
+    ((tag, text),) = tagged.items()
+    if tag == "int":
+        return int(text)
+    number = float(text)
+    if tag == "f32" and math.isfinite(number):
+        try:
+            return to_f32(number)
+        except OverflowError:
+            return math.inf
+    return number

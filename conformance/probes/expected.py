@@ -1,0 +1,96 @@
+"""What follows for a case from the specification beyond what case.json says."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from conformance.format_facts import MAX_LINE_BYTES
+from conformance.oracle import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from conformance.cases import Case
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "toy/v1": {},
+    "metrics/v1": {"extra": {}},
+    "kaun/v1": {"wall_time": {"float": "0.0"}},
+}
+
+
+def with_defaults(records: Iterable[Any], profile: str | None) -> list[Any]:
+    """Return tagged *records* with the members that have a default where they are absent."""
+    return [_with_defaults(record, profile) for record in records]
+
+
+def _with_defaults(record: Any, profile: str | None) -> Any:
+    if not isinstance(record, dict) or (profile == "kaun/v1" and record.get("type") != "scalar"):
+        return record
+    return {**_DEFAULTS.get(profile or "", {}), **record}
+
+
+def is_own(record: Mapping[str, Any], profile: str) -> bool:
+    """Return whether a tagged record is of unknown kind, or has a key that no schema names."""
+    key = tables.tag_key(profile)
+    kind = "entry" if key is None else record.get(key)
+    kinds = tables.kinds(profile)
+    return not isinstance(kind, str) or kind not in kinds or _has_unknown_key(record, kinds[kind], profile)
+
+
+def _has_unknown_key(value: Any, schema: Mapping[str, Any], profile: str) -> bool:
+    schema = tables.resolved(schema, profile)
+    named = schema.get("properties")
+    if not isinstance(value, dict) or named is None:
+        return False
+    return any(key not in named or _has_unknown_key(item, named[key], profile) for key, item in value.items())
+
+
+def stream_request(case: Case, role: str) -> dict[str, Any]:
+    """Return a request of *role* about the stream of *case*."""
+    request: dict[str, Any] = {
+        "role": role,
+        "stream": case.data,
+        "name": case.options.name or case.stream or "events.jsonl",
+    }
+    return request | _options(case)
+
+
+def bundle_request(case: Case, role: str, folder: str) -> dict[str, Any]:
+    """Return a request of *role* about the bundle of *case*, which is written into *folder*."""
+    directory = os.path.join(folder, os.path.basename(case.folder))
+    os.mkdir(directory)
+    for name, data in case.files.items():
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(data)
+    return {"role": role, "directory": directory, **_options(case)}
+
+
+def contents(directory: str) -> dict[str, bytes]:
+    """Return the bytes of every file in *directory* by its name."""
+    found = {}
+    for entry in os.scandir(directory):
+        if entry.is_file(follow_symlinks=False):
+            with open(entry.path, "rb") as file:
+                found[entry.name] = file.read()
+    return found
+
+
+def capabilities(case: Case) -> frozenset[str]:
+    """Return the capabilities that readers and checkers need for *case*."""
+    found = set()
+    if case.scope == "bundle":
+        found.add("bundle")
+    if case.options.max_line_bytes != MAX_LINE_BYTES:
+        found.add("line_limit")
+    return frozenset(found)
+
+
+def _options(case: Case) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if case.options.profile is not None:
+        options["profile"] = case.options.profile
+    if case.options.max_line_bytes != MAX_LINE_BYTES:
+        options["max_line_bytes"] = case.options.max_line_bytes
+    return options

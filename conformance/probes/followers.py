@@ -1,0 +1,169 @@
+"""Questions to followers: the same records for every cutting into pieces, and what happens to the file."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from conformance.accounting import account
+from conformance.adapters import AdapterError
+from conformance.comparing import value_differences
+from conformance.format_facts import MAX_LINE_BYTES
+from conformance.probes import changes
+from conformance.probes.expected import capabilities, with_defaults
+from conformance.probes.question import Needs, Question, Stage, new_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.cases import Case
+
+_MAX_BYTES = 1 << 20
+_MAX_PIECES = 200
+# A follower may look twice before it calls bytes unreadable that a slow file system may not have filled yet.
+_LAST_LOOKS = 3
+_SHOWN = 5
+
+
+def questions(case: Case) -> Iterator[Question]:
+    """Yield what a follower is asked about *case*."""
+    needs = Needs(profile=case.profile, capabilities=capabilities(case))
+    if case.follow:
+        yield Question(case=case, role="follower", needs=needs, play=partial(_play, case))
+    if case.stream is None or case.scope == "bundle" or "#" in case.name or case.options.profile:
+        return
+    if len(case.data) > _MAX_BYTES:
+        return
+    for detail, cut in _CUTTINGS.items():
+        yield Question(case=case, role="follower", detail=detail, needs=needs, play=partial(_grow, case, cut))
+
+
+def whole(data: bytes) -> Iterator[bytes]:
+    """Yield *data* at once."""
+    yield data
+
+
+def lines_and_halves(data: bytes) -> Iterator[bytes]:
+    """Yield *data* cut inside each line and, apart, its line feeds."""
+    for line in data.splitlines(keepends=True):
+        middle = len(line) // 2
+        yield line[:middle]
+        yield line[middle:]
+
+
+def small_pieces(data: bytes) -> Iterator[bytes]:
+    """Yield *data* in pieces of seven bytes, or of as many as make it two hundred pieces."""
+    size = max(7, -(-len(data) // _MAX_PIECES))
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+_CUTTINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
+    "whole": whole,
+    "halves": lines_and_halves,
+    "pieces": small_pieces,
+}
+
+
+def _grow(case: Case, cut: Callable[[bytes], Iterator[bytes]], stage: Stage) -> list[str]:
+    path = os.path.join(stage.new_folder(), case.options.name or case.stream or "events.jsonl")
+    given: list[Any] = []
+    with _following(case, path, stage) as look:
+        for piece in itertools.chain([None], cut(case.data), itertools.repeat(b"", _LAST_LOOKS)):
+            size = changes.append(path, piece) if piece is not None else 0
+            given += look()
+            early = _early(case, size, given)
+            if early:
+                return [early]
+    return item_differences(_expected(case), given, case.profile)
+
+
+def _play(case: Case, stage: Stage) -> list[str]:
+    name = "metrics.jsonl" if case.profile == "metrics/v1" else "events.jsonl"
+    path = os.path.join(stage.new_folder(), name)
+    with _following(case, path, stage) as look:
+        for index, step in enumerate(case.follow):
+            if "look" not in step:
+                changes.change(path, step)
+                continue
+            found = item_differences(step["look"], look(), case.profile)
+            if found:
+                return [f"step {index}, {fault}" for fault in found]
+    return []
+
+
+@contextmanager
+def _following(case: Case, path: str, stage: Stage) -> Iterator[Callable[[], list[Any]]]:
+    """Give what looks at *path*, and stop following at the end."""
+    number = new_number()
+    request: dict[str, Any] = {"role": "follower", "follower": number, "path": path}
+    if case.options.max_line_bytes != MAX_LINE_BYTES:
+        request["max_line_bytes"] = case.options.max_line_bytes
+    try:
+        yield lambda: stage.answer(request)["items"]
+    finally:
+        with suppress(AdapterError):
+            stage.ask({"role": "follower", "follower": number, "stop": True})
+
+
+def _early(case: Case, size: int, given: list[Any]) -> str | None:
+    """Return what is wrong when more was given than is committed in the first *size* bytes."""
+    records = sum("record" in item for item in given)
+    committed = len([1 for end in _record_ends(case) if end <= size])
+    return f"{records} records after {size} bytes, which commit {committed}" if records > committed else None
+
+
+def _record_ends(case: Case) -> Iterator[int]:
+    gaps = {gap.offset for gap in account(case, "salvage").gaps}
+    offset = 0
+    for line in case.data.split(b"\n")[:-1]:
+        end = offset + len(line) + 1
+        if offset not in gaps and line.strip(b" \t\r"):
+            yield end
+        offset = end
+
+
+def _expected(case: Case) -> list[Any]:
+    """Return what following the whole stream gives."""
+    found: list[Any] = []
+    gaps = {gap["offset"]: gap for gap in account(case, "salvage").as_json()["gaps"]}
+    records = iter(case.records)
+    offset = 0
+    for line in case.data.split(b"\n")[:-1]:
+        if offset in gaps:
+            found.append({"gap": gaps[offset]})
+        elif line.strip(b" \t\r"):
+            record = next(records)
+            found.append({"record": record})
+            if case.profile == "toy/v1" and record.get("kind") == "run_end":
+                found.append({"event": "ended"})
+        offset += len(line) + 1
+    return found
+
+
+def item_differences(expected: list[Any], given: list[Any], profile: str | None) -> list[str]:
+    """Return how two lists of items differ; of the expected ones, those marked optional may be absent."""
+    expected = [_bare(item) for item in expected if not item.get("optional") or _bare(item) in given]
+    if [sorted(item) for item in expected] != [sorted(item) for item in given]:
+        return [f"gave {_names(given)}, expected {_names(expected)}"]
+    found: list[str] = []
+    for index, (one, other) in enumerate(zip(expected, given, strict=True)):
+        if "record" in one:
+            left, right = with_defaults([one["record"]], profile), with_defaults([other["record"]], profile)
+            found.extend(value_differences(left[0], right[0], f"item {index}, "))
+        elif one != other:
+            found.append(f"item {index} is {other}, expected {one}")
+    return found[:_SHOWN]
+
+
+def _bare(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != "optional"}
+
+
+def _names(items: list[Any]) -> str:
+    names = [item.get("event") or next(iter(item)) for item in items]
+    counted = [f"{len(list(same))} {name}" for name, same in itertools.groupby(names)]
+    return ", ".join(counted) or "nothing"

@@ -1,0 +1,132 @@
+"""Questions to writers that own a directory: what is in it after a session."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from conformance.comparing import record_differences
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.bundles import is_safe_run_id
+from conformance.probes.expected import contents, with_defaults
+from conformance.probes.question import Needs, Question, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.session_cases import Session
+
+# A writer may tell more of these than the program has told it: the machine, the time of the day.
+_OPEN_KINDS = frozenset({"run_start", "run_resume"})
+# What a writer may add to run_end: only it knows the clock and how the process ends.
+_OPEN_MEMBERS = frozenset({"t", "ended_at", "exit_code"})
+_SHOWN = 5
+
+
+def questions(session: Session) -> Iterator[Question]:
+    """Yield what a writer is asked about *session*."""
+    needs = Needs(profile=session.profile, capabilities=frozenset({"session"}))
+    yield Question(case=session, role="writer", needs=needs, play=partial(_play, session))
+
+
+def _play(session: Session, stage: Stage) -> list[str]:
+    run_id = session.content["run_id"]
+    directory = os.path.join(stage.new_folder(), run_id if is_safe_run_id(run_id) else "run")
+    _prepare(directory, session.files)
+    before: Mapping[str, bytes] = {}
+    for run in session.runs:
+        before = _found(directory)
+        told = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
+        request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **told}
+        answer = stage.answer(request)
+        if answer["outcome"] != run["outcome"]:
+            reason = f": {answer['reason']!a}" if "reason" in answer else ""
+            return [f"outcome is {answer['outcome']}, expected {run['outcome']}{reason}"]
+    return list(_differences(session, before, _found(directory)))[:_SHOWN]
+
+
+def _prepare(directory: str, files: Mapping[str, bytes]) -> None:
+    if files:
+        os.mkdir(directory)
+    for name, data in files.items():
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(data)
+
+
+def _found(directory: str) -> dict[str, bytes]:
+    return contents(directory) if os.path.isdir(directory) else {}
+
+
+def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield what is wrong with the files *after* the last run, which found those of *before*."""
+    name, last = session.stream_name, session.runs[-1]
+    if session.is_unchanged:
+        if after != before:
+            yield f"the files are not what they were: {', '.join(sorted(after)) or 'none'}"
+        return
+    old, stream = before.get(name, b""), after.get(name, b"")
+    committed = old[: old.rfind(b"\n") + 1]
+    if last["exist"] in {"resume", "append"} and not stream.startswith(committed):
+        yield "a committed record is not there any more, or is another one"
+    if last["outcome"] == "written":
+        if name not in after:
+            yield f"there is no {name}"
+        yield from _stream_differences(session, stream)
+    for beside in sorted({found for found in after if found.startswith(f"{name}.")} - session.beside.keys()):
+        yield f"{beside} is there, but not expected"
+    wanted = {"previous": old, "fragment": old[len(committed) :]}
+    for beside, content in session.beside.items():
+        yield from _side_file_differences(session, beside, content, after.get(beside), wanted)
+
+
+def _side_file_differences(
+    session: Session, name: str, content: Any, found: bytes | None, wanted: Mapping[str, bytes]
+) -> Iterator[str]:
+    if found is None:
+        yield f"there is no {name}"
+    elif isinstance(content, str):
+        if found != wanted[content]:
+            yield f"{name} does not hold the {content}: {len(found)} bytes, expected {len(wanted[content])}"
+    elif "before" in content:
+        if found != session.files[content["before"]]:
+            yield f"{name} does not hold what was in {content['before']}"
+    else:
+        yield from (f"{name}: {fault}" for fault in _records_differences(session, content["records"], found))
+
+
+def _stream_differences(session: Session, stream: bytes) -> Iterator[str]:
+    is_open = session.runs[-1]["end"] in {"killed", "held"}
+    for finding in Oracle().check({"role": "checker", **_read_request(session, stream)})["findings"]:
+        is_legal = is_open and finding["rule"] == "run-end-missing"
+        if finding["severity"] in {"error", "warning"} and not is_legal:
+            yield f"wrote {finding['rule']} at line {finding['line']}, {finding['pointer'] or 'the whole line'}"
+    yield from _records_differences(session, session.expected, stream)
+
+
+def _records_differences(session: Session, expected: list[Any], stream: bytes) -> Iterator[str]:
+    report = Oracle().read({"role": "reader", "mode": "salvage", **_read_request(session, stream)})
+    if report["gaps"] or report["fragment"]:
+        yield f"the stream has {len(report['gaps'])} unreadable lines and {report['fragment']} bytes after the last LF"
+    wanted = with_defaults(expected, session.profile)
+    actual = with_defaults(report["records"], session.profile)
+    trimmed = [_trimmed(one, other) for one, other in zip(wanted, actual, strict=False)]
+    yield from record_differences(wanted, [*trimmed, *actual[len(trimmed) :]])
+
+
+def _read_request(session: Session, stream: bytes) -> dict[str, Any]:
+    return {"stream": stream, "name": session.stream_name, "profile": session.profile}
+
+
+def _trimmed(expected: Any, actual: Any) -> Any:
+    """Return *actual* without what a writer may add, and with the expected part of a longer error text."""
+    if expected.get("kind") in _OPEN_KINDS:
+        return {key: item for key, item in actual.items() if key in expected}
+    added = _OPEN_MEMBERS if expected.get("kind") == "run_end" else frozenset({"t"})
+    if expected.get("reason") == "interrupted":
+        added |= {"error"}
+    kept = {key: item for key, item in actual.items() if key in expected or key not in added}
+    error = expected.get("error")
+    if isinstance(error, str) and error in str(kept.get("error")):
+        kept["error"] = error
+    return kept

@@ -1,0 +1,236 @@
+"""Questions to writers: records come back as they were given, nothing invalid is written, canonical bytes are exact."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from conformance.comparing import record_differences
+from conformance.messages import ProtocolError
+from conformance.oracle import tables
+from conformance.oracle.adapter import Oracle
+from conformance.oracle.bundles import is_safe_run_id
+from conformance.oracle.writing import is_number, number_of
+from conformance.probes.expected import is_own, with_defaults
+from conformance.probes.question import Needs, Question, Stage
+from conformance.session_cases import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.cases import Case
+
+# What a right program can cause: everything else is about bytes, which no caller of a writer has in hand.
+_MISUSE = frozenset(
+    {
+        "missing-key",
+        "wrong-type",
+        "unexpected-value",
+        "bad-format",
+        "out-of-range",
+        "unsupported-schema",
+        "run-start-missing",
+        "run-start-repeated",
+        "event-after-run-end",
+        "time-goes-backwards",
+        "step-goes-backwards",
+    }
+)
+_HARMLESS = frozenset(
+    {"unknown-kind", "unknown-key", "integer-as-float", "not-readable-by-source", "run-end-missing", "step-skipped"}
+)
+_NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
+# Larger than every binary32 number, and an ordinary binary64 number.
+_BEYOND_F32 = {"float": "1e39"}
+_SHOWN = 5
+
+
+def questions(case: Case) -> Iterator[Question]:
+    """Yield what a writer is asked about *case*."""
+    profile = case.profile
+    if not _is_about_writing(case) or profile is None:
+        return
+    rules = {finding.rule for finding in case.findings}
+    # What writers always write is given, so that no clock of theirs has to stand in for it.
+    records = [_declared(record) for record in with_defaults(case.records, profile)]
+    if is_clean(case):
+        yield _question(case, "", records, partial(_write, case, records, records))
+        for detail, given, expected in _with_non_finite(records, profile):
+            yield _question(case, detail, given, partial(_write, case, given, expected))
+    elif rules <= _MISUSE | _HARMLESS:
+        yield _question(case, "misuse", records, partial(_misuse, case, records))
+
+
+def _declared(record: Any) -> Any:
+    """Return a record with the schema that a writer declares in run_start."""
+    is_start = isinstance(record, dict) and record.get("kind") == "run_start"
+    return {"kind": "run_start", "schema": "toy/v1", **record} if is_start else record
+
+
+def canonical_questions(case: Case) -> Iterator[Question]:
+    """Yield what a canonical writer is asked about *case*."""
+    if case.form != "canonical" or case.profile is None or case.scope == "bundle":
+        return
+    records = list(case.records)
+    needs = _needs(case.profile, records)
+    yield Question(case=case, role="canonical-writer", needs=needs, play=partial(_canonical, case, records))
+    changed = [(detail, given) for detail, given, _ in _with_non_finite(records, case.profile)]
+    others = (("zero-from-minus-zero", _with_minus_zero(records)), ("shuffled", _reversed(records)))
+    for detail, given in (*changed, *others):
+        if detail == "shuffled" or given != records:
+            play = partial(_canonical, case, given)
+            yield Question(case=case, role="canonical-writer", detail=detail, needs=needs, play=play)
+
+
+def is_clean(case: Case) -> bool:
+    """Return whether a writer has to write the records of *case*."""
+    rules = {finding.rule for finding in case.findings}
+    return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records))
+
+
+def _is_about_writing(case: Case) -> bool:
+    has_stream = case.profile is not None and case.stream is not None
+    return has_stream and case.scope == "stream" and bool(case.records) and not isinstance(case, Session)
+
+
+def is_writable(records: list[Any]) -> bool:
+    """Return whether a writer writes *records* that is careful about names and whose clock goes forward."""
+    run_ids = [record["run_id"] for record in records if record.get("kind") == "run_start" and "run_id" in record]
+    times = [number_of(record["t"]) for record in records if is_number(record.get("t"))]
+    return sorted(times) == times and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
+
+
+def _question(case: Case, detail: str, records: list[Any], play: Any) -> Question:
+    assert case.profile is not None
+    return Question(case=case, role="writer", detail=detail, needs=_needs(case.profile, records), play=play)
+
+
+def _needs(profile: str, records: list[Any]) -> Needs:
+    own = any(is_own(record, profile) for record in records)
+    return Needs(profile=profile, capabilities=frozenset({"own_kinds"} if own else ()))
+
+
+def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> list[str]:
+    stream, reason = _written(stage, "writer", case.profile, given)
+    if stream is None:
+        return [f"refused, though nothing is wrong with these records{reason}"]
+    report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
+    found = [*_byte_faults(stream, report), *_integer_faults(stream, case.profile)]
+    actual = with_defaults(report["records"], case.profile)
+    if (
+        len(actual) == len(expected) + 1
+        and actual[-1].get("kind") == "run_end"
+        and expected[-1].get("kind") != "run_end"
+    ):
+        actual.pop()  # a run that is left is ended
+    for one, other in zip(expected, actual, strict=False):
+        if "t" not in one and "kind" in other:
+            other.pop("t", None)  # a writer may tell when an event of its own kind happened
+    found += list(record_differences(expected, actual))
+    return found[:_SHOWN]
+
+
+def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
+    """Demand that the records are refused, or that what is written is valid."""
+    stream, _ = _written(stage, "writer", case.profile, given)
+    if stream is None:
+        return []
+    request = {"role": "checker", "stream": stream, "name": case.stream, "profile": case.profile}
+    errors = [finding for finding in Oracle().check(request)["findings"] if finding["severity"] == "error"]
+    return [
+        f"wrote {error['rule']} at line {error['line']}, {error['pointer'] or 'the whole line'}" for error in errors
+    ]
+
+
+def _canonical(case: Case, given: list[Any], stage: Stage) -> list[str]:
+    stream, reason = _written(stage, "canonical-writer", case.profile, given)
+    if stream is None:
+        return [f"refused, though nothing is wrong with these records{reason}"]
+    if stream == case.data:
+        return []
+    at = next((i for i, (one, other) in enumerate(zip(stream, case.data, strict=False)) if one != other), None)
+    at = min(len(stream), len(case.data)) if at is None else at
+    line = case.data.count(b"\n", 0, at) + 1
+    return [f"line {line}, byte {at}: wrote {_around(stream, at)}, expected {_around(case.data, at)}"]
+
+
+def _written(stage: Stage, role: str, profile: str | None, records: list[Any]) -> tuple[bytes | None, str]:
+    """Return the stream, or None and the reason of the refusal."""
+    answer = stage.answer({"role": role, "profile": profile, "records": records})
+    if answer["outcome"] == "refused":
+        return None, f": {answer['reason']!a}" if "reason" in answer else ""
+    if "stream" not in answer:
+        raise ProtocolError("the answer has no member stream")
+    return answer["stream"], ""
+
+
+def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
+    found = []
+    if report["gaps"]:
+        gap = report["gaps"][0]
+        found.append(f"wrote an unreadable line at byte {gap['offset']}: {gap['reason']}")
+    if report["fragment"]:
+        found.append(f"wrote {report['fragment']} bytes behind the last line feed")
+    if b"\r" in stream:
+        found.append("wrote a carriage return")
+    if len(stream.splitlines()) > stream.count(b"\n") or b"\n\n" in stream:
+        found.append("wrote a blank line")
+    return found
+
+
+def _integer_faults(stream: bytes, profile: str | None) -> list[str]:
+    """Return what was written with a fraction or an exponent where digits belong."""
+    request = {"role": "checker", "stream": stream, "profile": profile}
+    return [
+        f"wrote {finding['rule']} at line {finding['line']}, {finding['pointer']}"
+        for finding in Oracle().check(request)["findings"]
+        if finding["rule"] == "integer-as-float"
+    ]
+
+
+def _around(data: bytes, at: int) -> str:
+    return ascii(data[max(0, at - 20) : at + 20])[1:]
+
+
+def _with_non_finite(records: list[Any], profile: str) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Yield *records* with what is not finite in place of each null that stands for it."""
+    for value in (*_NOT_FINITE, _BEYOND_F32):
+        changed = [_replaced(record, _schema(record, profile), profile, value) for record in records]
+        if changed != records:
+            yield f"null-from-{value['float']}", changed, records
+
+
+def _with_minus_zero(value: Any) -> Any:
+    """Return *value* with the integer -0, which is 0, in place of each integer 0."""
+    if value == {"int": "0"}:
+        return {"int": "-0"}
+    if isinstance(value, dict):
+        return {key: _with_minus_zero(item) for key, item in value.items()}
+    return [_with_minus_zero(item) for item in value] if isinstance(value, list) else value
+
+
+def _reversed(value: Any) -> Any:
+    """Return *value* with the members of every object in the opposite order; a record's place is its own."""
+    if isinstance(value, dict):
+        return {key: _reversed(item) for key, item in reversed(value.items())}
+    return [_reversed(item) for item in value] if isinstance(value, list) else value
+
+
+def _schema(record: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
+    key = tables.tag_key(profile)
+    kind = "entry" if key is None else record.get(key)
+    return tables.kinds(profile).get(kind, {}) if isinstance(kind, str) else {}
+
+
+def _replaced(value: Any, schema: Mapping[str, Any], profile: str, by: Mapping[str, str]) -> Any:
+    schema = tables.resolved(schema, profile)
+    if isinstance(value, dict):
+        named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        return {key: _replaced(item, named.get(key, others), profile, by) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, schema.get("items", {}), profile, by) for item in value]
+    types = schema.get("type", [])
+    if value is not None or "number" not in types or (by is _BEYOND_F32 and "x-width" not in schema):
+        return value
+    return copy.copy(by)

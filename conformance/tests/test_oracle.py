@@ -1,0 +1,129 @@
+"""The oracle against the corpus, and what the runner takes from it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from conformance.cases import Case
+from conformance.kill_score import _Inside, kill_all, report
+from conformance.loading import CASES
+from conformance.mutants.all_mutants import ALL
+from conformance.mutants.rules import NOT_POSSIBLE
+from conformance.oracle import tables
+from conformance.oracle.adapter import Oracle
+from conformance.probes.question import ROLES, Stage
+from conformance.probes.roles import questions
+from conformance.registry import ROOT
+from conformance.session_cases import SESSIONS, load
+
+# Statements that a case can show and that no mutant breaks, with the reason.
+WITHOUT_IMPOSTOR = {
+    "encoding/integer-safe": "SHOULD NOT",
+    "encoding/no-lone-surrogate": "half a pair cannot be sent as JSON",
+    "stream/regions-nest": "SHOULD",
+    "stream/metrics-steps": "SHOULD",
+    "stream/metrics-wall-time": "SHOULD NOT",
+    "bundle/directory-name": "SHOULD; the request names the directory",
+    "bundle/sidecar-object": "sidecars are no part of what adapters are asked to write",
+    "bundle/walk": "an adapter is asked about one directory with one stream",
+    "bundle/walk-regular": "an adapter is asked about one directory with one stream",
+    "reading/total": "hangs and dies break it, and are listed with the protocol",
+    "reading/v0": "SHOULD",
+    "writing/schema-declared": "closed and resumed sessions show it by the records that come back",
+    "toy/run_start/git-omitted": "the adapter decides what it is given as git",
+    "toy/run_start/os-lower-case": "SHOULD",
+    "toy/run_start/started-at-utc": "SHOULD",
+    "kaun/run/version-written": "sidecars are no part of what adapters are asked to write",
+}
+
+
+def test_oracle_is_right(plain_cases: list[Case], tmp_path: Path) -> None:
+    """The implementation that mutants are made of, and that reads what writers wrote, passes every plain case."""
+    mini = Oracle()
+    stage = Stage(_Inside(mini), lambda: tempfile.mkdtemp(dir=tmp_path), mini.hello())
+    small = [case for case in plain_cases if len(case.data) < 100_000]
+    faults = [
+        f"{question.name}: {reason}"
+        for case in (*small, *load())
+        for question in questions(case, ROLES)
+        for reason in question.play(stage)
+    ]
+    assert [] == faults
+
+
+def test_every_rule_has_mutants() -> None:
+    """For each rule, in each profile in which it can be broken, there is a checker that does not know it."""
+    wanted = {
+        (rule, profile)
+        for rule, entry in tables.RULES.items()
+        for profile in entry["profiles"]
+        if (rule, profile) not in NOT_POSSIBLE
+    } | {(rule, None) for rule, entry in tables.RULES.items() if not entry["profiles"]}
+    found = {(getattr(mutant.make, "rule", ""), getattr(mutant.make, "profile", "")) for mutant in ALL.values()} - {
+        ("", "")
+    }
+    assert wanted == found
+
+
+def test_every_statement_has_an_mutant_or_a_reason() -> None:
+    """Each observable statement is broken by a mutant, or it is written down why by none."""
+    import json
+
+    statements = json.loads(Path(ROOT, "spec/requirements.json").read_text())["requirements"]
+    observable = {entry["id"] for entry in statements if "observable" in entry}
+    broken = {mutant.proves for mutant in ALL.values()}
+    assert set() == broken - {entry["id"] for entry in statements}
+    assert observable - broken == WITHOUT_IMPOSTOR.keys()
+
+
+def test_mutants_are_described() -> None:
+    """Each mutant has one sentence that says what is wrong with it."""
+    assert [] == [name for name, mutant in ALL.items() if not mutant.about.endswith(".")]
+
+
+@pytest.mark.parametrize(
+    "name", ["first-key-wins", "widens-f32", "hides-torn-tails", "dies", "without-step-skipped-in-toy"]
+)
+def test_mutants_are_told(name: str) -> None:
+    """A few mutants of different kinds are told; ``make conform`` goes through all of them."""
+    (kill,) = kill_all([name])
+    assert kill.is_killed
+
+
+def test_survivor_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that nothing tells is shown with what it does wrong, and counts against the score."""
+    from dataclasses import replace
+
+    harmless = replace(ALL["first-key-wins"], make=type("Harmless", (Oracle,), {"__doc__": "Is right."}))
+    monkeypatch.setitem(ALL, "harmless", harmless)
+    lines = list(report(kill_all(["harmless"])))
+    assert lines[0] == "SURVIVED  harmless: Is right."
+    assert lines[-1] == "kill score: 0 of 1 mutants"
+
+
+def test_nothing_here_imports_an_implementation() -> None:
+    """Runner, corpus and mutants need the standard library alone."""
+    allowed = {"conformance", "__future__"} | set(__import__("sys").stdlib_module_names)
+    found = {}
+    for path in Path(ROOT, "conformance").rglob("*.py"):
+        if "tests" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found.update({name: path.name for name in names if name.partition(".")[0] not in allowed})
+    assert {} == found
+
+
+def test_sessions_are_well_formed() -> None:
+    """Every session can be loaded, says why it is there, proves something and has no name of a case."""
+    sessions = list(load())
+    assert len(sessions) == sum("session.json" in files for _, _, files in os.walk(SESSIONS))
+    assert [] == [session.name for session in sessions if not session.why.endswith(".")]
+    assert [] == [session.name for session in sessions if not (*session.accepts, *session.rejects)]
+    assert [] == [session.name for session in sessions if os.path.exists(os.path.join(CASES, session.name))]

@@ -1,0 +1,150 @@
+/** Judges one line as bytes and as JSON: see spec/encoding.md#the-order-of-vetting. */
+
+import { characterLength } from "./escaping.js";
+import type { Line } from "./lines.js";
+import { nounOf } from "./phrases.js";
+import { type Fault, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
+import { LIMITS } from "./tables.js";
+
+/** The verdict on one line. */
+export interface ValidatedLine {
+  status: "readable" | "unreadable" | "blank";
+  /** In byte order. */
+  faults: Fault[];
+  unlisted: ReadonlyMap<string, number>;
+  /** Byte offset of the first raw CR in a readable or blank line, -1 where there is none. */
+  carriageReturn: number;
+  /** The object of a readable line, null for all others. */
+  value: ObjectNode | null;
+}
+
+// Longer lines are not looked at more than once.
+const LONG_LINE_BYTES = 1 << 20;
+const RECORD_STARTS = ['{"kind":', '{"type":', '{"step":'].map((start) => new TextEncoder().encode(start));
+const NONE: ReadonlyMap<string, number> = new Map();
+
+/** Returns the verdict on a committed line within the limit, or beyond it. */
+export function validateLine(line: Line, limit: number): ValidatedLine {
+  if (line.data === null) return unreadable("line-too-long", 0, `the line has ${line.length} bytes, the limit is ${limit}`);
+  return validateText(line.data, line.number === 1, line.text);
+}
+
+/**
+ * Returns the verdict on a text, LF excluded; in a text that is a whole file LF is white space. *ascii* is the same
+ * where all of it is known to be ASCII.
+ */
+export function validateText(data: Uint8Array, first: boolean, ascii: string | null = null): ValidatedLine {
+  if (data.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a)) {
+    return { status: "blank", faults: [], unlisted: NONE, carriageReturn: data.indexOf(0x0d), value: null };
+  }
+  if (first && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf) {
+    return unreadable("byte-order-mark", 0, "the stream begins with the bytes ef bb bf");
+  }
+  const nul = ascii === null ? data.indexOf(0) : ascii.indexOf("\0");
+  if (nul >= 0) return unreadable("nul-bytes", nul, `the line holds NUL: ${countNul(data)} of its ${data.length} bytes`);
+  const wrong = ascii === null ? firstNotUtf8(data) : -1;
+  if (wrong >= 0) return unreadable("invalid-utf8", wrong, `byte ${data[wrong]!.toString(16)} is not UTF-8: ${whyNotUtf8(data, wrong)}`);
+  const scanner = new Scanner(data, ascii);
+  try {
+    const value = scanner.scan();
+    if (value.type !== "object") return unreadable("not-an-object", value.offset, `the value is ${nounOf(value)}`);
+    const readable = scanner.faults.every((fault) => fault.rule === "duplicate-key");
+    return {
+      status: readable ? "readable" : "unreadable",
+      faults: scanner.faults,
+      unlisted: scanner.unlisted,
+      carriageReturn: readable ? data.indexOf(0x0d) : -1,
+      value: readable ? value : null,
+    };
+  } catch (error) {
+    if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, secondRecord(error.rule, data) ?? error.message);
+    throw error;
+  }
+}
+
+/** What may be a number beyond the range of binary64. */
+const LARGE_EXPONENT = /[eE]\+?\d{3}/;
+const MANY_DIGITS = /\d{300}/;
+
+/**
+ * Returns the object of a line that is readable for sure, undefined for one that has to be validated. What JSON.parse
+ * takes and this format does not is looked for in the text: numbers without an end, half surrogate pairs, depth.
+ */
+export function parsedForSure({ text }: Line): { [key: string]: unknown } | undefined {
+  if (text === null || text[0] !== "{" || text.includes("\\u") || mayBeInfinite(text) || mayBeDeep(text)) return undefined;
+  try {
+    return JSON.parse(text) as { [key: string]: unknown };
+  } catch {
+    return undefined;
+  }
+}
+
+function mayBeInfinite(text: string): boolean {
+  return LARGE_EXPONENT.test(text) || (text.length >= 300 && MANY_DIGITS.test(text));
+}
+
+function mayBeDeep(text: string): boolean {
+  let opened = 0;
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0 && opened <= LIMITS.max_depth; at = text.indexOf(bracket, at + 1)) opened++;
+  }
+  return opened > LIMITS.max_depth;
+}
+
+/** Returns the first rule that makes a line unreadable; a repeated key alone does not. */
+export function reasonOf(validated: ValidatedLine): string {
+  return validated.faults.find((fault) => fault.rule !== "duplicate-key")!.rule;
+}
+
+function unreadable(rule: string, offset: number, message: string): ValidatedLine {
+  return { status: "unreadable", faults: [{ rule, offset, pointer: "", message }], unlisted: NONE, carriageReturn: -1, value: null };
+}
+
+/** Returns the offset of the first byte of what is not well-formed UTF-8, -1 where all is. */
+function firstNotUtf8(data: Uint8Array): number {
+  let at = 0;
+  while (at < data.length) {
+    if (data[at]! < 0x80) {
+      at++;
+      continue;
+    }
+    const length = characterLength(data, at);
+    if (length === 0) return at;
+    at += length;
+  }
+  return -1;
+}
+
+function whyNotUtf8(data: Uint8Array, at: number): string {
+  const lead = data[at]!;
+  if (lead < 0xc2 || lead > 0xf4) return "invalid start byte";
+  // What ends too early would be whole with the right bytes behind it.
+  const rest = data.subarray(at);
+  const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (rest.length >= length) return "invalid continuation byte";
+  const second = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
+  const filled = Uint8Array.from({ length }, (_, index) => rest[index] ?? (index === 1 ? second : 0x80));
+  return characterLength(filled, 0) > 0 ? "unexpected end of data" : "invalid continuation byte";
+}
+
+function countNul(data: Uint8Array): number {
+  let count = 0;
+  for (const byte of data) if (byte === 0) count++;
+  return count;
+}
+
+/** Returns the message that names the record that begins inside another, undefined where none does. */
+function secondRecord(rule: string, data: Uint8Array): string | undefined {
+  if (rule !== "invalid-json" || data.length > LONG_LINE_BYTES) return undefined;
+  for (const start of RECORD_STARTS) {
+    const glue = lastIndexOf(data, start);
+    if (glue > 0 && validateText(data.subarray(glue), false).value !== null) return `a second record starts inside the first, at byte ${glue} of the line`;
+  }
+  return undefined;
+}
+
+function lastIndexOf(data: Uint8Array, part: Uint8Array): number {
+  let at = data.lastIndexOf(part[0]!);
+  while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = at === 0 ? -1 : data.lastIndexOf(part[0]!, at - 1);
+  return at;
+}
