@@ -208,6 +208,12 @@ rust: ## test the Rust crate
 	@$(call with_tool,cargo --version,apt install cargo · brew install rust · winget install Rustlang.Rustup,\
 		cd reference/rust && cargo test --quiet)
 
+.PHONY: originals
+originals: $(DEV) ## compare with the programs that the formats come from (minutes: builds them), and write the table of the page
+	@$(call with_tool,cargo --version,apt install cargo · brew install rust · winget install Rustlang.Rustup,\
+		cd reference && out=$$(cargo run --quiet --manifest-path rust/originals/tokitai/Cargo.toml) && \
+		echo "$$out" | ../$(BIN)/python -m codegen.originals)
+
 .PHONY: typescript
 typescript: ## test the TypeScript package
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\

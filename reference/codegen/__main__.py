@@ -14,6 +14,7 @@ from codegen.go_tables import go_tables
 from codegen.lock import lock_text
 from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
+from codegen.originals import originals_page
 from codegen.python_types import strict_module, types_module
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
@@ -52,7 +53,7 @@ def outputs() -> dict[str, str]:
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
-    return made | spec_pages() | navigation(sources.ROOT) | reference_pages()
+    return made | spec_pages() | navigation(sources.ROOT) | reference_pages() | originals_page()
 
 
 def pages() -> dict[str, str]:
