@@ -292,7 +292,9 @@ impl<'t> Judge<'t> {
             [only] => constant_text(only),
             all => format!("one of {}", all.iter().map(constant_text).collect::<Vec<_>>().join(", ")),
         };
-        self.report(Rule::UnexpectedValue, value, trail, format!("is {}, not {expected}", shown(value)));
+        let integer = integer_of(value.literal()).filter(|_| matches!(schema.form, Form::Integer));
+        let found = integer.map_or_else(|| shown(value), |integer| shortened(&integer));
+        self.report(Rule::UnexpectedValue, value, trail, format!("is {found}, not {expected}"));
     }
 
     /// Reports the integers in a value that binary64 may not hold exactly.

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use serde_json::{json, Value as Json};
 use toyspec::{
-    cause_of, check_file, check_source, find_streams, no_stream, printable, CheckOptions, FileReport, Finding, Found,
-    Profile, Rule, Severity,
+    cause_of, check_file, check_source, find_streams, no_stream, printable, CheckOptions, Excerpt, FileReport, Finding,
+    Found, Profile, Rule, Severity, Source,
 };
 
 const USAGE: &str = "\
@@ -36,6 +36,8 @@ struct Command {
 enum Verdict {
     File(PathBuf, FileReport),
     Trouble(PathBuf, String),
+    /// A file below a directory that was named, in another format: it is not a run.
+    Skipped(PathBuf, String),
 }
 
 fn main() -> ExitCode {
@@ -108,6 +110,7 @@ fn run(command: &Command) -> u8 {
         for verdict in judge(path, &command.options) {
             status = status.max(match &verdict {
                 Verdict::Trouble(..) => 2,
+                Verdict::Skipped(..) => 0,
                 Verdict::File(_, report) => u8::from(!report.valid),
             });
             if let Verdict::File(_, report) = &verdict {
@@ -129,17 +132,30 @@ fn run(command: &Command) -> u8 {
 
 fn judge(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
     if path.as_os_str() == "-" {
-        return vec![verdict(path.to_path_buf(), check_source(io::stdin().lock(), "", options.clone()))];
+        return vec![verdict(path.to_path_buf(), check_source(Source::new(io::stdin().lock()), "", options.clone()))];
     }
+    let is_own = |found: &Path| found == path || found.parent() == Some(path);
     let judged = find_streams(path).into_iter().map(|found| match found {
-        Found::Stream(path) => {
-            let report = check_file(&path, options.clone());
-            verdict(path, report)
-        }
+        Found::Stream(path) => match (check_file(&path, options.clone()), is_own(&path)) {
+            (Ok(report), false) if report.profile.is_none() => {
+                let look = report.findings.into_iter().next().map(|finding| finding.message);
+                Verdict::Skipped(path, look.unwrap_or_default())
+            }
+            (report, _) => verdict(path, report),
+        },
         Found::NoStream(path) => Verdict::File(path, no_stream(options.clone())),
         Found::Trouble(path, error) => Verdict::Trouble(path, cause_of(&error)),
     });
-    judged.collect()
+    let mut judged: Vec<Verdict> = judged.collect();
+    let skipped = judged.iter().filter(|verdict| matches!(verdict, Verdict::Skipped(..))).count();
+    if skipped > 0 && !judged.iter().any(|verdict| matches!(verdict, Verdict::File(..))) {
+        let what = match skipped {
+            1 => "1 file of another format was".to_string(),
+            count => format!("{count} files of other formats were"),
+        };
+        judged.push(Verdict::Trouble(path.to_path_buf(), format!("no run is here or below; {what} skipped")));
+    }
+    judged
 }
 
 fn verdict(path: PathBuf, report: io::Result<FileReport>) -> Verdict {
@@ -167,6 +183,9 @@ fn show(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
             eprintln!("{}: {}", printable(&path.to_string_lossy()), printable(message));
             Ok(())
         }
+        Verdict::Skipped(path, look) => {
+            writeln!(out, "{}: skipped, {}", printable(&path.to_string_lossy()), printable(look))
+        }
         Verdict::File(path, report) => {
             let path = path.to_string_lossy();
             for finding in &report.findings {
@@ -186,16 +205,34 @@ fn show_finding(out: &mut impl Write, path: &str, finding: &Finding) -> io::Resu
     let sidecar = finding.sidecar.map_or_else(String::new, |name| format!(" in {name}"));
     let (severity, rule) = (finding.severity.name(), finding.rule.id());
     let (message, help) = (printable(&finding.message), &finding.help);
-    writeln!(out, "{}:{}: {severity}: {message}{sidecar} [{rule}]\n    {help}", printable(path), finding.line)
+    writeln!(out, "{}:{}: {severity}: {message}{sidecar} [{rule}]", printable(path), finding.line)?;
+    if let Some(excerpt) = &finding.excerpt {
+        show_excerpt(out, finding.line, excerpt)?;
+    }
+    writeln!(out, "    help: {help}")
+}
+
+/// Shows a part of the line, and a mark below the place.
+fn show_excerpt(out: &mut impl Write, line: u64, excerpt: &Excerpt) -> io::Result<()> {
+    let (head, tail) = excerpt.data.split_at((excerpt.mark - excerpt.start).min(excerpt.data.len()));
+    let [head, tail] = [head, tail].map(|part| String::from_utf8_lossy(part).into_owned());
+    let head = format!("{}{}", if excerpt.start > 0 { "…" } else { "" }, printable(&head));
+    let gutter = line.to_string();
+    writeln!(out, "    {gutter} | {head}{}", printable(&tail))?;
+    let (margin, indent) = (" ".repeat(gutter.len()), " ".repeat(head.chars().count()));
+    writeln!(out, "    {margin} | {indent}^ byte {}", excerpt.mark)
 }
 
 /// Returns the report in the form of `schemas/report/v1/report.json`.
 fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
-    let (mut files, mut errors) = (Vec::new(), Vec::new());
+    let (mut files, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for verdict in verdicts {
         match verdict {
             Verdict::Trouble(path, message) => {
                 errors.push(json!({"path": path.to_string_lossy(), "message": message}));
+            }
+            Verdict::Skipped(path, look) => {
+                skipped.push(json!({"path": path.to_string_lossy(), "message": look}));
             }
             Verdict::File(path, report) => files.push(json!({
                 "path": path.to_string_lossy(), "profile": report.profile.map(Profile::name),
@@ -206,7 +243,7 @@ fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
         }
     }
     let summary = json!({"files": files.len(), "errors": totals[0], "warnings": totals[1], "infos": totals[2]});
-    json!({"toyspec": env!("CARGO_PKG_VERSION"), "files": files, "errors": errors, "summary": summary})
+    json!({"toyspec": env!("CARGO_PKG_VERSION"), "files": files, "errors": errors, "skipped": skipped, "summary": summary})
 }
 
 /// Returns JSON in ASCII, so that no character of a log acts on a terminal. Others stand in strings only.

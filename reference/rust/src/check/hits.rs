@@ -182,9 +182,6 @@ impl Scalar {
         if text == "null" {
             return Scalar::Null;
         }
-        if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-            return Scalar::Integer(if text == "-0" { "0" } else { text }.to_string());
-        }
         Scalar::Float(text.parse().unwrap_or(f64::NAN))
     }
 
