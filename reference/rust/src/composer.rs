@@ -92,7 +92,11 @@ impl Composer {
     /// Refuses a record that may not come next.
     fn admit(&self, record: &Map) -> Result<(), Refused> {
         let kind = kind_of(record);
-        let refused = |why: &str| Err(Refused(format!("{why}; this is a {}", crate::escape::shortened(kind))));
+        let what = match kind {
+            "" => "this record has no `kind`".to_string(),
+            kind => format!("this is a {}", crate::escape::shortened(kind)),
+        };
+        let refused = |why: &str| Err(Refused(format!("{why}; {what}")));
         match self.stage {
             Stage::Begin if kind != "run_start" => return refused("a stream begins with run_start"),
             Stage::Running if kind == "run_start" => return refused("a stream has one run_start"),
@@ -110,7 +114,7 @@ impl Composer {
     fn admit_step(&self, record: &Map) -> Result<(), Refused> {
         // What is wrong with any other value, encoding says.
         let Some(Value::Number(step)) = record.get("step") else { return Ok(()) };
-        let step = step.as_i64().ok_or_else(|| Refused("its step is no number of a step".to_string()))?;
+        let step = step.as_i64().ok_or_else(|| Refused("its step is not a number of a step".to_string()))?;
         let phase = self.phase_of(record);
         match self.steps.iter().find(|(known, _)| *known == phase) {
             Some((_, last)) if step <= *last => Err(Refused(format!("step {step} after step {last} in phase {phase}"))),
@@ -166,5 +170,8 @@ pub fn check_run_id(run_id: &str) -> Result<(), Refused> {
     if is_safe {
         return Ok(());
     }
-    Err(Refused(format!("run_id {} is no name of a directory on every system", crate::escape::shortened(run_id))))
+    Err(Refused(format!(
+        "run_id {} is not allowed: use 1 to 128 letters, digits, `.`, `_`, `-`, starting with a letter or digit",
+        crate::escape::shortened(run_id)
+    )))
 }

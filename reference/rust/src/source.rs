@@ -18,7 +18,9 @@ pub struct Source<R> {
 
 enum State<R> {
     Unread(R),
-    Plain(Whole<R>),
+    Plain(R),
+    /// More was read than the caller had room for.
+    Begun(Whole<R>),
     /// One member of gzip data; more may follow.
     Gzip(GzDecoder<BufReader<Whole<R>>>),
     Done,
@@ -37,12 +39,26 @@ impl<R: Read> Source<R> {
         Source { state: State::Unread(input), given: 0 }
     }
 
-    fn begin(mut input: R) -> io::Result<State<R>> {
-        let mut head = Vec::new();
-        (&mut input).take(GZIP_MAGIC.len() as u64).read_to_end(&mut head)?;
-        let is_gzip = head == GZIP_MAGIC;
-        let whole = Cursor::new(head).chain(input);
-        Ok(if is_gzip { State::Gzip(GzDecoder::new(BufReader::new(whole))) } else { State::Plain(whole) })
+    /// Reads the first bytes: all that fit, so that later reads stay in step with the pages of the file.
+    fn begin(&mut self, mut input: R, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut head = vec![0; buffer.len().max(GZIP_MAGIC.len())];
+        let mut count = input.read(&mut head)?;
+        if head[..count] == GZIP_MAGIC[..1] {
+            count += input.read(&mut head[1..])?;
+        }
+        head.truncate(count);
+        if head.starts_with(&GZIP_MAGIC) {
+            let whole = Cursor::new(head).chain(input);
+            self.state = State::Gzip(GzDecoder::new(BufReader::new(whole)));
+            return self.read(buffer);
+        }
+        if count > buffer.len() {
+            self.state = State::Begun(Cursor::new(head).chain(input));
+            return self.read(buffer);
+        }
+        buffer[..count].copy_from_slice(&head);
+        self.state = State::Plain(input);
+        Ok(count)
     }
 
     /// Goes on with the next member of gzip data, which padding may precede.
@@ -82,6 +98,7 @@ impl<R: Read> Read for Source<R> {
             let count = match &mut self.state {
                 State::Unread(_) | State::Done => 0,
                 State::Plain(input) => return input.read(buffer),
+                State::Begun(input) => return input.read(buffer),
                 State::Gzip(input) => input.read(buffer).map_err(|error| self.explained(error))?,
             };
             if count > 0 || buffer.is_empty() {
@@ -89,9 +106,9 @@ impl<R: Read> Read for Source<R> {
                 return Ok(count);
             }
             self.state = match std::mem::replace(&mut self.state, State::Done) {
-                State::Unread(input) => Self::begin(input)?,
+                State::Unread(input) => return self.begin(input, buffer),
                 State::Gzip(input) => Self::next_member(input.into_inner())?,
-                State::Plain(_) | State::Done => return Ok(0),
+                State::Plain(_) | State::Begun(_) | State::Done => return Ok(0),
             };
         }
     }
@@ -119,6 +136,8 @@ mod tests {
     fn gzip_data_is_decompressed_and_nothing_else_is_changed() {
         for plain in [&b""[..], b"\x1f", b"\x1f\x00", b"{}\n"] {
             assert_eq!(Ok(plain.to_vec()), read(plain));
+            let single: Vec<u8> = Source::new(plain).bytes().map(|byte| byte.unwrap()).collect();
+            assert_eq!(plain, single);
         }
         let members = [packed(b"{}\n"), vec![0; 512], packed(b"[]\n"), vec![0; 7]].concat();
         assert_eq!(Ok(b"{}\n[]\n".to_vec()), read(&members));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
 
 use crate::check::{CheckOptions, Excerpt, Finding};
+use crate::lines::Splitter;
 use crate::schema::Severity;
 use crate::tables::{Rule, MAX_FINDINGS_PER_RULE, RULES};
 use crate::Profile;
@@ -147,6 +148,19 @@ impl Collector {
             tally: None,
         });
         true
+    }
+
+    /// Lists what is wrong with the bytes after the last LF.
+    pub fn add_fragment(&mut self, splitter: &Splitter) {
+        let place = Place::line(splitter.number, splitter.committed);
+        let count = format!("{} byte{}", splitter.pending, if splitter.pending == 1 { "" } else { "s" });
+        if splitter.all_nul {
+            let message = || format!("{count} of NUL after the last committed record");
+            self.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, ..Extra::default() });
+        } else {
+            let message = || format!("{count} after the last committed record");
+            self.add(Rule::UnterminatedLine, place, "", message);
+        }
     }
 
     /// Counts a fault that is reported once for each `key`, at its first place, with its count. `message` gives what

@@ -1,44 +1,16 @@
 //! Proves lines free of faults in one pass, without building values. Whatever is not proven takes the exact path.
 
-use crate::check::containers::{anything, array, boolean, exact, object};
-use crate::check::hot::{Hot, Said, MAX_PHASES};
-use crate::check::roles::{Role, Roles};
+use crate::check::containers::{anything, object};
+use crate::check::fast_values::FastField;
+use crate::check::hot::{Hot, Said};
+use crate::check::roles::Roles;
 use crate::check::rules::StreamRules;
-use crate::check::words::{byte, integer, number, space, string, word, Token};
-use crate::schema::{Constant, Field, Form, KindTable, Schema, StreamRule};
+use crate::check::words::{byte, space, string, word, Token};
+use crate::schema::{KindTable, StreamRule};
 use crate::Profile;
 
 /// More unknown keys of a kind, and more unknown kinds, take the exact path.
 const MAX_LEARNED: usize = 1024;
-
-/// What the fast path demands of a value.
-enum Check {
-    /// An integer, not negative, up to a greatest value.
-    Count(f64),
-    Number(Option<(f64, f64)>),
-    Binary32,
-    Text,
-    OneOf(Vec<Token>),
-    Boolean,
-    Array(Box<Nullable>, usize, usize),
-    Map(Box<Nullable>),
-    /// An object of any values.
-    OpenMap,
-    /// Never proven here.
-    Exact,
-}
-
-struct Nullable {
-    check: Check,
-    nullable: bool,
-}
-
-struct FastField {
-    /// The key with its quotes and its colon.
-    key: Token,
-    value: Nullable,
-    role: Role,
-}
 
 /// A key that no schema declares, which the exact path has reported.
 struct Learned {
@@ -290,8 +262,7 @@ impl FastKind {
     fn learn(&mut self, key: &str) {
         if self.learned.iter().all(|learned| learned.key != key) {
             self.learned.push(Learned { key: key.to_string(), line: 0, times: 0 });
-            let value = Nullable { check: Check::Exact, nullable: false };
-            self.fields.push(FastField { key: Token::new(&format!("\"{key}\":")), value, role: Role::Nothing });
+            self.fields.push(FastField::undeclared(key));
             self.next.push(0);
         }
     }
@@ -367,137 +338,5 @@ impl FastKind {
         }
         self.met.push(index as u16);
         anything(text, at, 0)
-    }
-}
-
-impl FastField {
-    fn new(field: &'static Field, roles: &Roles) -> FastField {
-        let key = Token::new(&format!("\"{}\":", field.name));
-        FastField { key, value: Nullable::new(&field.schema), role: roles.role(field.name) }
-    }
-
-    /// Goes over the value and notes what it says.
-    #[inline(always)]
-    fn value(&self, text: &[u8], at: usize, said: &mut Said) -> Option<usize> {
-        match (self.role, &self.value.check) {
-            (Role::Clock, Check::Number(limits)) => {
-                let literal = number(text, at)?;
-                said.clock = literal.value(text)?;
-                let (least, greatest) = limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-                (least <= said.clock && said.clock <= greatest).then_some(literal.end)
-            }
-            (Role::Count, Check::Count(greatest)) => {
-                let (value, end) = integer(text, at, said.floats)?;
-                said.count = value;
-                (value as f64 <= *greatest).then_some(end)
-            }
-            (Role::Phase, Check::OneOf(values)) => {
-                let head = word(text, at)?;
-                let index = values.iter().position(|value| value.is_behind(head, text, at))?;
-                said.phase = Some(index).filter(|index| *index < MAX_PHASES);
-                said.phase.map(|index| at + values[index].length)
-            }
-            (Role::Loss, _) => {
-                let end = self.value.skip(text, at, said)?;
-                said.loss = Some((at, end));
-                Some(end)
-            }
-            (Role::Nothing, _) => self.value.skip(text, at, said),
-            _ => None,
-        }
-    }
-}
-
-impl Nullable {
-    fn new(schema: &'static Schema) -> Nullable {
-        Nullable { check: Check::new(schema), nullable: schema.nullable }
-    }
-
-    #[inline(always)]
-    fn skip(&self, text: &[u8], at: usize, said: &mut Said) -> Option<usize> {
-        if byte(text, at) == b'n' {
-            said.has_null = true;
-            return (self.nullable && text.get(at..at + 4)? == b"null").then_some(at + 4);
-        }
-        match &self.check {
-            Check::Number(None) => number(text, at).map(|literal| literal.end),
-            Check::Number(Some((least, greatest))) => {
-                let literal = number(text, at)?;
-                let value = literal.value(text)?;
-                (*least <= value && value <= *greatest).then_some(literal.end)
-            }
-            Check::Count(greatest) => {
-                let (value, end) = integer(text, at, said.floats)?;
-                (value as f64 <= *greatest).then_some(end)
-            }
-            Check::Binary32 => {
-                let literal = number(text, at)?;
-                let is_small = literal.is_small()
-                    || literal.value(text).is_some_and(|value| value.abs() < crate::tables::BINARY32_LIMIT);
-                is_small.then_some(literal.end)
-            }
-            other => other.skip(text, at, said),
-        }
-    }
-}
-
-impl Check {
-    fn new(schema: &'static Schema) -> Check {
-        if schema.pattern.is_some() || schema.date_time {
-            return Check::Exact;
-        }
-        match &schema.form {
-            Form::Integer if schema.values.is_empty() => match schema.limits {
-                Some((0.0, greatest)) => Check::Count(greatest),
-                _ => Check::Exact,
-            },
-            Form::Number => Check::Number(schema.limits),
-            Form::Binary32 => Check::Binary32,
-            Form::Boolean => Check::Boolean,
-            Form::String if schema.values.is_empty() => Check::Text,
-            Form::String => Check::OneOf(schema.values.iter().filter_map(quoted).collect()),
-            Form::Array(of, least, most) => Check::Array(Box::new(Nullable::new(of)), *least, *most),
-            Form::Map(of) => Check::Map(Box::new(Nullable::new(of))),
-            Form::OpenMap => Check::OpenMap,
-            _ => Check::Exact,
-        }
-    }
-
-    fn skip(&self, text: &[u8], at: usize, said: &mut Said) -> Option<usize> {
-        match self {
-            Check::Text => (byte(text, at) == b'"').then(|| string(text, at + 1, true))?,
-            Check::OneOf(values) => values.iter().find(|value| value.is_at(text, at)).map(|value| at + value.length),
-            Check::Boolean => boolean(text, at),
-            Check::Array(of, least, most) => {
-                let mut items = 0;
-                let end = array(text, at, |at| {
-                    items += 1;
-                    of.skip(text, at, said)
-                })?;
-                (*least..=*most).contains(&items).then_some(end)
-            }
-            Check::Map(of) => object(text, at, |at| match of.check {
-                // An integer that is not exact is a finding in a map of numbers too.
-                Check::Number(None) | Check::Binary32 if byte(text, at) != b'n' => {
-                    let literal = number(text, at).filter(|literal| literal.is_safe())?;
-                    let is_open = matches!(of.check, Check::Number(None)) || literal.is_small();
-                    if is_open {
-                        Some(literal.end)
-                    } else {
-                        of.skip(text, at, said)
-                    }
-                }
-                _ => of.skip(text, at, said),
-            }),
-            Check::OpenMap => object(text, at, |at| exact(text, at, 0)),
-            _ => None,
-        }
-    }
-}
-
-fn quoted(constant: &Constant) -> Option<Token> {
-    match constant {
-        Constant::Text(text) => Some(Token::new(&format!("\"{text}\""))),
-        Constant::Integer(_) => None,
     }
 }

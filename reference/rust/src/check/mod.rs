@@ -7,6 +7,8 @@ mod discover;
 mod fast;
 #[cfg(test)]
 mod fast_test;
+mod fast_values;
+mod foreign;
 mod hits;
 mod hot;
 mod roles;

@@ -3,6 +3,7 @@
 use crate::check::bundle::Bundle;
 use crate::check::collect::{Collector, Extra, Place};
 use crate::check::fast::Fast;
+use crate::check::foreign::Foreign;
 use crate::check::hits::{Hit, Seen};
 use crate::check::rules::StreamRules;
 use crate::check::{CheckOptions, FileReport};
@@ -25,25 +26,6 @@ pub struct StreamChecker {
     inner: Inner,
     /// The first bytes.
     head: Vec<u8>,
-}
-
-/// A stream that follows no known format: where it begins, and what its first record has.
-struct Foreign {
-    line: u64,
-    offset: u64,
-    /// The first bytes of the line.
-    text: Vec<u8>,
-    /// The keys of the first readable record.
-    keys: Option<Vec<String>>,
-}
-
-impl Foreign {
-    fn of(line: Line, record: Option<Node>) -> Foreign {
-        let text = line.data.unwrap_or(line.head);
-        let keys = record.map(|record| record.members().map(|(key, _)| key.string().into_owned()).collect());
-        let text = text[..text.len().min(LOOK_HEAD_BYTES)].to_vec();
-        Foreign { line: line.number, offset: line.offset, text, keys }
-    }
 }
 
 /// What judges lines, once they are cut.
@@ -220,7 +202,7 @@ impl Inner {
         let inner = self;
         let found = &mut inner.found;
         if splitter.pending > 0 {
-            judge_fragment(splitter, found);
+            found.add_fragment(splitter);
         } else if inner.records == 0 && inner.gaps == 0 {
             let message = || format!("no record in {} bytes", splitter.size());
             found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
@@ -419,19 +401,7 @@ fn place(line: Line<'_>, byte: usize) -> Place<'_> {
     Place { line: line.number, offset: line.offset, byte, data: line.data.unwrap_or(line.head) }
 }
 
-/// Returns what tells an unknown key of a kind from others.
+/// Identifies an unknown key of a kind.
 fn key_identity(kind: &str, path: &str) -> String {
     format!("{kind} {path}")
-}
-
-fn judge_fragment(splitter: &Splitter, found: &mut Collector) {
-    let place = Place::line(splitter.number, splitter.committed);
-    let count = format!("{} byte{}", splitter.pending, if splitter.pending == 1 { "" } else { "s" });
-    if splitter.all_nul {
-        let message = || format!("{count} of NUL after the last committed record");
-        found.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, ..Extra::default() });
-    } else {
-        let message = || format!("{count} after the last committed record");
-        found.add(Rule::UnterminatedLine, place, "", message);
-    }
 }
