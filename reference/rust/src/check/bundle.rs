@@ -54,7 +54,7 @@ impl Bundle {
             Some(_) => {}
             None if status == Status::Blank => report(found, name, data, unreadable(name, 0, "it is empty")),
             None => {
-                let fault = vetter.faults.listed.first();
+                let fault = vetter.faults.listed.iter().find(|fault| fault.rule != Rule::DuplicateKey);
                 let (at, message) = fault.map_or((0, ""), |fault| (fault.at, fault.message.as_str()));
                 report(found, name, data, unreadable(name, at, message));
             }
