@@ -37,7 +37,8 @@ VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc",
 
 def written_files() -> Iterator[Path]:
     """Yield every file that a person writes: neither made, nor a corpus case, nor a build product."""
-    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file())
+    # In a worktree of git, .git is a file that git writes.
+    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git")
     for part in PARTS:
         for path in sorted((ROOT / part).rglob("*")):
             if path.is_file() and not path.is_relative_to(CASES) and not is_made(path.relative_to(ROOT / part)):

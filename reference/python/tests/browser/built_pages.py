@@ -114,9 +114,9 @@ def read_page(text: str, address: str) -> BuiltPage:
 
 
 def addresses_of(site: Path) -> list[str]:
-    """Return the address of each page of the folder *site* but the one for what is not found."""
+    """Return the address of each page of the folder *site*: no file to be saved, and not the page for stale links."""
     found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-    return [name.removesuffix("index.html") for name in found if name != "404.html"]
+    return [name.removesuffix("index.html") for name in found if name != "404.html" and not name.startswith("assets/")]
 
 
 def read_site(site: Path) -> dict[str, BuiltPage]:

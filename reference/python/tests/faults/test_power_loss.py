@@ -91,7 +91,7 @@ def test_d06_d07_the_first_and_the_last_record_are_synced_with_their_name(tmp_pa
 def test_d06_d07_a_lost_file_is_said_to_be_missing(tmp_path: Path) -> None:
     """A directory whose stream was lost is one clear error, as an empty stream is a torn one."""
     (tmp_path / "run").mkdir()
-    with pytest.raises(toyspec.StreamMissingError, match="holds neither"):
+    with pytest.raises(toyspec.StreamMissingError, match="has neither"):
         toyspec.read(tmp_path / "run")
     (tmp_path / "run/events.jsonl").touch()
     assert "torn" == toyspec.read(tmp_path / "run").report.state
