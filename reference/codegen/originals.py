@@ -16,8 +16,8 @@ _HEAD = "| original | direction | compared | result |\n|---|---|---|---|\n"
 
 
 def originals_page() -> dict[str, str]:
-    """Return the page with the table of the results that are committed; nothing in a tree without the page."""
-    if not (sources.ROOT / PAGE).exists():
+    """Return the page with the table of the results that are committed; nothing in a tree without them."""
+    if not ((sources.ROOT / PAGE).exists() and (sources.ROOT / RESULTS).exists()):
         return {}
     results = json.loads((sources.ROOT / RESULTS).read_text(encoding="utf-8"))
     table = _HEAD + "".join(map(_row, _rows(results)))
