@@ -1,4 +1,4 @@
-"""Starts adapters and talks to them: see PROTOCOL.md. Every wait has an end, and what was started is ended."""
+"""Starts and ends adapters: see PROTOCOL.md. Every wait has a deadline, and every started process is terminated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
-from conformance.messages import ProtocolError, demand_hello, parse
+from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,19 +27,19 @@ _ENDING_SECONDS = 2.0
 
 
 class AdapterError(Exception):
-    """The adapter crashed, was late or spoke outside the protocol; the text says which."""
+    """The adapter crashed, missed a deadline, or broke the protocol; the text says which."""
 
     def __init__(self, fact: str, *, stderr: str = "", shared: bool = False) -> None:
         super().__init__(f"{fact}; standard error: {stderr}" if stderr else fact)
         self.shared = shared
-        """True when other requests were under way, so that it is not known which of them is to blame."""
+        """True when several requests were in flight, so the cause is unknown."""
 
 
 class Adapter:
-    """How an adapter is started, and what it said of itself."""
+    """How an adapter is started, and its hello."""
 
     at_once = 2
-    """Number of requests that are under way at a time in ``--lines`` mode."""
+    """Number of requests in flight at a time in ``--lines`` mode."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Adapter:
 
     @property
     def lines(self) -> bool:
-        """True when the adapter is talked to in ``--lines`` mode."""
+        """True when requests are sent in ``--lines`` mode."""
         return self.mode == "lines" or (self.mode == "auto" and bool(self.hello.get("lines")))
 
     def ask_hello(self) -> dict[str, Any]:
@@ -68,13 +68,14 @@ class Adapter:
             output, status = process.communicate(b"", HELLO_SECONDS)
             if status != 0:
                 raise AdapterError(f"--hello {ended(status)}", stderr=process.stderr())
-            lines = output.splitlines()
-            if len(lines) != 1:
-                raise AdapterError(f"--hello printed {len(lines)} lines, expected one", stderr=process.stderr())
             try:
-                self.hello = demand_hello(parse(lines[0]))
+                line = demand_one_line(output)
             except ProtocolError as error:
-                raise AdapterError(f"the hello is wrong: {error}") from None
+                raise AdapterError(f"--hello {error}", stderr=process.stderr()) from None
+            try:
+                self.hello = demand_hello(parse(line))
+            except ProtocolError as error:
+                raise AdapterError(f"the hello is outside the protocol: {error}") from None
         return self.hello
 
     def seconds_for(self, request: Mapping[str, Any]) -> float:
@@ -83,7 +84,7 @@ class Adapter:
 
 
 class Process:
-    """A program that was started; leaving the context ends it with all that it has started itself."""
+    """A started program; leaving the context terminates it and its child processes."""
 
     def __init__(self, adapter: Adapter, arguments: Sequence[str]) -> None:
         self.adapter = adapter
@@ -102,7 +103,7 @@ class Process:
             raise AdapterError(f"{adapter.command[0]!r} does not start: {error.strerror or error}") from None
 
     def communicate(self, data: bytes, seconds: float) -> tuple[bytes, int]:
-        """Return the whole output for *data* and the exit status; raise AdapterError when it is late."""
+        """Return the whole output for *data* and the exit status; raise AdapterError after the deadline."""
         try:
             output, _ = self.popen.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -110,7 +111,7 @@ class Process:
         return output, self.popen.returncode
 
     def stderr(self) -> str:
-        """Return the end of what the program wrote to standard error, as text that is safe to show."""
+        """Return the end of standard error as text that is safe to show."""
         try:
             size = self.errors.seek(0, os.SEEK_END)
             self.errors.seek(max(0, size - _STDERR_BYTES))
@@ -120,12 +121,12 @@ class Process:
         return ascii(text)[1:-1].replace("\\n", " | ")
 
     def wait(self) -> None:
-        """Give the program, whose input has ended, a moment to end by itself."""
+        """Wait a moment for the program to exit after its input has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(_ENDING_SECONDS)
 
     def close(self) -> None:
-        """End the program."""
+        """Terminate the program."""
         self._kill()
         try:
             self.popen.wait(_ENDING_SECONDS)
@@ -138,7 +139,7 @@ class Process:
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            # Windows has no groups of processes; what an adapter started itself stays there.
+            # Windows has no process groups; child processes of the adapter stay.
             kill_group = getattr(os, "killpg", None)
             if kill_group is None:
                 self.popen.kill()
@@ -153,11 +154,11 @@ class Process:
 
 
 def ended(status: int) -> str:
-    """Return how a program ended, as the end of a sentence."""
-    return f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
+    """Return how a program ended, as a predicate."""
+    return f"was terminated by signal {-status}" if status < 0 else f"ended with exit status {status}"
 
 
 def close_quietly(pipe: IO[bytes]) -> None:
-    """Close *pipe*, whatever its other end has become."""
+    """Close *pipe*, even if its other end is gone."""
     with contextlib.suppress(OSError):
         pipe.close()

@@ -1,4 +1,4 @@
-"""Known failures: a file names questions that fail and says why; an entry that is no longer true fails the run."""
+"""Known failures: a file lists failing questions, each with a reason. An entry that is no longer true fails the run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from conformance.verdicts import Result
 
+STALE = "the baseline names this question, which does not exist: remove the entry"
+"""The message about an entry that matches no question."""
+
 UNEXPLAINED = "say why"
-"""The reason that a baseline has which was written by a program; it has to be replaced."""
+"""The reason in a baseline that a program wrote; a person has to replace it."""
 
 
 class BaselineError(ValueError):
@@ -25,12 +28,12 @@ class Entry:
     """A failure that is known."""
 
     question: str
-    """Name of a question; ``*`` and ``?`` stand for several, as in file names."""
+    """Name of a question; ``*`` and ``?`` match several, as in file names."""
     reason: str
 
     def matches(self, name: str) -> bool:
         """Return whether a question of this *name* is meant."""
-        # A name has brackets of its own, so they stand for themselves.
+        # Names contain brackets, so brackets match only themselves.
         return fnmatchcase(name, self.question.replace("[", "[[]"))
 
 
@@ -43,23 +46,23 @@ def load(path: str) -> list[Entry]:
             raise BaselineError(f"{path} is not JSON: {error}") from None
     entries = content.get("known_failures") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise BaselineError(f"{path} has no list known_failures")
+        raise BaselineError(f"{path} must have a list named known_failures")
     return [_entry(path, index, item) for index, item in enumerate(entries)]
 
 
 def apply(entries: Sequence[Entry], results: Iterable[Result]) -> tuple[list[Result], list[Entry]]:
-    """Return the results with failures that are known as xfail and passes of such as xpass, and unused entries."""
+    """Return the results, known failures as xfail and known failures that pass as xpass; and the unused entries."""
     used: set[Entry] = set()
-    judged = []
+    decided = []
     for result in results:
         entry = next((entry for entry in entries if entry.matches(result.question.name)), None)
-        if entry is None or result.verdict not in {"pass", "fail", "error"}:
-            judged.append(result)
+        if entry is None or result.verdict not in {"pass", "fail", "deviation", "error"}:
+            decided.append(result)
             continue
         used.add(entry)
         verdict = "xpass" if result.verdict == "pass" else "xfail"
-        judged.append(result.named(verdict, f"known failure: {entry.reason}"))  # type: ignore[arg-type]  # a verdict
-    return judged, [entry for entry in entries if entry not in used]
+        decided.append(result.named(verdict, f"known failure: {entry.reason}"))  # type: ignore[arg-type]  # a verdict
+    return decided, [entry for entry in entries if entry not in used]
 
 
 def as_text(results: Iterable[Result]) -> str:
@@ -72,10 +75,10 @@ def as_text(results: Iterable[Result]) -> str:
 def _entry(path: str, index: int, item: object) -> Entry:
     place = f"{path}: known_failures/{index}"
     if not isinstance(item, dict) or item.keys() != {"question", "reason"}:
-        raise BaselineError(f"{place} is no object with question and reason")
+        raise BaselineError(f"{place} must be an object with the members question and reason")
     question, reason = item["question"], item["reason"]
     if not isinstance(question, str) or not isinstance(reason, str) or not question:
-        raise BaselineError(f"{place} has a question or reason that is no text")
+        raise BaselineError(f"{place}: question and reason must be text")
     if reason.strip() in {"", UNEXPLAINED}:
-        raise BaselineError(f"{place} does not say why {question} fails")
+        raise BaselineError(f"{place} must give the reason why {question} fails")
     return Entry(question, reason)

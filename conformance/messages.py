@@ -1,4 +1,4 @@
-"""The messages of the protocol: judges what an adapter says by ``schema/protocol.json``, and names the place."""
+"""The messages of the protocol: validates them against ``schema/protocol.json``, and names the place of each error."""
 
 from __future__ import annotations
 
@@ -43,14 +43,27 @@ def parse(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"standard output is not one JSON object on a line: {_shown(line)} ({error})") from None
+        raise _stray(line, f"is not JSON ({error})") from None
     if not isinstance(message, dict):
-        raise ProtocolError(f"standard output is no JSON object: {_shown(line)}")
+        raise _stray(line, "is not a JSON object")
     return message
 
 
+def demand_one_line(output: bytes) -> bytes:
+    """Return the only line of *output*; raise ProtocolError, which shows the lines, when there is not exactly one."""
+    lines = output.splitlines()
+    if len(lines) != 1:
+        shown = f": {', '.join(map(_shown, lines[:3]))}. Print diagnostics to standard error" if lines else ""
+        raise ProtocolError(f"printed {len(lines)} lines on standard output, expected one{shown}")
+    return lines[0]
+
+
+def _stray(line: bytes, fact: str) -> ProtocolError:
+    return ProtocolError(f"stray output on standard output: {_shown(line)} {fact}. Print diagnostics to standard error")
+
+
 def demand_hello(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hello in *message*; raise ProtocolError where it is none."""
+    """Return the hello in *message*; raise ProtocolError if it is not one."""
     _demand("hello_line", message)
     hello: dict[str, Any] = message["hello"]
     return hello
@@ -106,7 +119,7 @@ def _definitions() -> dict[str, Any]:
 def _faults(value: Any, schema: Any, place: str) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with *value*; only the keywords that protocol.json uses are known."""
     if schema is False:
-        yield place, "must not be there"
+        yield place, "is not allowed"
         return
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
@@ -115,7 +128,7 @@ def _faults(value: Any, schema: Any, place: str) -> Iterator[tuple[str, str]]:
             return
         yield from _faults(value, _definitions()[name], place)
     if "type" in schema and not any(_TYPES[name](value) for name in _listed(schema["type"])):
-        yield place, f"is {_shown(value)}, not of type {' or '.join(_listed(schema['type']))}"
+        yield place, f"is {_shown(value)}, expected type {' or '.join(_listed(schema['type']))}"
         return
     yield from _scalar_faults(value, schema, place)
     if isinstance(value, dict):
@@ -135,7 +148,7 @@ def _scalar_faults(value: Any, schema: Mapping[str, Any], place: str) -> Iterato
     if "enum" in schema and value not in schema["enum"]:
         yield place, f"is {_shown(value)}, expected one of {', '.join(map(str, schema['enum']))}"
     if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
-        yield place, f"is {_shown(value)}, which does not have the required form"
+        yield place, f"is {_shown(value)}, expected the form {schema['pattern']}"
     if isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
         yield place, f"is {_shown(value)}, out of range"
     if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
@@ -162,17 +175,17 @@ def _array_faults(value: list[Any], schema: Mapping[str, Any], place: str) -> It
     if len(value) < schema.get("minItems", 0):
         yield place, "has too few items"
     if schema.get("uniqueItems") and len(set(map(str, value))) < len(value):
-        yield place, "has an item twice"
+        yield place, "has a repeated item"
     for index, item in enumerate(value):
         yield from _faults(item, schema.get("items", {}), f"{place}/{index}")
 
 
 def _choice_faults(value: Any, choices: list[Any], place: str, *, exclusive: bool) -> Iterator[tuple[str, str]]:
-    # Of several choices that all fail, the one that fails least says best what was meant.
+    # When every choice fails, the one with the fewest errors is most likely what was meant.
     found = sorted((list(_faults(value, choice, place)) for choice in choices), key=len)
     yield from found[0]
     if exclusive and len(found) > 1 and not found[1]:
-        yield place, "has members of which only one may be there"
+        yield place, "has members that exclude one another"
 
 
 def _tag_faults(value: Any, place: str, *, only_objects: bool) -> Iterator[tuple[str, str]]:
@@ -182,7 +195,7 @@ def _tag_faults(value: Any, place: str, *, only_objects: bool) -> Iterator[tuple
         yield place + error.place, str(error)
         return
     if only_objects and not isinstance(plain, dict):
-        yield place, f"is {_shown(value)}, no object"
+        yield place, f"is {_shown(value)}, expected an object"
 
 
 def _listed(types: str | list[str]) -> list[str]:

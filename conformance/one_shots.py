@@ -1,4 +1,4 @@
-"""Talks to programs in ``--oneshot`` mode: see PROTOCOL.md."""
+"""Sends requests to programs in ``--oneshot`` mode: see PROTOCOL.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from conformance.adapters import Adapter, AdapterError, Answer, Process, ended
-from conformance.messages import ProtocolError, as_options, demand_answer, encoded, parse
+from conformance.messages import ProtocolError, as_options, demand_answer, demand_one_line, encoded, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,12 +41,12 @@ class OneShots:
                 if status not in {0, 1}:
                     raise AdapterError(f"the program {ended(status)}, expected 0 or 1", stderr=process.stderr())
                 answer = _answer(role, output, status)
-                said = process.stderr()
-                if answer.get("outcome") == "refused" and said:
-                    # The exit status does not say why.
-                    answer["reason"] = said
+                stderr = process.stderr()
+                if answer.get("outcome") == "refused" and stderr:
+                    # The exit status has no reason.
+                    answer["reason"] = stderr
         try:
-            # The bytes of a stream are as they are in this mode, not text of a message.
+            # In this mode the stream is raw bytes, not a text member of a message.
             demand_answer(role, {key: value for key, value in answer.items() if key != "stream"})
         except ProtocolError as error:
             raise AdapterError(f"the answer is outside the protocol: {error}") from None
@@ -100,17 +100,21 @@ def _input(request: Mapping[str, Any]) -> bytes:
 
 
 def _answer(role: str, output: bytes, status: int) -> Answer:
-    """Return the answer that one program gave with its output and its exit status."""
+    """Return the answer that the output and the exit status of one program give."""
     if role in {"writer", "canonical-writer"}:
         return {"outcome": "refused"} if status else {"outcome": "written", "stream": output}
-    lines = output.splitlines()
-    if len(lines) != 1:
-        raise AdapterError(f"the program printed {len(lines)} lines, expected one")
-    answer = _parsed(lines[0])
-    said = 1 if answer.get("outcome") == "fails" or answer.get("valid") is False else 0
-    if said != status and "error" not in answer:
-        raise AdapterError(f"the exit status is {status}, but the answer means {said}")
+    answer = _parsed(_only_line(output))
+    meant = 1 if answer.get("outcome") == "fails" or answer.get("valid") is False else 0
+    if meant != status and "error" not in answer:
+        raise AdapterError(f"the exit status is {status}, but the answer requires {meant}")
     return answer
+
+
+def _only_line(output: bytes) -> bytes:
+    try:
+        return demand_one_line(output)
+    except ProtocolError as error:
+        raise AdapterError(f"the program {error}") from None
 
 
 def _parsed(line: bytes) -> Answer:
@@ -121,7 +125,7 @@ def _parsed(line: bytes) -> Answer:
 
 
 def _line_within(stdout: IO[bytes], seconds: float) -> bytes:
-    """Return one line, or less than one where it does not come within *seconds*."""
+    """Return one line, or what arrived of it within *seconds*."""
     end = time.monotonic() + seconds
     found = b""
     with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""The page of the site on what is proven: parts of it are written by those who prove it."""
+"""Writes the tables of the conformance page of the site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END = "<!-- /generated -->\n"
 
 
 def put(path: str, part: str, lines: Iterable[str]) -> None:
-    """Put *lines* into the part *part* of the page at *path*; raise ValueError where the page has no such part."""
+    """Replace the part *part* of the page at *path* with *lines*; raise ValueError if the page has no such part."""
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     mark = f"<!-- generated:{part} -->\n"
@@ -33,7 +33,7 @@ def put(path: str, part: str, lines: Iterable[str]) -> None:
 
 
 def matrix(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the table of implementations; it changes only when what is proven does, not with every case."""
+    """Yield the table of implementations; it changes only when what is proven changes, not with every case."""
     yield f"| implementation | language | {' | '.join(ROLES)} | profiles |"
     yield f"|---|---|{'---|' * len(ROLES)}---|"
     for run in runs:
@@ -43,7 +43,7 @@ def matrix(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def interop(found: Interop) -> Iterator[str]:
-    """Yield the table of who reads whom."""
+    """Yield the table of writers by readers."""
     writers = sorted({writer for writer, _ in found.pairs})
     readers = sorted({reader for _, reader in found.pairs})
     yield f"| written by | {' | '.join(f'read by {markdown(reader)}' for reader in readers)} |"
@@ -79,4 +79,6 @@ def _cell(run: Run, role: str) -> str:
         return "**not all**"
     if counts["xfail"]:
         return f"all but {counts['xfail']}"
+    if counts["deviation"]:
+        return f"all but {counts['deviation']} deviations"
     return "all that can be asked" if counts["untestable"] else "all"

@@ -1,4 +1,4 @@
-"""What the registered implementations have been proven to do, statement by statement, as data for other pages."""
+"""Which statements each registered implementation keeps, as data for pages of the site."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMENT = (
 
 
 def proven_text(runs: Sequence[Run]) -> str:
-    """Return the file for *runs*; it changes only when what is proven does, not with every case."""
+    """Return the file for *runs*; it changes only when what is proven changes, not with every case."""
     content = {"$comment": _COMMENT, "implementations": [_entry(run) for run in runs]}
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
@@ -42,7 +42,7 @@ def _entry(run: Run) -> dict[str, Any]:
 
 
 def _exceptions(run: Run) -> dict[str, dict[str, str]]:
-    """Return for each statement that is not kept without limits the roles, each with how far it is kept."""
+    """Return for each statement that is not kept in full the roles, and how far each keeps it."""
     verdicts: dict[tuple[str, str], set[Verdict]] = defaultdict(set)
     for result in run.results:
         case = result.question.case
@@ -57,9 +57,9 @@ def _exceptions(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _limit(verdicts: Iterable[Verdict]) -> str | None:
-    """Return how far a statement is kept whose questions came out as *verdicts*, None where it is kept in all."""
+    """Return how far a statement is kept, given the *verdicts* on its questions; None when it is kept in full."""
     seen = set(verdicts) - {"not-applicable"}
-    if seen & BAD:
+    if seen & (BAD | {"deviation"}):
         return NOT_KEPT
     if "xfail" in seen:
         return KNOWN

@@ -1,4 +1,4 @@
-"""Asks implementations what the corpus has for them, and judges the results by their baseline."""
+"""Asks implementations the questions of the corpus, and applies their baselines to the results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected, version
 from conformance.reports.run import Run
 from conformance.running import run
+from conformance.statements import decided
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,14 +27,14 @@ class Trouble:
 
     fact: str
     is_failure: bool
-    """False when only the toolchain is not there."""
+    """False when only the toolchain is missing."""
 
     def __str__(self) -> str:
         return self.fact
 
 
 def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result], None] | None = None) -> Run:
-    """Return the run of *adapter*, whose hello is known; raise UsageError where there is nothing to ask."""
+    """Return the run of *adapter*, which has sent its hello; raise UsageError when there is nothing to ask."""
     from conformance.command import UsageError
 
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
@@ -41,7 +42,7 @@ def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result],
     questions = questions_of(cases, roles)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
-    results = run(adapter, questions, jobs=options.jobs, on_result=on_result)
+    results = [decided(result) for result in run(adapter, questions, jobs=options.jobs, on_result=on_result)]
     stale: list[baseline.Entry] = []
     is_whole = not options.select and not options.role
     if options.baseline:
@@ -62,7 +63,9 @@ def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result],
 
 
 def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | Trouble]]:
-    """Build the implementations of the registry, all or those in *only*; yield each with its adapter, or why not.
+    """Build the implementations of the registry, all or those in *only*, and yield each.
+
+    With each comes its adapter, or the reason why it has none.
 
     Raise RegistryError for a name in *only* that the registry does not have.
     """
@@ -89,7 +92,7 @@ def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Impl
             continue
         lacking = [role for role in implementation.roles if role not in adapter.hello["roles"]]
         if lacking:
-            fact = f"failed: the registry says {', '.join(lacking)}, the hello does not"
+            fact = f"failed: the registry names the role {', '.join(lacking)}, but the hello does not"
             yield implementation, Trouble(fact, is_failure=True)
         else:
             yield implementation, adapter

@@ -1,4 +1,4 @@
-"""What came of a question, and what came of all of them."""
+"""The verdict on a question, and the counts of verdicts over all of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.probes.question import Question
 
-Verdict = Literal["pass", "fail", "xfail", "xpass", "not-applicable", "untestable", "error"]
+Verdict = Literal["pass", "fail", "deviation", "xfail", "xpass", "not-applicable", "untestable", "error"]
 
-VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "xfail", "xpass", "not-applicable", "untestable", "error")
+VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "deviation", "xfail", "xpass", "not-applicable", "untestable", "error")
 BAD: frozenset[Verdict] = frozenset({"fail", "xpass", "error"})
 """Verdicts that fail a run."""
+
+MEANINGS: Mapping[str, str] = {
+    "required": "questions that the selected cases have for the claimed roles",
+    "expected": "required, without those that are not applicable",
+    "ran": "questions with an answer, a crash or a missed deadline",
+    "pass": "the answer is what the case expects",
+    "fail": "the answer is not what the case expects, and a MUST is broken",
+    "deviation": "the answer is not what the case expects, and only a SHOULD is broken",
+    "xfail": "the baseline names this failure",
+    "xpass": "the baseline names this failure, but the question passes: remove the entry",
+    "not-applicable": "needs a profile, mode or capability that the hello does not name",
+    "untestable": "the adapter answered that its library cannot do it",
+    "error": "crash, missed deadline, or an answer outside the protocol",
+}
+"""What each column of a report counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +40,7 @@ class Result:
     question: Question
     verdict: Verdict
     reasons: tuple[str, ...] = ()
-    """Why; text that adapters chose is escaped where it is shown."""
+    """Why. Text from adapters is escaped where it is shown."""
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, object]:
@@ -47,7 +64,7 @@ class Tally:
     """Counts over results."""
 
     required: int = 0
-    """Questions that follow from the corpus and the roles that are claimed."""
+    """Questions that the corpus has for the claimed roles."""
     counts: Counter[Verdict] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
@@ -56,12 +73,12 @@ class Tally:
 
     @property
     def ran(self) -> int:
-        """Questions that the adapter was asked and that have a verdict."""
+        """Questions that the adapter was asked."""
         return sum(self.counts.values()) - self.counts["not-applicable"]
 
     @property
     def expected(self) -> int:
-        """Questions that make sense for what the adapter says of itself: all that are required but not-applicable."""
+        """Questions that apply to what the hello claims: all required ones except not-applicable."""
         return self.required - self.counts["not-applicable"]
 
     @property

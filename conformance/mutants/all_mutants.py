@@ -12,12 +12,12 @@ from conformance.mutants import (
     lines,
     numbers,
     profiles,
+    protocol_mutants,
     readers,
     records,
     rules,
     streams,
     summarizers,
-    protocol_mutants,
     writers,
 )
 

@@ -145,13 +145,13 @@ def _mutant(make: type[Oracle], reason: str, role: str = "checker") -> Mutant:
 
 ALL: tuple[Mutant, ...] = (
     _mutant(Hangs, "no answer within"),
-    _mutant(Dies, "ended by signal"),
+    _mutant(Dies, "terminated by signal"),
     _mutant(Exits, "ended with exit status 0"),
     _mutant(AnswersOutOfTurn, "expected|not found"),
     _mutant(MakesUpIds, "which no open request has"),
     _mutant(ForgetsIds, "which no open request has"),
-    _mutant(PrintsForPeople, "not one JSON object"),
-    _mutant(GivesNumbersAsText, "/findings/0/line is '.*', not of type integer"),
+    _mutant(PrintsForPeople, "stray output on standard output: b'checking"),
+    _mutant(GivesNumbersAsText, "/findings/0/line is '.*', expected type integer"),
     _mutant(LeavesOutWhatIsDemanded, "has no member valid"),
     _mutant(AddsWhatNobodyKnows, "has the member 'mood'"),
     _mutant(GivesBareNumbers, "bare number", "reader"),

@@ -307,7 +307,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(CallsEveryGapInvalidJson, "reading/gap-reason", "gap 0 is"),
     _mutant(ForgetsWhatItDidNotRead, "reading/stopped", "gap_bytes is"),
     _mutant(LooksBehindTheGap, "reading/stopped-profile", "profile is"),
-    _mutant(RepairsWhatItReads, "reading/no-writes", "not what they were"),
+    _mutant(RepairsWhatItReads, "reading/no-writes", "the file '.*' changed: "),
     _mutant(GivesAllAttempts, "reading/latest-attempt", "records, expected"),
     _mutant(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),
     _mutant(InventsAWallTime, "kaun/scalar/defaults", "wall_time is"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.comparing import differences
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
-from conformance.probes.expected import bundle_request, capabilities, contents, stream_request
+from conformance.probes.expected import bundle_request, capabilities, contents, file_differences, stream_request
 from conformance.probes.question import Needs, Question, Stage
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def _check(case: Case, stage: Stage) -> list[str]:
         found.append(f"valid is {answer['valid']}, expected {valid}")
     if not found and "findings_offset" in stage.hello.get("capabilities", []):
         found.extend(_place_differences(Oracle().check(request)["findings"], answer["findings"]))
-    if is_bundle and contents(request["directory"]) != dict(case.files):
-        found.append("the files of the bundle are not what they were before")
+    if is_bundle:
+        found.extend(file_differences(case.files, contents(request["directory"])))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What follows for a case from the specification beyond what case.json says."""
+"""What the specification expects of a case beyond what case.json lists."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from conformance.cases import Case
+
+_EXCERPT_BYTES = 40
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "toy/v1": {},
@@ -75,6 +77,27 @@ def contents(directory: str) -> dict[str, bytes]:
             with open(entry.path, "rb") as file:
                 found[entry.name] = file.read()
     return found
+
+
+def file_differences(expected: Mapping[str, bytes], found: Mapping[str, bytes]) -> list[str]:
+    """Return one sentence for each file that is missing, new, or has other bytes than *expected*."""
+    return [
+        f"the file {name!r} changed: {_change(expected.get(name), found.get(name))}"
+        for name in sorted({*expected, *found})
+        if expected.get(name) != found.get(name)
+    ]
+
+
+def _change(expected: bytes | None, found: bytes | None) -> str:
+    """Return how the bytes of a file differ; None is a file that does not exist."""
+    if expected is None:
+        return f"it exists with {len(found or b'')} bytes, expected no such file"
+    if found is None:
+        return f"it is missing, expected {len(expected)} bytes"
+    at = next((i for i, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other), None)
+    at = min(len(expected), len(found)) if at is None else at
+    one, other = (ascii(data[at : at + _EXCERPT_BYTES])[1:] for data in (found, expected))
+    return f"it has {len(found)} bytes, expected {len(expected)}; at byte {at} it has {one}, expected {other}"
 
 
 def capabilities(case: Case) -> frozenset[str]:

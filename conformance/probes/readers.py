@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from conformance.accounting import MODES, account
 from conformance.comparing import record_differences
 from conformance.oracle.adapter import Oracle
-from conformance.probes.expected import bundle_request, capabilities, contents, stream_request, with_defaults
+from conformance.probes.expected import (
+    bundle_request,
+    capabilities,
+    contents,
+    file_differences,
+    stream_request,
+    with_defaults,
+)
 from conformance.probes.question import Needs, Question, Stage
 
 if TYPE_CHECKING:
@@ -44,8 +51,8 @@ def _read(case: Case, told: Mode | None, mode: Mode, stage: Stage) -> list[str]:
     if "records" in answer:
         count = account(case, mode).records
         found += _record_differences(case, case.records[:count], answer)
-    if "directory" in request and contents(request["directory"]) != dict(case.files):
-        found.append("the files of the bundle are not what they were before")
+    if "directory" in request:
+        found.extend(file_differences(case.files, contents(request["directory"])))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.comparing import record_differences
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
-from conformance.probes.expected import contents, with_defaults
+from conformance.probes.expected import contents, file_differences, with_defaults
 from conformance.probes.question import Needs, Question, Stage
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[s
     """Yield what is wrong with the files *after* the last run, which found those of *before*."""
     name, last = session.stream_name, session.runs[-1]
     if session.is_unchanged:
-        if after != before:
-            yield f"the files are not what they were: {', '.join(sorted(after)) or 'none'}"
+        yield from file_differences(before, after)
         return
     old, stream = before.get(name, b""), after.get(name, b"")
     committed = old[: old.rfind(b"\n") + 1]

@@ -1,1 +1,1 @@
-"""What a run found, in the forms that people and programs read."""
+"""The results of a run, for people and for programs."""

@@ -6,29 +6,33 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from conformance.baseline import STALE
 from conformance.corpus import revisions
 from conformance.escaping import printable
-from conformance.verdicts import BAD, VERDICTS
+from conformance.verdicts import BAD, MEANINGS, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.reports.run import Run
-    from conformance.verdicts import Result
+    from conformance.verdicts import Result, Verdict
 
 _SHOWN = 20
 _REASONS = 4
+_TOTALS = ("required", "expected", "ran")
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Yield the report of *run*: what is bad, the counts, and the claim or what keeps it from being made."""
+    """Yield the report of *run*: failures, deviations, the counts with their meanings, and the conclusion."""
     yield from failures(run)
+    yield from deviations(run)
     yield from table(run)
+    yield from legend(run)
     yield conclusion(run)
 
 
 def failures(run: Run) -> Iterator[str]:
-    """Yield what is bad, the first results in full, then counts by topic."""
+    """Yield the first failures in full, then counts by topic."""
     bad = [result for result in run.results if result.verdict in BAD]
     for result in bad[:_SHOWN]:
         yield from failure(result)
@@ -38,11 +42,20 @@ def failures(run: Run) -> Iterator[str]:
     if len(rest) > _SHOWN:
         yield f"and more below {len(rest) - _SHOWN} further folders"
     for entry in run.stale:
-        yield f"stale  {printable(entry.question)}\n       the baseline names it, and no question has this name"
+        yield f"stale  {printable(entry.question)}\n       {STALE}"
+
+
+def deviations(run: Run) -> Iterator[str]:
+    """Yield the SHOULDs that the implementation does not follow; they do not deny conformance."""
+    found = [result for result in run.results if result.verdict == "deviation"]
+    for result in found[:_SHOWN]:
+        yield from failure(result)
+    if len(found) > _SHOWN:
+        yield f"and {len(found) - _SHOWN} more deviations"
 
 
 def failure(result: Result) -> Iterator[str]:
-    """Yield one result that is bad, with its reasons and where its case is."""
+    """Yield one failure or deviation, with its reasons and the folder of its case."""
     yield f"{result.verdict.upper():<6} {printable(result.question.name)}"
     for reason in result.reasons[:_REASONS]:
         yield f"       {printable(reason)}"
@@ -54,8 +67,8 @@ def failure(result: Result) -> Iterator[str]:
 
 def table(run: Run) -> Iterator[str]:
     """Yield the counts of every role."""
-    used = [verdict for verdict in VERDICTS if run.tally().counts[verdict]]
-    header = ["role", "required", "expected", "ran", *used]
+    used = _used(run)
+    header = ["role", *_TOTALS, *used]
     rows = [header]
     for role in [*run.roles, None]:
         tally = run.tally(role)
@@ -67,16 +80,33 @@ def table(run: Run) -> Iterator[str]:
         yield "  ".join(cells)
 
 
+def legend(run: Run) -> Iterator[str]:
+    """Yield what each column of the table counts."""
+    columns = [*_TOTALS, *_used(run)]
+    width = max(map(len, columns))
+    yield ""
+    yield from (f"{column.ljust(width)}  {MEANINGS[column]}" for column in columns)
+    yield ""
+
+
+def _used(run: Run) -> list[Verdict]:
+    """Return the verdicts that were given, in the order of the columns."""
+    counts = run.tally().counts
+    return [verdict for verdict in VERDICTS if counts[verdict]]
+
+
 def conclusion(run: Run) -> str:
-    """Return the claim of conformance where it can be made, else what is missing."""
+    """Return the claim of conformance, or the reason why it cannot be made."""
     name = printable(f"{run.name} {run.hello['version']} ({run.hello['language']})")
     tally = run.tally()
     if not run.is_good:
         bad = sum(tally.counts[verdict] for verdict in BAD) + len(run.stale)
-        return f"{name} does not conform: {'nothing ran' if not tally.ran else f'{bad} to look at'}"
+        fact = f"{bad} of {tally.expected} questions failed" if tally.ran else "nothing ran"
+        return f"{name} does not conform: {fact}"
     if not run.is_whole:
-        return f"{name}: nothing wrong in the part of the corpus that was asked for"
+        return f"{name}: no failure in the selected part of the corpus"
     profiles = ", ".join(f"{profile} revision {revisions()[profile]}" for profile in run.hello["profiles"])
-    known = f", {tally.counts['xfail']} known failures aside" if tally.counts["xfail"] else ""
+    known = f"; known failures: {tally.counts['xfail']}" if tally.counts["xfail"] else ""
+    known += f"; deviations from SHOULDs: {tally.counts['deviation']}" if tally.counts["deviation"] else ""
     roles = ", ".join(run.roles)
     return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{known}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from conformance.baseline import STALE
 from conformance.escaping import markup
 from conformance.verdicts import BAD
 
@@ -40,14 +41,14 @@ def junit(run: Run) -> Iterator[str]:
         yield from _suite(run, role)
     for entry in run.stale:
         yield f'<testsuite name="baseline" tests="1" failures="1"><testcase name="{markup(entry.question)}">'
-        yield '<failure message="the baseline names it, and no question has this name"/></testcase></testsuite>'
+        yield f'<failure message="{STALE}"/></testcase></testsuite>'
     yield "</testsuites>"
 
 
 def _suite(run: Run, role: str) -> Iterator[str]:
     results = [result for result in run.results if result.question.role == role]
     counts = run.tally(role).counts
-    skipped = counts["not-applicable"] + counts["untestable"] + counts["xfail"]
+    skipped = counts["not-applicable"] + counts["untestable"] + counts["xfail"] + counts["deviation"]
     yield (
         f'<testsuite name="{markup(role)}" tests="{len(results)}" failures="{counts["fail"] + counts["xpass"]}" '
         f'errors="{counts["error"]}" skipped="{skipped}">'

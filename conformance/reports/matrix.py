@@ -1,4 +1,4 @@
-"""Several runs side by side as a table in Markdown, and one run as a badge."""
+"""Several runs as one table in Markdown, and one run as a badge."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def cell(run: Run, role: str) -> str:
     tally = run.tally(role)
     bad = sum(tally.counts[verdict] for verdict in BAD)
     if bad:
-        return f"**{bad} bad** of {tally.expected}"
+        return f"**{bad} failed** of {tally.expected}"
     known = tally.counts["xfail"]
-    return f"{tally.counts['pass']} of {tally.expected}" + (f", {known} known failures" if known else "")
+    deviations = tally.counts["deviation"]
+    notes = [f", {known} known failures"] * bool(known) + [f", {deviations} deviations"] * bool(deviations)
+    return f"{tally.counts['pass']} of {tally.expected}{''.join(notes)}"
 
 
 def badge_text(run: Run) -> tuple[str, str]:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Everything that came of asking one implementation."""
+    """The results of asking one implementation."""
 
     hello: Mapping[str, Any]
     results: Sequence[Result]
     required: int
-    """Questions that follow from the cases that were selected and the roles that are claimed."""
+    """Questions that the selected cases have for the claimed roles."""
     stale: Sequence[Entry] = ()
-    """Entries of the baseline that name nothing that was asked."""
+    """Entries of the baseline that match no question."""
     corpus: str = ""
     """Digest of the corpus."""
     cases: int = 0
@@ -52,5 +52,5 @@ class Run:
 
     @property
     def is_good(self) -> bool:
-        """True when the run proves what it set out to prove."""
+        """True when nothing expected is missing, no verdict is bad, and the baseline has no stale entry."""
         return self.tally().is_good and not self.stale

@@ -34,7 +34,7 @@ def test_right_adapter(capsys: pytest.CaptureFixture[str]) -> None:
     """A right adapter gives status 0, and the counts."""
     code, said, _ = shown(capsys, "--adapter", ORACLE, *TOPIC)
     assert GOOD == code
-    assert "nothing wrong in the part of the corpus" in said
+    assert "no failure in the selected part of the corpus" in said
 
 
 def test_wrong_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

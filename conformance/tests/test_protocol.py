@@ -79,6 +79,6 @@ def test_request_as_options() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"[]\n", b"{\n", b"\xff{}\n", b"ready\n"])
 def test_what_is_no_message(line: bytes) -> None:
-    """A line that is no JSON object is refused, and said to be none."""
-    with pytest.raises(messages.ProtocolError, match="standard output is no"):
+    """A line that is not a JSON object is refused as stray output."""
+    with pytest.raises(messages.ProtocolError, match=r"stray output on standard output: .* is not"):
         messages.parse(line)

@@ -8,10 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from conformance import baseline
+from conformance import baseline, statements
 from conformance.baseline import BaselineError, Entry
-from conformance.corpus import questions_of, selected
+from conformance.corpus import questions_of, revisions, selected
 from conformance.escaping import markdown, markup, printable
+from conformance.probes.expected import file_differences
 from conformance.probes.question import Question
 from conformance.reports import human, machine
 from conformance.reports.matrix import badge_json, badge_svg, matrix
@@ -86,11 +87,11 @@ def test_known_failure_of_nothing(questions: list[Question]) -> None:
     ("text", "fact"),
     [
         ("{", "is not JSON"),
-        ("[]", "no list known_failures"),
-        ('{"known_failures": [{"question": "x"}]}', "no object with question and reason"),
-        ('{"known_failures": [{"question": "x", "reason": " "}]}', "does not say why"),
-        ('{"known_failures": [{"question": "x", "reason": "say why"}]}', "does not say why"),
-        ('{"known_failures": [{"question": 1, "reason": "x"}]}', "is no text"),
+        ("[]", "must have a list named known_failures"),
+        ('{"known_failures": [{"question": "x"}]}', "must be an object with the members question and reason"),
+        ('{"known_failures": [{"question": "x", "reason": " "}]}', "must give the reason why"),
+        ('{"known_failures": [{"question": "x", "reason": "say why"}]}', "must give the reason why"),
+        ('{"known_failures": [{"question": 1, "reason": "x"}]}', "must be text"),
     ],
 )
 def test_baseline_that_is_wrong(tmp_path: Path, text: str, fact: str) -> None:
@@ -105,7 +106,7 @@ def test_baseline_that_was_written(tmp_path: Path, questions: list[Question]) ->
     """A baseline that the runner has written is complete but for the reasons."""
     path = tmp_path / "known.json"
     path.write_text(baseline.as_text(made(questions, "fail", "pass", "error").results))
-    with pytest.raises(BaselineError, match="does not say why"):
+    with pytest.raises(BaselineError, match="must give the reason why"):
         baseline.load(str(path))
     path.write_text(path.read_text().replace(baseline.UNEXPLAINED, "not today"))
     assert [questions[0].name, questions[2].name] == [entry.question for entry in baseline.load(str(path))]
@@ -157,7 +158,7 @@ def test_counts_are_always_shown(questions: list[Question]) -> None:
 def test_claim(questions: list[Question]) -> None:
     """A good run of everything ends in a claim with roles, profiles, revisions and the version of the corpus."""
     claim = human.conclusion(made(questions, "pass"))
-    assert "x 1 (C) conforms as checker; toy/v1 revision 1.1; corpus abc of 9 cases" == claim
+    assert f"x 1 (C) conforms as checker; toy/v1 revision {revisions()['toy/v1']}; corpus abc of 9 cases" == claim
 
 
 @pytest.mark.parametrize(("verdict", "message"), [("pass", "checker"), ("fail", "does not conform")])
@@ -166,3 +167,46 @@ def test_badge(questions: list[Question], verdict: Verdict, message: str) -> Non
     run = made(questions, verdict)
     assert message == json.loads(badge_json(run))["message"]
     assert f"toyspec: {message}" == ET.fromstring(badge_svg(run)).get("aria-label")
+
+
+def test_columns_are_explained(questions: list[Question]) -> None:
+    """The report says what each of its columns counts, and leaves out columns that it does not have."""
+    legend = [line.partition(" ")[0] for line in human.legend(made(questions, "pass", "fail")) if line]
+    assert ["required", "expected", "ran", "pass", "fail"] == legend
+
+
+def test_deviation_does_not_deny_conformance(questions: list[Question]) -> None:
+    """A run with a deviation conforms; the report lists it, and the claim counts it."""
+    run = made(questions, "pass", "deviation")
+    assert run.is_good
+    assert human.conclusion(run).endswith("; deviations from SHOULDs: 1")
+    assert [f"DEVIATION {questions[1].name}"] == [line for line in human.lines(run) if line.startswith("DEVIATION")]
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [("sessions/toy-v1/run-id-with-a-space", "deviation"), ("sessions/toy-v1/errored", "fail")],
+)
+def test_failure_of_a_should_is_a_deviation(case: str, verdict: Verdict) -> None:
+    """A failure stays one when its case proves a MUST too, and is a deviation when it proves only SHOULDs."""
+    (question,) = questions_of(selected([case]), ["writer"])
+    result = statements.decided(Result(question=question, verdict="fail", reasons=("why",)))
+    assert (verdict, "why") == (result.verdict, result.reasons[-1])
+
+
+@pytest.mark.parametrize("verdict", ["pass", "error"])
+def test_only_failures_become_deviations(verdict: Verdict) -> None:
+    """A crash in a case of a SHOULD stays an error."""
+    (question,) = questions_of(selected(["sessions/toy-v1/run-id-with-a-space"]), ["writer"])
+    result = Result(question=question, verdict=verdict)
+    assert result is statements.decided(result)
+
+
+def test_changed_files_are_shown() -> None:
+    """Each file that is missing, new or different is named with what was expected and what was found."""
+    found = file_differences({"a": b"12345", "b": b"x", "same": b""}, {"a": b"129", "c": b"yy", "same": b""})
+    assert [
+        "the file 'a' changed: it has 3 bytes, expected 5; at byte 2 it has '9', expected '345'",
+        "the file 'b' changed: it is missing, expected 1 bytes",
+        "the file 'c' changed: it exists with 2 bytes, expected no such file",
+    ] == found

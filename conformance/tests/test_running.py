@@ -79,7 +79,7 @@ for request in ask():
     assert {"pass": len(questions) - 1, "error": 1} == verdicts(results)
     (bad,) = [result for result in results if result.verdict == "error"]
     assert victim == bad.question
-    assert "ended by signal 6" in bad.reasons[0]
+    assert "terminated by signal 6" in bad.reasons[0]
 
 
 def test_only_who_is_late_is_blamed(tmp_path: Path, questions: list[Question]) -> None:
@@ -141,7 +141,7 @@ def test_not_applicable(tmp_path: Path) -> None:
     [
         ("sys.exit(4)", "exit status 4"),
         ("print('{\"hello\": {}}')", "has no member protocol"),
-        ("print('hello')", "not one JSON object"),
+        ("print('hello')", "stray output on standard output: b'hello"),
         ("print('{}'); print('{}')", "printed 2 lines"),
         ("", "printed 0 lines"),
     ],

@@ -1,0 +1,40 @@
+"""Statements of the specification: which of them an implementation must keep, and which it should."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conformance.cases import Case
+    from conformance.verdicts import Result
+
+_REQUIREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "spec", "requirements.json")
+
+
+def decided(result: Result) -> Result:
+    """Return *result*; a failure in a case that proves only SHOULDs and MAYs becomes a deviation."""
+    if result.verdict != "fail" or not is_advice(result.question.case):
+        return result
+    case = result.question.case
+    names = ", ".join(sorted({*case.accepts, *case.rejects}))
+    return result.named("deviation", f"deviates from {names}, which no MUST demands")
+
+
+def is_advice(case: Case) -> bool:
+    """Return whether *case* proves statements, and none of them is a MUST."""
+    statements = {*case.accepts, *case.rejects}
+    return bool(statements) and not any(is_binding(statement) for statement in statements)
+
+
+def is_binding(statement: str) -> bool:
+    """Return whether *statement* is a MUST or a MUST NOT; a statement that is not in the list is one."""
+    return _keywords().get(statement, "MUST").startswith("MUST")
+
+
+@cache
+def _keywords() -> dict[str, str]:
+    with open(_REQUIREMENTS, encoding="utf-8") as file:
+        return {entry["id"]: entry["keyword"] for entry in json.load(file)["requirements"]}
