@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import strategies
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_types
+from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
 from toyspec.generated.toy_v1 import Note, Step
@@ -67,6 +68,7 @@ def _alone(lines: Sequence[bytes], profile: Profile) -> list[tuple[Any, ...]]:
         verdict = validate(line, first=number == 1)
         if verdict.value is not None:
             kind = record_kind(verdict.value, profile)
+            take_integers(verdict.value, profile, kind)
             event = _event(verdict.value, event_types(profile).get(kind))
             found.append((number, offset, line, kind, verdict.value, type(event), event))
         elif verdict.status == "unreadable":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from toyspec.errors import StreamRefusedError
 from toyspec.generated.toy_v1 import Git, Model
 from toyspec.reading.reader import read
 from toyspec.testing import ManualClock
+from toyspec.writing import environment
 from toyspec.writing.environment import git_revision, this_host
 from toyspec.writing.run_starting import start_run
 
@@ -228,63 +231,70 @@ def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.Ca
         start_run(tmp_path / "runs", on_error="raise")
 
 
-def repository(tmp_path: Path, head: str, **files: str) -> Path:
-    """Make the part of a git repository that is looked at."""
-    for name, text in {"HEAD": head, **files}.items():
-        path = tmp_path / ".git" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (tmp_path / "src").mkdir()
-    return tmp_path / "src"
+def git(tree: Path, *arguments: str) -> str:
+    """Run git in *tree*, as an author of its own; return what it prints."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", *author, *arguments], cwd=tree, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    ("head", "files", "expected"),
-    [
-        ("ref: refs/heads/main\n", {"refs/heads/main": SHA + "\n"}, (SHA, "main")),
-        (
-            "ref: refs/heads/a/b\n",
-            {"packed-refs": f"# pack\n{'0' * 40} refs/heads/a\n{SHA} refs/heads/a/b\n"},
-            (SHA, "a/b"),
-        ),
-        (SHA + "\n", {}, (SHA, "")),
-        ("ref: refs/heads/unborn\n", {}, None),
-        ("ref: refs/heads/main\n", {"refs/heads/main": "no commit\n"}, None),
-        ("\xff\xfe garbage", {}, None),
-        ("", {}, None),
-    ],
-)
-def test_the_revision_is_read_from_files(
-    tmp_path: Path, head: str, files: dict[str, str], expected: tuple[str, str] | None
-) -> None:
-    """The commit is found from anywhere in the tree: on a branch, packed, detached; and nothing where there is none."""
-    found = git_revision(str(repository(tmp_path, head, **files)))
-    assert (None if expected is None else Git(sha=expected[0], branch=expected[1])) == found
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a working tree with one commit on the branch ``main`` and a directory in it."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    tree = tmp_path / "tree"
+    (tree / "src").mkdir(parents=True)
+    git(tree, "init", "--quiet", "--initial-branch=main")
+    (tree / "src" / "train.py").write_text("")
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message=first")
+    return tree
 
 
-def test_the_revision_of_a_worktree_is_read(tmp_path: Path) -> None:
-    """A worktree names its directory in a file, and shares the branches of the repository."""
-    repository(
-        tmp_path, "", **{"refs/heads/w": SHA, "worktrees/w/HEAD": "ref: refs/heads/w", "worktrees/w/commondir": "../.."}
-    )
-    tree = tmp_path / "elsewhere"
-    tree.mkdir()
-    (tree / ".git").write_text(f"gitdir: {tmp_path}/.git/worktrees/w\n")
-    assert Git(sha=SHA, branch="w") == git_revision(str(tree))
+def test_the_revision_is_that_of_the_tree_around(repository: Path) -> None:
+    """Commit and branch are found from anywhere in the tree, whose tracked changes make it dirty."""
+    sha = git(repository, "rev-parse", "HEAD")
+    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository / "src"))
+    (repository / "untracked").write_text("")
+    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository))
+    (repository / "src" / "train.py").write_text("changed")
+    assert Git(sha=sha, branch="main", dirty=True) == git_revision(str(repository))
 
 
-def test_no_repository_is_no_revision(tmp_path: Path) -> None:
-    """Outside a repository, and where git's files cannot be read, there is no revision and no error."""
+def test_the_revision_of_a_detached_head_has_no_branch(repository: Path) -> None:
+    """The branch is empty then."""
+    git(repository, "checkout", "--quiet", "--detach")
+    assert Git(sha=git(repository, "rev-parse", "HEAD"), branch="", dirty=False) == git_revision(str(repository))
+
+
+def test_the_remote_is_named_without_credentials(repository: Path) -> None:
+    """A token in the address does not get into the log."""
+    git(repository, "remote", "add", "origin", "https://user:secret@example.org/team/model.git")
+    found = git_revision(str(repository))
+    assert found is not None
+    assert "https://example.org/team/model.git" == found.remote
+
+
+def test_no_commit_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a repository, before the first commit, in a broken one and without git there is none, and no error."""
     assert git_revision(str(tmp_path)) is None
     (tmp_path / ".git").write_bytes(b"gitdir: \xff\0")
     assert git_revision(str(tmp_path)) is None
     (tmp_path / ".git").unlink()
+    monkeypatch.setenv("PATH", "")
     (tmp_path / ".git").mkdir()
     assert git_revision(str(tmp_path)) is None
 
 
-def test_the_revision_of_this_program_is_in_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_that_takes_too_long_is_not_waited_for(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run starts without the revision."""
+    monkeypatch.setattr(environment, "_MOST_SECONDS", 1e-6)
+    assert git_revision(str(repository)) is None
+
+
+def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is started in a repository says which commit it is of."""
-    monkeypatch.chdir(repository(tmp_path, SHA))
-    (start,) = read(start_run(tmp_path / "runs").directory)
-    assert {"sha": SHA, "branch": ""} == start["git"]
+    monkeypatch.chdir(repository)
+    (start,) = read(start_run(repository / "runs").directory)
+    assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]

@@ -157,7 +157,7 @@ def test_bytes_of_another_process_are_never_cut(foreign: bytes, tmp_path: Path) 
     assert b"\0" not in content(run.events_path)
 
 
-def test_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_e06_e11_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is acknowledged after it, and run_end least of all."""
     failing = FailingCalls(at=3, error=errno.EIO, only="fsync")
     run = RunWriter(tmp_path / "r", run_id="r", calls=failing.calls)

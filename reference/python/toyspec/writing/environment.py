@@ -1,14 +1,18 @@
-"""Finds out cheaply where a run takes place: the machine and the revision of the program, without starting programs."""
+"""Finds out where a run takes place: the machine, and the revision of the program as git says it."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from toyspec.generated.toy_v1 import Git, Host
 
-_LONGEST_FILE_BYTES = 1 << 20
-_DETACHED = ""
+_MOST_SECONDS = 2.0
+"""How long git may take; looking for changes in a huge tree takes longer, and the run starts without."""
+
+_DETACHED = "(detached)"
+_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 
 
 def this_host() -> Host:
@@ -23,61 +27,55 @@ def this_host() -> Host:
 
 
 def git_revision(start: str = ".") -> Git | None:
-    """Return the commit that is checked out in the working tree around *start*; None where there is none.
+    """Return the commit that is checked out in the working tree around *start*; None where there is none, or no git.
 
-    Only files of git are read: whether the tree has changes is not known. The branch is empty on a detached head.
+    The branch is empty on a detached head. Untracked files do not make the tree dirty. Credentials in the address of
+    the repository are left out.
     """
-    try:
-        directory = _git_directory(os.path.abspath(start))
-        return None if directory is None else _head(directory)
-    except (OSError, ValueError):
+    if not _is_in_repository(start):
         return None
+    status = _git(start, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
+        sha = _git(start, "rev-parse", "--verify", "--quiet", "HEAD")
+        return Git(sha=sha.strip()) if sha else None
+    facts = dict(line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# ") and " " in line[2:])
+    sha, branch = facts.get("branch.oid", ""), facts.get("branch.head", "")
+    if not sha or sha.startswith("("):
+        return None
+    is_dirty = any(not line.startswith("# ") for line in status.splitlines())
+    found = Git(sha=sha, branch="" if branch == _DETACHED else branch, dirty=is_dirty)
+    remote = _git(start, "config", "--get", "remote.origin.url")
+    if remote:
+        found.remote = _CREDENTIALS.sub("", remote.strip())
+    return found
 
 
-def _git_directory(path: str) -> str | None:
-    while True:
-        candidate = os.path.join(path, ".git")
-        if os.path.isdir(candidate):
-            return candidate
-        if os.path.isfile(candidate):
-            # A worktree or a submodule names the real directory in a file.
-            target = _content(candidate).removeprefix("gitdir:").strip()
-            return os.path.join(path, target)
+def _is_in_repository(start: str) -> bool:
+    """Return whether a directory around *start* has a ``.git``: without one, no program is started."""
+    path = os.path.abspath(start)
+    while not os.path.lexists(os.path.join(path, ".git")):
         parent = os.path.dirname(path)
         if parent == path:
-            return None
+            return False
         path = parent
+    return True
 
 
-def _head(directory: str) -> Git | None:
-    head = _content(os.path.join(directory, "HEAD")).strip()
-    if not head.startswith("ref:"):
-        return Git(sha=head, branch=_DETACHED) if _is_sha(head) else None
-    name = head.removeprefix("ref:").strip()
-    sha = _reference(directory, name)
-    return None if sha is None else Git(sha=sha, branch=name.removeprefix("refs/heads/"))
+def _git(start: str, *arguments: str) -> str | None:
+    """Return what git prints; None where it fails, takes too long, or is not installed."""
+    import subprocess
 
-
-def _reference(directory: str, name: str) -> str | None:
-    common = os.path.join(directory, "commondir")
-    shared = os.path.join(directory, _content(common).strip()) if os.path.isfile(common) else directory
-    for place in (directory, shared):
-        path = os.path.join(place, *name.split("/"))
-        if os.path.isfile(path):
-            sha = _content(path).strip()
-            return sha if _is_sha(sha) else None
-    packed = os.path.join(shared, "packed-refs")
-    for line in _content(packed).splitlines() if os.path.isfile(packed) else ():
-        sha, _, packed_name = line.partition(" ")
-        if packed_name == name and _is_sha(sha):
-            return sha
-    return None
-
-
-def _is_sha(text: str) -> bool:
-    return len(text) in (40, 64) and all(character in "0123456789abcdef" for character in text)
-
-
-def _content(path: str) -> str:
-    with open(path, "rb") as file:
-        return file.read(_LONGEST_FILE_BYTES).decode()
+    # Looking must not take the lock that a command of the user needs.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", "-C", start, *arguments],
+            capture_output=True,
+            check=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=_MOST_SECONDS,
+        )
+        return done.stdout.decode()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

@@ -32,7 +32,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     model: Model | Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | Any | None = None,
     backend: Backend | Mapping[str, Any] | str | None = None,
-    git: Git | Mapping[str, Any] | Literal["from-files"] | None = "from-files",
+    git: Git | Mapping[str, Any] | Literal["around"] | None = "around",
     phase: Phase = UNSET,
     compare_to: str | UnsetType = UNSET,
     name: str | UnsetType = UNSET,
@@ -51,7 +51,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
     becomes of a stream that is there. *arch* is the architecture of the *model*. *config* is a mapping, a dataclass or
     a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and the last;
-    ``step`` is called for all of them, or for those. *git* ``"from-files"`` takes the commit around the working
+    ``step`` is called for all of them, or for those. *git* ``"around"`` takes the commit around the working
     directory where one is checked out. See RunWriter for the other options.
 
     With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
@@ -84,7 +84,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
                 model={"arch": arch, **members_of(model or {})},
                 config=config,
                 backend=backend,
-                git=git_revision() if git == "from-files" else git,
+                git=git_revision() if git == "around" else git,
                 phase=phase,
                 compare_to=compare_to,
                 name=name,
