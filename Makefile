@@ -178,6 +178,16 @@ conform: $(DEV) ## prove every implementation that this machine can build, and t
 locks: $(DEV) ## let each writer hold a stream while every other one would write to it
 	@$(BIN)/python -m conformance.locks $(ARGS)
 
+OUTSIDER := build/outsider
+OUTSIDER_ADAPTER := java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp $(OUTSIDER) Adapter
+
+.PHONY: outsider
+outsider: $(DEV) ## ask the emitter in Java that was written from the published pages alone; `make outsider ARGS='doctor'`
+	@$(call with_tool,javac -version && java -version,apt install default-jdk-headless · brew install openjdk · winget install Microsoft.OpenJDK.21,\
+		mkdir -p $(OUTSIDER) && cp schemas/bundled/*-v1.json $(OUTSIDER) && \
+		javac -Xlint:all -Werror -d $(OUTSIDER) conformance/outsider/*.java && \
+		$(BIN)/python -m conformance $(ARGS) --adapter '$(OUTSIDER_ADAPTER)')
+
 ##@ Other languages
 
 .PHONY: languages

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import time
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse
@@ -56,6 +57,8 @@ class Adapter:
         self.mode = mode
         self.transcript = transcript
         self.hello: dict[str, Any] = {}
+        self.hello_seconds = 0.0
+        """How long the program took to start, print its hello and exit."""
 
     @property
     def lines(self) -> bool:
@@ -64,8 +67,10 @@ class Adapter:
 
     def ask_hello(self) -> dict[str, Any]:
         """Return the hello that ``--hello`` prints; raise AdapterError."""
+        start = time.monotonic()
         with Process(self, ["--hello"]) as process:
             output, status = process.communicate(b"", HELLO_SECONDS)
+            self.hello_seconds = time.monotonic() - start
             if status != 0:
                 raise AdapterError(f"--hello {ended(status)}", stderr=process.stderr())
             try:

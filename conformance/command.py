@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 GOOD, BAD, USAGE = 0, 1, 2
 _PROGRESS_EVERY = 100
+_LONG_SECONDS = 45.0
+_SHOWN_AT_ONCE = 3
 
 DESCRIPTION = """\
 Prove an implementation right or wrong, in any language. It joins by one small
@@ -111,7 +113,11 @@ def _run(options: Namespace) -> int:
     with _opened(options.transcript) as transcript:
         adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
         adapter.ask_hello()
-        run = prove(adapter, options, on_result=_progress(options))
+        if adapter.lines or options.quiet:
+            run = prove(adapter, options, on_result=_progress(options))
+        else:
+            on_start, on_result = _one_by_one(adapter, options)
+            run = prove(adapter, options, on_start=on_start, on_result=on_result)
     _write_reports(options, [run])
     _say([human.conclusion(run)] if options.quiet else human.lines(run))
     return GOOD if run.is_good else BAD
@@ -242,6 +248,33 @@ def _progress(options: Namespace) -> Callable[[Result], None] | None:
             sys.stderr.write(f"\r{count} asked, now {printable(result.question.case.name)[:60]:<60}\r")
 
     return show
+
+
+def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], None], Callable[[Result], None]]:
+    """Return what says how long a run of one program per question takes, and what shows its first failures at once."""
+    from conformance.reports import human
+    from conformance.verdicts import BAD as BAD_VERDICTS
+
+    shown = 0
+    progress = _progress(options)
+
+    def start(questions: int) -> None:
+        seconds = questions * adapter.hello_seconds / options.jobs
+        if seconds > _LONG_SECONDS:
+            sys.stderr.write(
+                f"conform: the adapter is started for each of {questions} questions: about {seconds / 60:.0f} minutes. "
+                "With --lines it is started once.\n"
+            )
+
+    def show(result: Result) -> None:
+        nonlocal shown
+        if result.verdict in BAD_VERDICTS and not options.baseline and shown < _SHOWN_AT_ONCE:
+            shown += 1
+            sys.stderr.write("".join(f"{line}\n" for line in human.failure(result)))
+        if progress is not None:
+            progress(result)
+
+    return start, show
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Messages, helps, severities and offsets are never compared.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def value_differences(expected: Any, actual: Any, place: str = "") -> Iterator[s
         for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
             yield from value_differences(one, other, f"{place}/{index}")
     elif type(expected) is not type(actual) or expected != actual:
-        yield f"{place} is {actual!r}, expected {expected!r}"
+        yield f"{place} is {_text(actual)}, expected {_text(expected)}"
 
 
 def finding_differences(expected: Sequence[Finding], actual: Sequence[Finding]) -> list[str]:
@@ -83,11 +84,11 @@ def item_differences(expected: Sequence[Mapping[str, Any]], actual: Sequence[Map
         while wanted and wanted[0].get("optional") and not _is_item(wanted[0], item):
             wanted.pop(0)
         if not wanted:
-            return [f"item {index} is {dict(item)!r}, expected nothing more"]
+            return [f"item {index} is {_text(item)}, expected nothing more"]
         if not _is_item(wanted[0], item):
-            return [f"item {index} is {dict(item)!r}, expected {dict(wanted[0])!r}"]
+            return [f"item {index} is {_text(item)}, expected {_text(wanted[0])}"]
         wanted.pop(0)
-    return [f"not given: {dict(item)!r}" for item in wanted if not item.get("optional")][:_SHOWN]
+    return [f"not given: {_text(item)}" for item in wanted if not item.get("optional")][:_SHOWN]
 
 
 def finding_of(item: Mapping[str, Any]) -> Finding:
@@ -98,14 +99,14 @@ def finding_of(item: Mapping[str, Any]) -> Finding:
 def _tagged_differences(expected: dict[str, Any], actual: Any, place: str) -> Iterator[str]:
     (tag,) = expected
     if not _is_tag(actual) or tag not in actual:
-        yield f"{place} is {actual!r}, expected {expected!r}"
+        yield f"{place} is {_text(actual)}, expected {_text(expected)}"
     elif tag == "object":
         if isinstance(actual[tag], dict):
             yield from _member_differences(expected[tag], actual[tag], place)
         else:
-            yield f"{place} is {actual!r}, expected {expected!r}"
+            yield f"{place} is {_text(actual)}, expected {_text(expected)}"
     elif not _same_number(expected, actual):
-        yield f"{place} is {actual!r}, expected {expected!r}"
+        yield f"{place} is {_text(actual)}, expected {_text(expected)}"
 
 
 def _member_differences(expected: Mapping[str, Any], actual: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -142,6 +143,11 @@ def _is_item(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
 
 def _is_tag(value: Any) -> bool:
     return isinstance(value, dict) and len(value) == 1 and TAGS.issuperset(value)
+
+
+def _text(value: Any) -> str:
+    """Return *value* as a case has it."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _cut(found: list[str]) -> list[str]:

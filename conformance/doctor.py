@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -84,7 +85,9 @@ def examine(adapter: Adapter) -> Iterator[Step]:
         "many requests may be under way", lambda: _many(adapter, roles), "echo the id of the request as it came"
     )
     yield _step(
-        "`--lines` ends with exit status 0 when its input ends", lambda: _ends(adapter), "leave the loop at EOF"
+        "`--lines` ends with exit status 0 when its input ends",
+        lambda: _ends(adapter),
+        "end the loop at EOF; a request that fails is answered with `error` and ends nothing",
     )
 
 
@@ -159,12 +162,22 @@ def _many(adapter: Adapter, roles: list[str]) -> None:
 def _ends(adapter: Adapter) -> None:
     with Process(adapter, ["--lines"]) as process:
         start = time.monotonic()
-        request = {"id": 0, "role": "checker", "stream": b"", "name": "events.jsonl"}
+        request = _request(adapter.hello["roles"][0])
         _, status = process.communicate(encoded(request), adapter.deadline)
         if status != 0:
             raise _WrongError([f"exit status {status}", *filter(None, [process.stderr()])])
         if time.monotonic() - start > _ENDING_SECONDS:
             raise _WrongError(["it took more than five seconds to end"])
+
+
+def _request(role: str) -> dict[str, Any]:
+    """Return a request that every adapter with *role* can answer."""
+    if role.endswith("writer"):
+        return {"id": 0, "role": role, "profile": "toy/v1", "records": list(_RECORDS)}
+    if role == "follower":
+        return {"id": 0, "role": role, "follower": 1, "path": os.path.join(tempfile.gettempdir(), "no-such-stream")}
+    options = {"mode": "salvage"} if role == "reader" else {}
+    return {"id": 0, "role": role, "stream": _START + _STEP + _END, "name": "events.jsonl", **options}
 
 
 class _WrongError(Exception):

@@ -33,8 +33,17 @@ class Trouble:
         return self.fact
 
 
-def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result], None] | None = None) -> Run:
-    """Return the run of *adapter*, which has sent its hello; raise UsageError when there is nothing to ask."""
+def prove(
+    adapter: Adapter,
+    options: Namespace,
+    *,
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+) -> Run:
+    """Return the run of *adapter*, which has sent its hello; raise UsageError when there is nothing to ask.
+
+    *on_start* is called with the number of questions.
+    """
     from conformance.command import UsageError
 
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
@@ -42,6 +51,8 @@ def prove(adapter: Adapter, options: Namespace, *, on_result: Callable[[Result],
     questions = questions_of(cases, roles)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
+    if on_start is not None:
+        on_start(len(questions))
     results = [decided(result) for result in run(adapter, questions, jobs=options.jobs, on_result=on_result)]
     stale: list[baseline.Entry] = []
     is_whole = not options.select and not options.role

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import AdapterError
@@ -77,6 +78,17 @@ def run(
     return [result for result in pool.results if result is not None]
 
 
+def topics_in_turn(questions: Sequence[Question]) -> list[int]:
+    """Return the indexes of *questions*, the first of each topic and role before the second of any."""
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for question in questions:
+        topic = (question.role, question.case.name.rpartition("/")[0])
+        turns.append(seen[topic])
+        seen[topic] += 1
+    return sorted(range(len(questions)), key=turns.__getitem__)
+
+
 class _Pool:
     """Threads that share questions, and channels that threads share."""
 
@@ -97,7 +109,10 @@ class _Pool:
 
     def work(self, jobs: int) -> None:
         """Ask all questions; those that a crash may be the fault of another one's are put aside."""
-        for index, question in enumerate(self._questions):
+        # One program per question takes minutes, so a run starts with one question about each topic.
+        order = range(len(self._questions)) if self._adapter.lines else topics_in_turn(self._questions)
+        for index in order:
+            question = self._questions[index]
             missing = question.needs.missing(self._adapter.hello)
             if missing is None:
                 self._todo.put(index)

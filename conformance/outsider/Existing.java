@@ -54,7 +54,8 @@ final class Existing {
     }
 
     private void takeLine(byte[] line) {
-        if (new String(line, StandardCharsets.ISO_8859_1).chars().allMatch(c -> c == ' ' || c == '\t' || c == '\r')) {
+        String bytes = new String(line, StandardCharsets.ISO_8859_1);
+        if (line.length <= Json.MAX_LINE_BYTES && bytes.chars().allMatch(c -> c == ' ' || c == '\t' || c == '\r')) {
             return;
         }
         try {

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
  * JSON by the grammar of RFC 8259 and nothing else. Objects are maps in the order of the text, numbers of digits only are
@@ -13,6 +14,7 @@ import java.util.Map;
  */
 final class Json {
     static final int MAX_DEPTH = 64;
+    static final int MAX_LINE_BYTES = 16_777_216;
 
     private final String text;
     private final int maxDepth;
@@ -34,6 +36,9 @@ final class Json {
     /** The record on a line of a stream, or an exception where the line is not readable. */
     @SuppressWarnings("unchecked")
     static Map<String, Object> parseLine(byte[] line) {
+        if (line.length > MAX_LINE_BYTES) {
+            throw new IllegalArgumentException("the line is longer than " + MAX_LINE_BYTES + " bytes");
+        }
         try {
             String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(line)).toString();
             if (new Json(text, MAX_DEPTH, false).document() instanceof Map<?, ?> record) {
@@ -67,7 +72,7 @@ final class Json {
         };
     }
 
-    private Object nested(java.util.function.Supplier<Object> inner) {
+    private Object nested(Supplier<Object> inner) {
         if (++depth > maxDepth) {
             throw new IllegalArgumentException("nested deeper than " + maxDepth);
         }

@@ -15,8 +15,6 @@ final class RunWriter implements AutoCloseable {
     /** What to do with a stream that is there. */
     enum Exist { REPLACE, FAIL, RESUME, APPEND }
 
-    private static final int MAX_LINE_BYTES = 16_777_216;
-
     private final Path path;
     private final Profile profile;
     private final DoubleSupplier clock;
@@ -80,8 +78,8 @@ final class RunWriter implements AutoCloseable {
             record = timeline.placed(record);
         }
         byte[] line = (Text.of(record) + "\n").getBytes(StandardCharsets.UTF_8);
-        if (line.length - 1 > MAX_LINE_BYTES) {
-            throw new IllegalArgumentException("the record is longer than " + MAX_LINE_BYTES + " bytes");
+        if (line.length - 1 > Json.MAX_LINE_BYTES) {
+            throw new IllegalArgumentException("the record is longer than " + Json.MAX_LINE_BYTES + " bytes");
         }
         try {
             append(line);

@@ -7,6 +7,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -28,7 +29,7 @@ final class StreamFile implements AutoCloseable {
         this.path = path;
         channel = FileChannel.open(path, options);
         reader = FileChannel.open(path, StandardOpenOption.READ);
-        key = Files.readAttributes(path, java.nio.file.attribute.BasicFileAttributes.class).fileKey();
+        key = Files.readAttributes(path, BasicFileAttributes.class).fileKey();
         size = channel.size();
     }
 
@@ -79,7 +80,7 @@ final class StreamFile implements AutoCloseable {
 
     private static Object keyOf(Path path) throws IOException {
         try {
-            return Files.readAttributes(path, java.nio.file.attribute.BasicFileAttributes.class).fileKey();
+            return Files.readAttributes(path, BasicFileAttributes.class).fileKey();
         } catch (NoSuchFileException error) {
             return null;
         }

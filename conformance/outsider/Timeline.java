@@ -1,3 +1,4 @@
+import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -97,7 +98,7 @@ final class Timeline {
 
     /** An integer that another writer may have written as 3.0. */
     private static BigInteger integer(Object value) {
-        return value instanceof Double number ? new java.math.BigDecimal(number).toBigInteger() : (BigInteger) value;
+        return value instanceof Double number ? new BigDecimal(number).toBigInteger() : (BigInteger) value;
     }
 
     private static boolean isSafe(Object id) {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import registry
+from conformance import command, registry
 from conformance.command import BAD, GOOD, USAGE, main
-from conformance.tests.adapters_for_tests import program
+from conformance.tests.adapters_for_tests import HEAD, program
 
 ORACLE = f"{sys.executable} -m conformance.oracle"
 TOPIC = ["--select", "toy-v1/step-skipped"]
@@ -43,6 +43,19 @@ def test_wrong_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert BAD == code
     assert "valid is False, expected True" in said
     assert "conformance/cases/toy-v1/step-skipped/" in said
+
+
+def test_first_failures_are_shown_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of one program per question says how long it takes, and shows its first failures before its end."""
+    monkeypatch.setattr(command, "_LONG_SECONDS", 0.0)
+    crash = HEAD.replace("sys.exit(oneshot(mini, sys.argv[2], sys.argv[3:]))", "sys.exit(3)")
+    wrong = " ".join(program(tmp_path, "", head=crash))
+    code, _, early = shown(capsys, "--adapter", wrong, "--select", "toy-v1/step-skipped/o*", "--mode", "oneshot")
+    assert BAD == code
+    assert "With --lines it is started once." in early.splitlines()[0]
+    assert "ERROR  toy-v1/step-skipped/" in early
 
 
 def test_baseline_makes_a_wrong_adapter_pass_until_it_is_mended(
@@ -111,6 +124,18 @@ def test_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said, _ = shown(capsys, "doctor", "--adapter", " ".join(program(tmp_path, WRONG)))
     assert BAD == code
     assert "WRONG  --lines: checker of a complete stream" in said
+
+
+def test_doctor_asks_for_the_roles_of_the_hello(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The doctor sends no request for a role that the adapter does not have."""
+    body = """
+for request in ask():
+    assert request["role"] == "writer"
+    answer = mini.answer(request)
+    say({"id": request["id"], **answer, "stream": base64.b64encode(answer["stream"]).decode()})
+"""
+    writer = program(tmp_path, body, head=HEAD.replace('["checker"]', '["writer"]'))
+    assert GOOD == shown(capsys, "doctor", "--adapter", " ".join(writer))[0]
 
 
 def test_toolchain_that_is_missing(

@@ -107,7 +107,7 @@ def test_different_values(one: Any, other: Any) -> None:
 
 def test_difference_says_where() -> None:
     """The place of a difference is named like a pointer."""
-    assert ["/a/1/b is {'int': '2'}, expected {'int': '1'}"] == list(
+    assert ['/a/1/b is {"int": "2"}, expected {"int": "1"}'] == list(
         value_differences({"a": [None, {"b": {"int": "1"}}]}, {"a": [None, {"b": {"int": "2"}}]})
     )
 

@@ -10,7 +10,7 @@ import pytest
 from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected
 from conformance.probes.question import Question
-from conformance.running import run
+from conformance.running import run, topics_in_turn
 from conformance.tests.adapters_for_tests import HEAD, program
 from conformance.transcript import Transcript
 from conformance.verdicts import Result
@@ -51,6 +51,15 @@ def test_oneshot_and_lines_agree(tmp_path: Path, questions: list[Question]) -> N
     few = questions[:4]
     lines, oneshot = asked(command, few, mode="lines"), asked(command, few, mode="oneshot")
     assert [result.verdict for result in lines] == [result.verdict for result in oneshot] == ["pass"] * 4
+
+
+def test_first_questions_are_about_different_topics() -> None:
+    """Where each question starts a program, the first ones are about all topics, and none is left out."""
+    questions = questions_of(selected(["toy-v1/step-skipped", "toy-v1/torn", "toy-v1/strings"]), ["reader", "checker"])
+    order = topics_in_turn(questions)
+    first = {(questions[index].role, questions[index].case.name.rpartition("/")[0]) for index in order[:6]}
+    assert 6 == len(first)
+    assert list(range(len(questions))) == sorted(order)
 
 
 def test_answers_in_any_order(tmp_path: Path, questions: list[Question]) -> None:
