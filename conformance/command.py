@@ -253,6 +253,7 @@ def _progress(options: Namespace) -> Callable[[Result], None] | None:
 def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], None], Callable[[Result], None]]:
     """Return what says how long a run of one program per question takes, and what shows its first failures at once."""
     from conformance.reports import human
+    from conformance.statements import decided
     from conformance.verdicts import BAD as BAD_VERDICTS
 
     shown = 0
@@ -268,7 +269,7 @@ def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
 
     def show(result: Result) -> None:
         nonlocal shown
-        if result.verdict in BAD_VERDICTS and not options.baseline and shown < _SHOWN_AT_ONCE:
+        if decided(result).verdict in BAD_VERDICTS and not options.baseline and shown < _SHOWN_AT_ONCE:
             shown += 1
             sys.stderr.write("".join(f"{line}\n" for line in human.failure(result)))
         if progress is not None:
