@@ -380,7 +380,7 @@ def test_any_open_map_reads_back_bit_for_bit(config: dict[str, Any]) -> None:
     line = encode({"kind": "run_start", "t": 0.0, "config": config})
     verdict = validate(line, first=True)
     assert verdict.readable
-    assert [] == verdict.faults
+    assert [] == verdict.findings
     found = msgspec.json.decode(line)["config"]
     assert bits(config) == bits(found)
     assert sorted_at_every_level(found)

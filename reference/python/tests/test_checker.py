@@ -213,7 +213,7 @@ def test_selection_decides_what_counts() -> None:
 
 def test_rule_that_does_not_exist_cannot_be_selected() -> None:
     """A rule that is named and does not exist is a mistake of the caller."""
-    with pytest.raises(UnknownRuleError, match="no rule is named 'step-goes-back'"):
+    with pytest.raises(UnknownRuleError, match="unknown rule 'step-goes-back'"):
         CheckOptions(select=frozenset(["step-goes-back"]))
 
 

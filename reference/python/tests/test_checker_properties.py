@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import JSON, kinds, records, streams
 from toyspec.checker import CheckOptions, StreamChecker, check_bytes
 from toyspec.checker.fast_path import FastPath
-from toyspec.checker.record_rules import RecordJudge
+from toyspec.checker.record_rules import RecordValidator
 from toyspec.checker.shapes import Taken
 from toyspec.findings import FileReport, Profile
 from toyspec.format.date_times import is_date_time
@@ -22,7 +22,7 @@ from toyspec.generated.fields import DATE_TIMES
 from toyspec.reading.reader import read
 
 PROFILES: tuple[Profile, ...] = ("toy/v1", "metrics/v1", "kaun/v1")
-JUDGES = {profile: RecordJudge(profile) for profile in PROFILES}
+VALIDATORS = {profile: RecordValidator(profile) for profile in PROFILES}
 CASES = [(profile, kind) for profile in PROFILES for kind in kinds(profile)]
 
 
@@ -40,7 +40,7 @@ def judge_accepts(profile: Profile, kind: str, value: Any) -> bool:
     """Return whether the schema of *kind* takes *value*."""
     mine = copy.deepcopy(value)
     take_integers(mine, profile, kind)
-    return not [fault for fault in JUDGES[profile].faults(kind, mine) if fault.rule != "unsafe-integer"]
+    return not [finding for finding in VALIDATORS[profile].findings(kind, mine) if finding.rule != "unsafe-integer"]
 
 
 @pytest.mark.parametrize(("profile", "kind"), CASES)

@@ -113,8 +113,8 @@ def test_interrupt_shows_the_verdict(stream: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["truncated", "replaced", "regrown"])
-def test_another_stream_is_judged_anew(change: str, stream: Path, tmp_path: Path) -> None:
-    """When the stream is truncated or replaced, also by one of the same length, judgement starts over and says so."""
+def test_another_stream_is_checked_again(change: str, stream: Path, tmp_path: Path) -> None:
+    """When the stream is truncated or replaced, also by one of the same length, the check starts over and says so."""
     append(stream, b"x\n")
     other = RUN_START.replace(b"0.0", b"0.5") + b"y\n"
     with Followed(stream) as followed:
@@ -132,7 +132,7 @@ def test_another_stream_is_judged_anew(change: str, stream: Path, tmp_path: Path
         append(stream, RUN_END)
         code, rest, errors = followed.rest()
     assert exit_codes.FINDINGS == code
-    assert note.endswith(b"judging it anew from its start\n")
+    assert note.endswith(b"checking it again from its start\n")
     assert b"" == errors
     assert 2 == next(item for item in rest if item["type"] == "file")["events"]
 

@@ -63,7 +63,7 @@ def test_module_runs_like_the_script() -> None:
 def test_seconds_are_above_nothing(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A number of seconds that makes no sense is wrong usage, not a wait without end."""
     assert main(["check", "--follow", "--idle-timeout", text, "-"]) == exit_codes.USAGE
-    assert "no number of seconds above 0" in capsys.readouterr().err
+    assert "must be a number of seconds > 0" in capsys.readouterr().err
 
 
 def test_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,9 @@ def test_killed_worker_is_told(tmp_path: Path) -> None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
         os.kill(int(children[0]), signal.SIGKILL)
         output, errors = process.communicate(timeout=30)
-    expected = b"".join(b"%c: not judged, since a process that judges was killed\n" % name for name in b"abc")
+    expected = b"".join(
+        b"%c: not checked: a worker process was killed; check this path again\n" % name for name in b"abc"
+    )
     assert (exit_codes.USAGE, expected, b"") == (process.returncode, output, errors)
 
 

@@ -94,7 +94,7 @@ def test_damaged_stream_is_left_alone(torn: Path, capsys: pytest.CaptureFixture[
     assert main(["repair", "--yes", str(torn.parent)]) == exit_codes.FINDINGS
     shown = capsys.readouterr()
     assert "line 1 is damaged" in shown.err
-    assert shown.out.endswith("2 streams: 1 repaired, 1 left as it is\n")
+    assert shown.out.endswith("2 streams: 1 repaired, 1 left unchanged\n")
     assert (b"x\n" + COMMITTED + FRAGMENT, []) == state(damaged)
     assert (COMMITTED, [FRAGMENT]) == state(torn)
 

@@ -192,7 +192,7 @@ def test_show_reads_the_latest_attempt(tmp_path: Path) -> None:
     write_run(tmp_path / "a", *steps(3.0, 0.1, 0.2), resume, *steps(2.5, first=2), end())
     summary = summarize_run(str(tmp_path / "a"))
     assert summary.loss is not None
-    assert ((1, 3.0), (2, 2.5), (2, 2.5)) == (summary.loss.first, summary.loss.last, summary.loss.least)
+    assert ((1, 3.0), (2, 2.5), (2, 2.5)) == (summary.loss.first, summary.loss.last, summary.loss.lowest)
     assert [3.0, 2.5] == summary.loss.means()
 
 
@@ -208,7 +208,7 @@ def test_show_tells_a_whole_record_from_half_a_record(tmp_path: Path, capsys: py
     write_run(tmp_path / "a", *steps(3.0), tail=b'{"kind":"step","t":2.0,"step":2,"loss":1.0}')
     main(["show", str(tmp_path / "a")])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "43 bytes after the last committed record: a whole record, but for its LF" in shown
+    assert "43 bytes after the last committed record: a whole record without its LF" in shown
     assert "1 to 1, 1 with a loss" in shown
 
 
@@ -327,7 +327,7 @@ def test_curve_is_bounded(count: int, parts: int) -> None:
     assert fewer == means if parts <= 3 else len(fewer) in (2, 3)
     assert fewer == sorted(fewer, key=lambda mean: mean or 0.0)
     assert means == sorted(means, key=lambda mean: mean or 0.0)
-    assert ((0, 0.0), (count - 1, float(count - 1))) == (curve.least, curve.greatest)
+    assert ((0, 0.0), (count - 1, float(count - 1))) == (curve.lowest, curve.highest)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,6 @@ def test_compressed_file_is_not_followed(tmp_path: Path, capsys: pytest.CaptureF
     path.write_bytes(gzip.compress(STREAM))
     for named in (path, path.parent):
         assert exit_codes.USAGE == main(["tail", str(named)])
-        assert "`toyspec show` reads it" in capsys.readouterr().err
+        assert "read it with `toyspec show`" in capsys.readouterr().err
         assert exit_codes.OK == main(["check", "--follow", str(named)])
         assert "1 run: complete · no findings\n" == capsys.readouterr().out

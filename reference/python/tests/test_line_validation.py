@@ -17,7 +17,7 @@ Place = tuple[str, int, str]
 
 
 def _places(data: bytes, *, first: bool = False) -> list[Place]:
-    return [(fault.rule, fault.offset, fault.pointer) for fault in validate(data, first=first).faults]
+    return [(finding.rule, finding.offset, finding.pointer) for finding in validate(data, first=first).findings]
 
 
 STOPS = [
@@ -109,7 +109,7 @@ FAULTS: list[tuple[bytes, list[Place]]] = [
 
 @pytest.mark.parametrize(("line", "expected"), FAULTS)
 def test_fault_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
-    """Each fault of the bytes and JSON layer has its rule, byte offset and pointer."""
+    """Each finding of the bytes and JSON layer has its rule, byte offset and pointer."""
     assert expected == _places(line, first=True)
     readable = all(rule == "duplicate-key" for rule, _, _ in expected)
     assert readable == (decode(line) is not None) == validate(line, first=True).readable
@@ -138,7 +138,7 @@ def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
 def test_readable_line_has_no_fault_and_its_value(line: bytes) -> None:
     """What RFC 8259 allows is a record, and exact and fast path give the value that the digits mean."""
     verdict = validate(line, first=True)
-    assert ("readable", [], {}) == (verdict.status, verdict.faults, verdict.unlisted)
+    assert ("readable", [], {}) == (verdict.status, verdict.findings, verdict.unlisted)
     assert repr(json.loads(line)) == repr(verdict.value) == repr(decode(line))
 
 
@@ -148,7 +148,7 @@ def test_blank_line_is_no_record_and_no_fault(line: bytes, expected: bool) -> No
     verdict = validate(line, first=True)
     assert ("blank", [], expected, None) == (
         verdict.status,
-        verdict.faults,
+        verdict.findings,
         verdict.has_carriage_return,
         verdict.value,
     )
@@ -156,7 +156,7 @@ def test_blank_line_is_no_record_and_no_fault(line: bytes, expected: bool) -> No
 
 
 def test_carriage_return_is_noted_for_readable_lines_only() -> None:
-    """A carriage return in an unreadable line has no say beside the fault."""
+    """A carriage return in an unreadable line has no say beside the finding."""
     assert validate(b"{}\r", first=False).has_carriage_return
     assert not validate(b"{\r", first=False).has_carriage_return
     assert not validate(b'{"a":NaN}\r', first=False).has_carriage_return
@@ -164,7 +164,7 @@ def test_carriage_return_is_noted_for_readable_lines_only() -> None:
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":', b' [ { "a" : '])
 def test_depth_limit_is_exact(opening: bytes) -> None:
-    """64 containers inside one another are read; the bracket of the 65th is the fault."""
+    """64 containers inside one another are read; the bracket of the 65th is the finding."""
     prefix = b'{"":'
     while (prefix + opening).count(b"[") + (prefix + opening).count(b"{") <= MAX_DEPTH:
         prefix += opening
@@ -204,12 +204,12 @@ def test_brackets_in_strings_do_not_nest() -> None:
     ids=lambda line: repr(line[:8]),
 )
 def test_hostile_line_is_a_fault_and_stays_small(line: bytes) -> None:
-    """Depth, endless tokens and endless faults end in a bounded verdict, not in a crash."""
+    """Depth, endless tokens and endless findings end in a bounded verdict, not in a crash."""
     verdict = validate(line, first=True)
     assert verdict.status == "unreadable"
     assert decode(line) is None
-    assert len(verdict.faults) <= 3 * MAX_FINDINGS_PER_RULE
-    assert sum(len(fault.pointer) for fault in verdict.faults) < 5_000_000
+    assert len(verdict.findings) <= 3 * MAX_FINDINGS_PER_RULE
+    assert sum(len(finding.pointer) for finding in verdict.findings) < 5_000_000
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 3, 7, 1 << 16])
@@ -244,28 +244,28 @@ def test_a_long_line_is_judged_in_little_memory() -> None:
 
 
 def test_faults_beyond_the_limit_are_counted() -> None:
-    """Listed and unlisted faults add up."""
+    """Listed and unlisted findings add up."""
     verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
-    assert MAX_FINDINGS_PER_RULE == len(verdict.faults)
+    assert MAX_FINDINGS_PER_RULE == len(verdict.findings)
     assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
 
 
 def test_line_beyond_the_limit_is_judged_by_its_length() -> None:
-    """A line that was never held has one fault, at its first byte."""
+    """A line that was never held has one finding, at its first byte."""
     splitter = LineSplitter(max_line_bytes=10)
     lines = splitter.feed(b'{"a": 1234}\n' + b" " * 11 + b"\n" + b" " * 10 + b"\n")
 
     verdicts = [validate_line(line, max_line_bytes=10) for line in lines]
     assert ["unreadable", "unreadable", "blank"] == [verdict.status for verdict in verdicts]
-    assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].faults]
-    assert "the line has 11 bytes, the limit is 10" == verdicts[0].faults[0].message
+    assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].findings]
+    assert "the line has 11 bytes, the limit is 10" == verdicts[0].findings[0].message
 
 
 def test_first_line_is_known_by_its_number() -> None:
     """validate_line looks for a byte order mark on line 1 alone."""
     data = b"\xef\xbb\xbf{}"
-    assert ["byte-order-mark"] == [f.rule for f in validate_line(Line(1, 0, len(data), data, b"")).faults]
-    assert ["invalid-json"] == [f.rule for f in validate_line(Line(2, 9, len(data), data, b"")).faults]
+    assert ["byte-order-mark"] == [f.rule for f in validate_line(Line(1, 0, len(data), data, b"")).findings]
+    assert ["invalid-json"] == [f.rule for f in validate_line(Line(2, 9, len(data), data, b"")).findings]
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,4 @@ def test_first_line_is_known_by_its_number() -> None:
 )
 def test_message_states_the_fact(line: bytes, message: str) -> None:
     """A message says what was found, and no byte of the line goes through unescaped."""
-    assert message == validate(line, first=False).faults[0].message
+    assert message == validate(line, first=False).findings[0].message

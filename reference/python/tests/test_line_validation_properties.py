@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toyspec.format import scanner
-from toyspec.format.faults import Fault
+from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import decode, spans, validate
 from toyspec.format.scanner import Scanner, ScanStoppedError
 
@@ -81,11 +81,11 @@ def test_fast_and_exact_path_agree(line: bytes) -> None:
 
 
 def _strict_json(line: bytes) -> tuple[list[str], Any]:
-    """Read *line* with the standard library, made strict: the faults that it sees, and the value."""
-    faults = []
+    """Read *line* with the standard library, made strict: the findings that it sees, and the value."""
+    findings = []
 
     def note(rule: str, value: Any) -> Any:
-        faults.append(rule)
+        findings.append(rule)
         return value
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,40 +107,40 @@ def _strict_json(line: bytes) -> tuple[list[str], Any]:
     )
     if any("\ud800" <= character <= "\udfff" for character in json.dumps(value, ensure_ascii=False)):
         note("lone-surrogate", None)
-    return faults, value
+    return findings, value
 
 
 @settings(max_examples=600)
 @given(LINES)
 @example(b'{"\\ud800":1,"\\ud800":"\\udfff"}')
 def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
-    """Made strict, the standard library accepts the same texts, sees the same faults and reads the same value."""
+    """Made strict, the standard library accepts the same texts, sees the same findings and reads the same value."""
     verdict = validate(line, first=False)
-    rules = {fault.rule for fault in verdict.faults}
+    rules = {finding.rule for finding in verdict.findings}
     if verdict.status == "blank" or rules & {"nul-bytes", "invalid-utf8", "nested-too-deep"}:
         return
     try:
-        faults, value = _strict_json(line)
+        findings, value = _strict_json(line)
     except ValueError:
         assert {"invalid-json"} == rules
         return
     if not isinstance(value, dict):
         assert {"not-an-object"} == rules
         return
-    # A repeated key hides the fault of an earlier value from the standard library.
-    assert set(faults) <= rules if "duplicate-key" in rules else set(faults) == rules
+    # A repeated key hides the finding of an earlier value from the standard library.
+    assert set(findings) <= rules if "duplicate-key" in rules else set(findings) == rules
     if verdict.value is not None:
         assert repr(value) == repr(verdict.value)
 
 
-def scanned(line: bytes) -> tuple[list[Fault], dict[str, int], Fault | None]:
+def scanned(line: bytes) -> tuple[list[LineFinding], dict[str, int], LineFinding | None]:
     """Return all that one scan of *line* finds."""
     scan = Scanner(line)
     try:
         scan.scan()
     except ScanStoppedError as stopped:
-        return scan.faults, scan.unlisted, stopped.fault
-    return scan.faults, scan.unlisted, None
+        return scan.findings, scan.unlisted, stopped.finding
+    return scan.findings, scan.unlisted, None
 
 
 @settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
@@ -161,17 +161,17 @@ def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
 @given(LINES)
 def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
     """What is before the stop could begin a JSON text; with the byte at the stop it cannot."""
-    fault = next((f for f in validate(line, first=False).faults if f.rule == "invalid-json"), None)
-    if fault is None:
+    finding = next((f for f in validate(line, first=False).findings if f.rule == "invalid-json"), None)
+    if finding is None:
         return
-    before = validate(line[: fault.offset], first=False)
-    assert all(f.offset == fault.offset for f in before.faults if f.rule == "invalid-json")
-    if fault.offset < len(line):
-        end = fault.offset + 1
+    before = validate(line[: finding.offset], first=False)
+    assert all(f.offset == finding.offset for f in before.findings if f.rule == "invalid-json")
+    if finding.offset < len(line):
+        end = finding.offset + 1
         while end < len(line) and line[end] & 0xC0 == 0x80:
             end += 1
-        assert [("invalid-json", fault.offset)] == [
-            (f.rule, f.offset) for f in validate(line[:end], first=False).faults
+        assert [("invalid-json", finding.offset)] == [
+            (f.rule, f.offset) for f in validate(line[:end], first=False).findings
         ]
 
 
@@ -179,8 +179,8 @@ def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
 def test_vetting_never_raises(line: bytes, first: bool) -> None:
     """Any bytes have a verdict whose places lie in the line."""
     verdict = validate(line, first=first)
-    assert all(0 <= fault.offset <= len(line) for fault in verdict.faults)
-    assert (verdict.status == "unreadable") == any(fault.rule != "duplicate-key" for fault in verdict.faults)
+    assert all(0 <= finding.offset <= len(line) for finding in verdict.findings)
+    assert (verdict.status == "unreadable") == any(finding.rule != "duplicate-key" for finding in verdict.findings)
     assert verdict.readable == (verdict.value is not None)
 
 

@@ -194,7 +194,7 @@ def test_damage_names_path_line_and_offset(data: bytes, line: int, offset: int, 
     [
         (START + b'{"k', 2, len(START), "<bytes>:2: unterminated-line: 3 bytes after the last committed record"),
         (START + b"\x00" * 9, 2, len(START), "<bytes>:2: nul-bytes: 9 bytes after the last committed record"),
-        (START + STEPS[0], 2, len(START), "<bytes>:2: run-end-missing: the last record is no run_end"),
+        (START + STEPS[0], 2, len(START), "<bytes>:2: run-end-missing: the last record is not a run_end"),
         (b"\n\n", 1, 0, "<bytes>:1: stream-empty: no record"),
     ],
 )

@@ -123,7 +123,7 @@ def test_pipe_object_stays_open_and_is_not_read_twice() -> None:
     with os.fdopen(source, "rb") as pipe, os.fdopen(sink, "wb") as writer:
         writer.write(RUN)
         writer.close()
-        with pytest.raises(ValueError, match="reads twice"):
+        with pytest.raises(ValueError, match="reads the source twice"):
             read(pipe, attempts="latest")
         assert "complete" == read(pipe).report.state
         assert not pipe.closed

@@ -157,7 +157,7 @@ def test_steps_of_a_replaced_run_are_refused(tmp_path: Path, events: list[dict[s
     """Another run at the path does not pass for the one that was opened."""
     log = RunLog.open(_bundle(tmp_path / "r", START, *LOSSES))
     _bundle(tmp_path / "r", *events)
-    with pytest.raises(StreamReplacedError, match="not the one that was opened"):
+    with pytest.raises(StreamReplacedError, match="the stream was replaced"):
         _ = log.steps
     (tmp_path / "r" / "events.jsonl").unlink()
     with pytest.raises(StreamMissingError):
@@ -226,7 +226,7 @@ def test_one_bad_run_does_not_keep_the_others_from_being_listed(tmp_path: Path) 
     """It is left out, and a warning says why."""
     _bundle(tmp_path / "a", START)
     _bundle(tmp_path / "b", START, tail=b"{\n")
-    with pytest.warns(UserWarning, match=r"a run is left out: .*events.jsonl:2: invalid-json"):
+    with pytest.warns(UserWarning, match=r"run left out: .*events.jsonl:2: invalid-json"):
         assert ["a"] == _names(RunLog.scan(tmp_path))
 
 

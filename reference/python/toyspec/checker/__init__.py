@@ -1,4 +1,4 @@
-"""The checker: judges streams and bundles and gives findings as data."""
+"""The checker: checks streams and bundles and returns findings as data."""
 
 from toyspec.checker.checking import Summary, check, check_bytes, iter_reports, iter_runs, open_checker, summarize
 from toyspec.checker.options import CheckOptions, UnknownRuleError

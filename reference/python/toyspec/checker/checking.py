@@ -1,4 +1,4 @@
-"""Judges everything that is named: streams, bundles, runs roots, standard input and bytes."""
+"""Checks streams, bundles, directories of runs, standard input and bytes."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find
 from toyspec.system_calls import cause_of
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes judged so far and the bytes known of."""
+"""Called with the number of bytes checked so far and the number of bytes known."""
 
 Walk = Literal["all", "runs"]
-"""Whether everything that is found is reported, or only runs: see ``iter_runs``."""
+"""Whether all files are reported, or only runs: see ``iter_runs``."""
 
 Verdict = FileReport | PathError | Skipped
 
 _NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl"
 _CHUNK_BYTES = 1 << 18
-# Where every line has a fault, a chunk takes seconds; whoever waits for it wants to see that it goes on.
+# If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
 _WATCHED_CHUNK_BYTES = 1 << 14
 
 
@@ -55,10 +55,10 @@ def check(
     ignore: Iterable[str] = (),
     jobs: int = 1,
 ) -> Report:
-    """Return the verdict on *paths*: streams, bundles, or directories with bundles below them.
+    """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
-    *profile* None detects each stream's own. *select* and *ignore* name rules; one that does not exist
-    raises UnknownRuleError. A path that cannot be read is listed in ``errors``; nothing else is raised.
+    *profile* None detects the profile of each stream. *select* and *ignore* name rules. A path that cannot be
+    read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist, and nothing else.
     """
     options = CheckOptions(profile=profile, select=frozenset(select), ignore=frozenset(ignore))
     report = Report(files=[], errors=[])
@@ -73,7 +73,7 @@ def check(
 def check_bytes(
     data: bytes, *, profile: Profile | None = None, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> FileReport:
-    """Return the verdict on a stream that is held in memory; *name* is the name of its file, if it has one."""
+    """Return the report on a stream in memory; *name* is the name of its file, if it has one."""
     options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes)
     checker = StreamChecker(
         name or STANDARD_INPUT, options=options, detect=partial(detect_profile, file_name=name or "")
@@ -85,12 +85,12 @@ def check_bytes(
 def iter_reports(
     paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
 ) -> Iterator[FileReport | PathError]:
-    """Yield the verdict on each stream below *paths*, in the order in which they are found.
+    """Yield the report on each stream below *paths*, in the order in which they are found.
 
     With *jobs* above 1, that many processes check streams in parallel; the order stays.
     """
     for _, verdict in _verdicts(paths, options, jobs, on_progress, walk="all"):
-        # Only a walk that looks for runs leaves anything out.
+        # Only the walk "runs" skips files.
         assert not isinstance(verdict, Skipped)
         yield verdict
 
@@ -98,7 +98,7 @@ def iter_reports(
 def iter_runs(
     paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
 ) -> Iterator[FileReport | PathError | Skipped]:
-    """Yield what ``iter_reports`` does, but for what is not a run.
+    """Yield the reports of ``iter_reports`` for runs only.
 
     A file below a directory of *paths* that follows no profile is skipped. A directory of *paths* without any run is
     an error.
@@ -123,18 +123,21 @@ def _verdicts(
     known = _known_size(paths) if on_progress else 0
     streams = (found for path in paths for found in find_streams(path))
     if jobs > 1:
-        # Imported here: a run with one job, the usual case, starts without it.
-        from toyspec.checker.parallel import judge_side_by_side
+        # Imported here, since one job, the usual case, does not need it.
+        from toyspec.checker.parallel import check_in_parallel
 
-        with closing(judge_side_by_side(streams, partial(_judge, options=options, walk=walk), jobs)) as judged:
-            for found, verdict in judged:
+        with closing(check_in_parallel(streams, partial(_check_found, options=options, walk=walk), jobs)) as checked:
+            for found, verdict in checked:
                 done += found.size if isinstance(found, Stream) else 0
                 if on_progress:
                     on_progress(done, known)
                 yield found, verdict
         return
     for found in streams:
-        yield found, _judge(found, options, walk, partial(_forward, on_progress, done, known) if on_progress else None)
+        yield (
+            found,
+            _check_found(found, options, walk, partial(_forward, on_progress, done, known) if on_progress else None),
+        )
         done += found.size if isinstance(found, Stream) else 0
 
 
@@ -153,7 +156,7 @@ def summarize(files: Iterable[FileReport]) -> Summary:
 
 
 def open_checker(path: str, options: CheckOptions) -> tuple[StreamChecker, list[SidecarText]]:
-    """Return a checker for the stream at *path*, and the files beside it that belong to its bundle."""
+    """Return a checker for the stream at *path*, and the other files of its bundle."""
     if path == STANDARD_INPUT:
         return StreamChecker(path, options=options), []
     detect = partial(detect_profile_at, path)
@@ -168,7 +171,9 @@ def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
     on_progress(before + size, known)
 
 
-def _judge(found: Found, options: CheckOptions, walk: Walk, on_size: Callable[[int], None] | None = None) -> Verdict:
+def _check_found(
+    found: Found, options: CheckOptions, walk: Walk, on_size: Callable[[int], None] | None = None
+) -> Verdict:
     if isinstance(found, PathError):
         return found
     if isinstance(found, NoStream):
@@ -176,14 +181,14 @@ def _judge(found: Found, options: CheckOptions, walk: Walk, on_size: Callable[[i
     may_skip = walk == "runs" and found.is_below
     try:
         if found.path == STANDARD_INPUT:
-            return _judge_file(sys.stdin.buffer, found.path, options, on_size)
+            return _check_file(sys.stdin.buffer, found.path, options, on_size)
         with open(found.path, "rb", buffering=0) as file:
-            return _judge_file(file, found.path, options, on_size, may_skip=may_skip)
+            return _check_file(file, found.path, options, on_size, may_skip=may_skip)
     except OSError as error:
         return PathError(found.path, cause_of(error))
 
 
-def _judge_file(
+def _check_file(
     file: BinaryIO,
     path: str,
     options: CheckOptions,

@@ -1,4 +1,4 @@
-"""Collects the findings of one stream within bounds: full detail first, then counts."""
+"""Collects the findings of one stream in bounded memory: full detail first, then counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXCERPT_BEFORE = 60
 
 
 class Place(msgspec.Struct, gc=False):
-    """Where a finding lies: a line, and a byte in it."""
+    """The place of a finding: a line, and a byte in it."""
 
     line: int
     """Line number, from 1."""
@@ -30,10 +30,10 @@ class Place(msgspec.Struct, gc=False):
     byte: int = 0
     """Byte offset of the place from the start of the line, from 0."""
     data: bytes = b""
-    """The line, where an excerpt of it helps; empty otherwise."""
+    """The line, if an excerpt of it helps; else empty."""
 
     def excerpt(self) -> Excerpt | None:
-        """Return the part of the line around the place, None where the line is not known."""
+        """Return the part of the line around the place; None if the line is not known."""
         if not self.data:
             return None
         start = max(0, min(self.byte - _EXCERPT_BEFORE, len(self.data) - _EXCERPT_BYTES))
@@ -64,7 +64,7 @@ class Collector:
         return not self._has_error
 
     def wants(self, rule: str) -> bool:
-        """Return whether a finding of *rule* would be listed; one that is merely counted is counted here."""
+        """Return whether a finding of *rule* would be listed; if not, count it."""
         if not self._options.reports(rule):
             return False
         if self._listed.get(rule, 0) < MAX_FINDINGS_PER_RULE:
@@ -83,9 +83,9 @@ class Collector:
         sidecar: str | None = None,
         advice: str | None = None,
     ) -> bool:
-        """List a finding that :meth:`wants` has asked for; return False where it is counted instead.
+        """List a finding after :meth:`wants` returned True; return False if it is counted instead.
 
-        *advice* takes the place of the rule's own help.
+        *advice* replaces the rule's own help.
         """
         if not self._options.reports(rule):
             return False
@@ -111,7 +111,7 @@ class Collector:
         return True
 
     def drop_findings(self) -> None:
-        """Forget every finding, those that were merely counted too."""
+        """Drop every finding, listed or counted."""
         self.findings.clear()
         self.suppressed.clear()
         self._listed.clear()
@@ -119,7 +119,7 @@ class Collector:
         self._has_error = False
 
     def add_fragment(self, fragment: Fragment) -> None:
-        """List what is wrong with the bytes after the last line feed."""
+        """List the finding about the bytes after the last LF."""
         place = Place(fragment.number, fragment.offset)
         count = f"{fragment.length} byte{'s' if fragment.length != 1 else ''}"
         if fragment.all_nul:
@@ -130,17 +130,17 @@ class Collector:
     def tally(
         self, rule: str, key: str | bytes, place: Callable[[], Place], message: Callable[[int], str], pointer: str
     ) -> None:
-        """Count a fault that is reported once for each *key*, at its first place, with its count."""
+        """Count a finding that is listed once for each *key*, at its first place, with its count."""
         known = self._tallies.get((rule, key))
         if known is not None:
             known.count += 1
         elif self.wants(rule):
-            # Only listed keys are remembered, so that a log full of invented keys costs no memory.
+            # Only listed keys are kept, so that a log full of invented keys takes no memory.
             self.add(rule, place(), message(1), pointer=pointer)
             self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
 
     def tally_again(self, rule: str, key: str | bytes, times: int) -> None:
-        """Count a fault *times* more, whose *key* was tallied before."""
+        """Count *times* more findings of a *key* that was tallied before."""
         known = self._tallies.get((rule, key))
         if known is not None:
             known.count += times
@@ -148,7 +148,7 @@ class Collector:
             self.count(rule, times)
 
     def settle(self) -> None:
-        """Put the final counts into the messages of tallied findings."""
+        """Write the final counts into the messages of tallied findings."""
         grown = {id(tally.finding): tally for tally in self._tallies.values() if tally.count > 1}
         for index, finding in enumerate(self.findings):
             tally = grown.get(id(finding))
@@ -156,7 +156,7 @@ class Collector:
                 self.findings[index] = msgspec.structs.replace(finding, message=tally.message(tally.count))
 
     def arrange(self, start: int) -> None:
-        """Put the findings from index *start* on, all of one line, into the order of their places and rules."""
+        """Sort the findings from index *start* on, all of one line, by place and rule."""
         self.findings[start:] = sorted(
             self.findings[start:], key=lambda finding: (finding.offset, rules.ORDER[finding.rule])
         )
@@ -175,7 +175,7 @@ class Collector:
         return text[self.profile or "toy/v1"] if isinstance(text, dict) else text
 
     def count(self, rule: str, number: int = 1) -> None:
-        """Count *number* faults of *rule* that are not listed."""
+        """Count *number* findings of *rule* that are not listed."""
         if self._options.reports(rule):
             self.suppressed[rule] = self.suppressed.get(rule, 0) + number
             self._has_error = self._has_error or self.severity(rule) == "error"

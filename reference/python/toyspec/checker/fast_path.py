@@ -1,8 +1,8 @@
-"""Proves lines free of faults, so that only odd ones take the exact path.
+"""Proves that lines have no finding, so that only the others take the exact path.
 
-Whole blocks are proven by their shapes. A line alone is proven thus: it decodes into a strict type, which refuses
-unknown keys, wrong values and unsafe integers; and encoding the result gives the same bytes again, or a count shows
-that no key was lost. Integers that are written `1.0` are made ints before. Whatever is not proven takes the exact path.
+Whole blocks are proven by their shapes. A single line is proven if it decodes into a strict type, which refuses
+unknown keys, wrong values and unsafe integers; and if encoding the result gives the same bytes again, or a count shows
+that no key was lost. Integers written as `1.0` are made ints before. Every other line takes the exact path.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
     from toyspec.format.integers import Path
 
-# A line on the exact path takes as long as that many on this one.
+# A line on the exact path takes as long as this many on the fast path.
 _EXACT_COST = 16
-# What decoding raises on bytes that are no regular record.
+# Raised by decoding if the bytes are not a regular record.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -38,11 +38,11 @@ class Proven(NamedTuple):
 
     record: Any
     whole_floats: list[Path]
-    """Paths of its integers that are written with a fraction or an exponent."""
+    """Paths of its integers that have a fraction or an exponent."""
 
 
 class FastPath:
-    """Decodes regular records of one stream; what it learns of their shapes makes it faster and changes no verdict."""
+    """Decodes regular records of one stream; learning their shapes makes it faster and changes no result."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -55,23 +55,23 @@ class FastPath:
 
     @property
     def known(self) -> int:
-        """Number of shapes that :meth:`take` had so far; it may take more lines once that has risen."""
+        """Number of shapes learned so far; when it has risen, :meth:`take` may prove more lines."""
         return len(self._shapes.of)
 
     def take(self, lines: Lines) -> Taken:
-        """Return what *lines*, which have no carriage return, decode into."""
+        """Return the decoded *lines*, which have no carriage return."""
         return self._shapes.take(lines)
 
     def learn(self, kind: str, data: bytes) -> None:
-        """Take note of a line that has no fault but keys that the schema does not know."""
+        """Learn from a line without findings other than unknown keys."""
         value = self._untyped.decode(data)
         whole_floats = take_integers(value, self._profile, kind)
         self._shapes.learn(kind, value, whole_floats=whole_floats, cost=_EXACT_COST)
 
     def line(self, data: bytes) -> Proven | None:
-        """Return the record of a line, LF excluded, that is proven without fault; None else.
+        """Return the record of a line, LF excluded, that is proven to have no finding; else None.
 
-        Keys may stand in any order and numbers be written in any way.
+        Keys may be in any order, and numbers in any spelling.
         """
         if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
             return None
@@ -95,7 +95,7 @@ class FastPath:
         return Proven(record, whole_floats)
 
     def _kind_of(self, value: Any) -> str | None:
-        """Return the kind of a decoded line, None where it is no record of a known kind."""
+        """Return the kind of a decoded line, None if it is not a record of a known kind."""
         if type(value) is not dict:
             return None
         kind = "entry" if self._tag is None else value.get(self._tag)
@@ -110,7 +110,7 @@ class FastPath:
         return self._shapes.of[cls]
 
     def _is_sound(self, kind: str, record: Any) -> bool:
-        """Return whether the parts that the type leaves open are without fault: date-times and open maps."""
+        """Return whether the parts that the type does not check are valid: date-times and open maps."""
         dates = (getattr(record, name) for name in self._dates.get(kind, ()))
         if not all(text is msgspec.UNSET or is_date_time(text) for text in dates):
             return False
@@ -121,14 +121,14 @@ class FastPath:
 
         Without backslashes every quote begins or ends a string. Without white space between a quote and a
         colon, each key gives one ``":``; a string that begins with a colon gives one too many. So there are
-        at most as many keys as ``":``, and where the decoded value has that many, none was lost.
+        at most as many keys as ``":``, and if the decoded value has that many, none was lost.
         """
         if b"\\" in data or b"\r" in data or b'" ' in data or b'"\t' in data:
             return False
-        # A rule of metrics/v1 asks which null comes first in the line, and the type forgets the order.
+        # A rule of metrics/v1 needs the first null of the line, and the type loses the order.
         if self._tag is None and b"null" in data:
             return False
-        # Where a profile has one kind only, its type does not ask for the tag.
+        # If a profile has only one kind, its type does not require the tag.
         return data.count(b'":') == _count_keys(value) and (self._tag is None or self._tag in value)
 
 
@@ -139,7 +139,7 @@ def _types(profile: Profile) -> dict[str, type[msgspec.Struct]]:
     return {cls.__struct_config__.tag or "entry": cls for cls in types}
 
 
-# Made one by one: a short stream has few kinds, and all of them together cost a fifth of a start.
+# Made one by one: a short stream has few kinds, and making all takes a fifth of the start-up time.
 @cache
 def _decoder(profile: Profile, kind: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(_types(profile)[kind])

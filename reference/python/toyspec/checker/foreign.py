@@ -1,4 +1,4 @@
-"""A stream that follows no profile: it has one finding, and nothing else about it is checked."""
+"""A stream without a profile: it has one finding, and nothing else in it is checked."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """What is known of a stream without profile."""
+    """What is known of a stream without a profile."""
 
     place: Place
-    """The first byte of its first readable record, of its first unreadable line where it has none."""
+    """The first byte of its first readable record, else of its first unreadable line."""
     keys: list[str] | None
-    """The keys of that record; None where it has none."""
+    """The keys of that record; None if there is none."""
 
     def report(self, head: bytes, size: int, collector: Collector) -> Look:
-        """Make the one finding of a stream of *size* bytes with the first bytes *head*; return what it looks like.
+        """Replace all findings by the one about the format of the stream; return what it looks like.
 
-        All other findings are dropped.
+        The stream has *size* bytes and begins with *head*.
         """
         look = look_of(head, self.keys, is_all=size <= HEAD_BYTES)
         collector.drop_findings()

@@ -1,4 +1,4 @@
-"""The lines of a block with their places, which are worked out where they are asked for."""
+"""The lines of a block with their places, which are computed only when needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Lines:
     """Whole lines that follow each other in a stream: the first is *number* at *offset*, the last ends at *end*.
 
-    *block* is what they were cut from; the first of them may begin before it, and what comes after the last is no line.
+    *block* is the data that they were cut from; the first may begin before it, and bytes may follow the last.
     """
 
     __slots__ = ("_block", "_offset", "_size", "_starts", "data", "number")
@@ -46,11 +46,11 @@ class Lines:
         return part in self.data[0] or self._block.find(part, 0, self._block.rfind(b"\n")) >= 0
 
     def place(self, index: int) -> Place:
-        """Return the place of the first byte of a line."""
+        """Return the place of a line's first byte."""
         return Place(self.number + index, self._start(index))
 
     def line(self, index: int) -> Line:
-        """Return a line as the exact path takes it."""
+        """Return a line in the form that the exact path takes."""
         data = self.data[index][:-1]
         return Line(self.number + index, self._start(index), len(data), data, b"")
 
@@ -73,11 +73,11 @@ def and_parent(pointer: str) -> tuple[str, str]:
 
 
 def offset_at(pointer: str, places: dict[str, int]) -> int:
-    """Return the byte offset of the value at *pointer*, of the object around it where it is missing."""
+    """Return the byte offset of the value at *pointer*; if it is missing, of the object around it."""
     own, parent = and_parent(pointer)
     return places.get(own, places.get(parent, 0))
 
 
-def by_place(fault: Any, places: dict[str, int]) -> tuple[int, int]:
-    """Return what sorts faults of one line: their place, then the order of their rules."""
-    return offset_at(fault.pointer, places), rules.ORDER[fault.rule]
+def by_place(finding: Any, places: dict[str, int]) -> tuple[int, int]:
+    """Return the sort key of a finding in one line: its place, then the order of its rule."""
+    return offset_at(finding.pointer, places), rules.ORDER[finding.rule]

@@ -1,4 +1,4 @@
-"""What rules between lines see of a stream: one record after the other, and facts that hold throughout."""
+"""The input of the rules between lines: one record after the other, and facts about the whole stream."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Reader = Callable[[Any, str, Any], Any]
 """Gives a field of a record, or the third argument: ``getattr`` for Structs, ``dict.get`` for objects."""
 
 
-class Hit(NamedTuple):
-    """A broken rule, at the record that is being observed."""
+class StreamFinding(NamedTuple):
+    """A finding of a rule between lines, at the record that is being observed."""
 
     rule: str
     pointer: str
@@ -30,7 +30,7 @@ class Hit(NamedTuple):
 
 
 class Observation:
-    """One record as the rules see it."""
+    """One record, as input of the rules."""
 
     __slots__ = ("bad", "kind", "known", "line", "read", "record")
 
@@ -38,24 +38,24 @@ class Observation:
         self.record = record
         self.read = read
         self.kind = kind
-        """The kind; None where the tag is missing or no string."""
+        """The kind; None if the tag is missing or not a string."""
         self.known = known
-        """True for a kind that this revision knows."""
+        """True for a kind that this version knows."""
         self.bad = bad
-        """Fields that have a finding of their own and take no part."""
+        """Fields with a finding of their own; the rules ignore them."""
         self.line = 0
         """Line number, from 1."""
 
     def field(self, name: str) -> Any:
-        """Return the value of a field that takes part, UNSET where it is absent or wrong."""
+        """Return the value of a field; UNSET if it is absent or wrong."""
         return UNSET if name in self.bad else self.read(self.record, name, UNSET)
 
     def has(self, name: str) -> bool:
-        """Return whether the record has the member, be it right or wrong."""
+        """Return whether the record has the member, right or wrong."""
         return self.read(self.record, name, UNSET) is not UNSET
 
     def at(self, pointer: str) -> Any:
-        """Return the value at a pointer whose first field takes part, UNSET where there is none."""
+        """Return the value at a pointer; UNSET if there is none, or if its first field is wrong."""
         first, *rest = pointer[1:].split("/")
         value = self.field(first)
         for key in rest:
@@ -64,17 +64,17 @@ class Observation:
 
 
 class Block:
-    """Records without fault that are taken in at once."""
+    """Records without findings that are taken in at once."""
 
     __slots__ = ("_of", "line", "phases", "records", "shapes")
 
     def __init__(self, records: Sequence[Any], shapes: Mapping[type, Shape], line: int) -> None:
-        """Take *records*, one a line from *line* on; *shapes* has the shape of each type among them."""
+        """Take *records*, one per line from *line* on; *shapes* has the shape of each of their types."""
         self.line = line
         self.records = records
         self.shapes = shapes
         self.phases: dict[str, dict[str, Sequence[Any]]] = {}
-        """The records of a kind by their phases, where a rule has asked for them."""
+        """The records of a kind by their phases, once a rule has asked for them."""
         self._of: dict[str, Sequence[Any]] = {}
 
     def of(self, kind: str) -> Sequence[Any]:
@@ -86,7 +86,7 @@ class Block:
         return self._of[kind]
 
     def constant(self, kind: str, field: str) -> Any:
-        """Return what *field* is in every record of *kind*; None where that is not known."""
+        """Return the value of *field* that all records of *kind* share; None if that is not known."""
         values = {self.shapes[cls].constants.get(field) for cls in self._types(kind)}
         return values.pop() if len(values) == 1 else None
 
@@ -99,7 +99,7 @@ class Block:
 
 
 class Facts:
-    """What the first record of a kind says for the whole stream, and whether a gap came before."""
+    """Facts from the first record of each kind, and whether a gap came before it."""
 
     def __init__(self, profile: str) -> None:
         phase = STREAMS[profile].get("phase", _NO_PHASE)
@@ -112,7 +112,7 @@ class Facts:
         self._seen: set[str] = set()
 
     def observe(self, seen: Observation) -> None:
-        """Take the facts of *seen* where it is the first of its kind."""
+        """Take the facts of *seen* if it is the first of its kind."""
         kind = seen.kind
         if kind is None or kind in self._seen or not (kind in self._wanted or kind == self._phase_from):
             return
@@ -129,7 +129,7 @@ class Facts:
         """Return the records of *kind* in *block* by their phases."""
         found = block.phases.get(kind)
         if found is None:
-            # Several rules ask this of the same block.
+            # Several rules need this of the same block.
             found = block.phases[kind] = self._by_phase(block, kind)
         return found
 
@@ -152,13 +152,13 @@ class Facts:
         return kind in self._seen
 
     def value(self, kind: str, pointer: str) -> Any:
-        """Return what the first record of *kind* has at *pointer*, UNSET where it has nothing."""
+        """Return the value at *pointer* in the first record of *kind*; UNSET if there is none."""
         return self._known.get((kind, pointer), UNSET)
 
 
 @cache
 def _wanted(profile: str) -> dict[str, list[str]]:
-    """Return the pointers that rules of *profile* refer to in the first record of a kind, by the kind."""
+    """Return the pointers into the first record of each kind that rules of *profile* refer to, by kind."""
     found: dict[str, list[str]] = {}
     for rule in STREAMS[profile]["rules"]:
         unless = rule.get("skipped", {}).get("unless")
@@ -171,10 +171,10 @@ def _wanted(profile: str) -> dict[str, list[str]]:
 
 
 def identity(name: str) -> str | bytes:
-    """Return what tells a long name from others in little memory."""
+    """Return *name*, or a short digest of a long one, to save memory."""
     if len(name) <= 64:
         return name
-    # Imported here: it costs a tenth of a start, and long names are rare.
+    # Imported here: it takes a tenth of the start-up time, and long names are rare.
     from hashlib import blake2b
 
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -187,7 +187,7 @@ def phase_of(seen: Observation, facts: Facts) -> str:
 
 
 def shown_number(value: Any) -> str:
-    """Return *value* for a message, the same for 1 and 1.0."""
+    """Return *value* as text for a message, the same for 1 and 1.0."""
     if value is None:
         return "null"
     return shortened(
@@ -196,5 +196,5 @@ def shown_number(value: Any) -> str:
 
 
 def shown_times(count: int) -> str:
-    """Return *count* for a message, nothing for 1."""
+    """Return *count* as text for a message, empty for 1."""
     return "" if count == 1 else f" ({count} times)"

@@ -1,4 +1,4 @@
-"""What a check is asked to do."""
+"""The options of a check."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from toyspec.generated.rules import ORDER
 
 
 class UnknownRuleError(ValueError):
-    """A rule was named that does not exist; ``name`` is what was written."""
+    """The options name a rule that does not exist; ``name`` is the text given."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no rule is named {name!r}")
+        super().__init__(f"unknown rule {name!r}; `toyspec explain` lists all rules")
         self.name = name
 
 
@@ -24,13 +24,13 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     profile: Profile | None = None
-    """The profile to judge by; None detects it from the first readable record."""
+    """The profile to check against; None detects it from the first readable record."""
     select: frozenset[str] = frozenset()
     """Rules to report; empty means all."""
     ignore: frozenset[str] = frozenset()
-    """Rules not to report; wins over *select*."""
+    """Rules not to report; takes precedence over *select*."""
     max_line_bytes: int = MAX_LINE_BYTES
-    """Longest line that is judged, in bytes without its LF."""
+    """Longest line that is checked, in bytes without its LF."""
 
     def __post_init__(self) -> None:
         for name in sorted(self.select | self.ignore):

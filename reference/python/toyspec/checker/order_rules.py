@@ -1,7 +1,7 @@
 """Rules on the order of records: see spec/stream.md.
 
-A rule sees every record in order and yields what is wrong; for a block of regular records it may prove,
-without looking at each, that nothing is.
+A rule observes every record in order and yields findings. For a block of regular records it may prove at once
+that there are none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from toyspec.checker.observing import Block, Facts, Hit, Observation, phase_of, shown_number
+from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, phase_of, shown_number
 from toyspec.escaping import shortened
 from toyspec.generated.streams import COLUMNS
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 
 class Rule:
-    """A rule between lines. The default sees nothing wrong."""
+    """A rule between lines. The default has no findings."""
 
     kinds: frozenset[str] | None = None
-    """The kinds that the rule observes; None stands for every record, unknown kinds too."""
+    """The kinds that the rule observes; None means every record, of unknown kinds too."""
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield what is wrong at *seen*, and remember what later records are held against."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield the findings at *seen*, and keep what later records are compared with."""
         raise NotImplementedError
 
     loud: frozenset[str] = frozenset()
-    """The kinds whose records the rule has to observe one by one."""
+    """The kinds of records that the rule must observe one by one."""
 
     def is_quiet(self, block: Block) -> bool:
-        """Return whether nothing is wrong in *block*, which has no record of a loud kind; take in nothing.
+        """Return whether *block*, which has no record of a loud kind, is proven to have no finding.
 
-        False means "not proven".
+        The state of the rule does not change.
         """
         return True
 
     def pass_over(self, block: Block) -> None:
-        """Remember of *block*, which :meth:`is_quiet` has proven, what later records are held against."""
+        """Keep what later records are compared with from *block*, which :meth:`is_quiet` has proven."""
 
     def gap(self) -> None:
-        """Take note of an unreadable line."""
+        """Note an unreadable line."""
 
-    def finish(self) -> Iterator[Hit]:
-        """Yield what is wrong at the end of a stream that has records and no fragment."""
+    def finish(self) -> Iterator[StreamFinding]:
+        """Yield the findings at the end of a stream that has records and no fragment."""
         return iter(())
 
 
@@ -58,17 +58,19 @@ class First(Rule):
         self._facts = facts
         self._done = False
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit at the first record where it is of another kind."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at the first record if it is of another kind."""
         if self._done:
             return
         self._done = True
-        # A gap before it may have been the missing record; without a tag the cause is the tag.
+        # The missing record may have been in a gap before it; a missing tag is a finding of its own.
         if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
-            yield Hit(self._rule, "", f"the first record is a {shortened(str(seen.kind))}, not a {self._kind}")
+            yield StreamFinding(
+                self._rule, "", f"the first record is a {shortened(str(seen.kind))}, not a {self._kind}"
+            )
 
     def is_quiet(self, block: Block) -> bool:
-        """Return whether the first record is behind."""
+        """Return whether the first record was observed before."""
         del block
         return self._done
 
@@ -83,10 +85,10 @@ class Once(Rule):
         self.kinds = self.loud = frozenset({self._kind})
         self._line = 0
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit at every record of the kind after the first."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at every record of the kind after the first."""
         if self._line:
-            yield Hit(self._rule, "", f"a second {self._kind}; the first is at line {self._line}")
+            yield StreamFinding(self._rule, "", f"a second {self._kind}; the first is at line {self._line}")
         else:
             self._line = seen.line
 
@@ -101,10 +103,10 @@ class Last(Rule):
         self.loud = frozenset({self._kind})
         self._line = 0
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit at every record after the first of the kind."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at every record after the first of the kind."""
         if self._line:
-            yield Hit(self._rule, "", f"a record after the {self._kind} at line {self._line}")
+            yield StreamFinding(self._rule, "", f"a record after the {self._kind} at line {self._line}")
         elif seen.kind == self._kind:
             self._line = seen.line
 
@@ -115,7 +117,7 @@ class Last(Rule):
 
 
 class Present(Rule):
-    """A stream with records that ends at a line feed has a record of the kind."""
+    """A stream that has records and no fragment has a record of the kind."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         del facts
@@ -124,16 +126,16 @@ class Present(Rule):
         self.kinds = self.loud = frozenset({self._kind})
         self._found = False
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Take note of the kind."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Note the kind."""
         del seen
         self._found = True
         return iter(())
 
-    def finish(self) -> Iterator[Hit]:
-        """Yield a hit where the kind was not seen."""
+    def finish(self) -> Iterator[StreamFinding]:
+        """Yield a finding if the kind was not seen."""
         if not self._found:
-            yield Hit(self._rule, "", f"the stream ends without {self._kind}")
+            yield StreamFinding(self._rule, "", f"the stream ends without {self._kind}")
 
 
 class Monotone(Rule):
@@ -147,31 +149,31 @@ class Monotone(Rule):
         self._cleared = rule["cleared_by_gap"]
         self._last: Any = None
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit where the field is behind the one before."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is less than the one before."""
         value = seen.field(self._field)
         if value is UNSET or not seen.known:
             return
         last, self._last = self._last, value
         if last is not None and (value < last or (self._strict and value == last)):
             message = f"`{self._field}` is {shown_number(value)} after {shown_number(last)}"
-            yield Hit(self._rule, f"/{self._field}", message)
+            yield StreamFinding(self._rule, f"/{self._field}", message)
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether the field of the block is in order and goes on from the last."""
         values = self._column(block.records)
         if self._last is not None and (values[0] < self._last or (self._strict and values[0] == self._last)):
             return False
-        # Sorting what is in order compares each value once.
+        # Sorting a sorted list compares each value once.
         ordered = sorted(values)
         return bool(ordered == values and not (self._strict and len(set(values)) < len(values)))
 
     def pass_over(self, block: Block) -> None:
-        """Remember the field of the last record."""
+        """Keep the field of the last record."""
         self._last = getattr(block.records[-1], self._field)
 
     def gap(self) -> None:
-        """Forget the last value where the rule says so."""
+        """Drop the last value if the rule says so."""
         if self._cleared:
             self._last = None
 
@@ -188,8 +190,8 @@ class SequencePerPhase(Rule):
         self.loud = frozenset({self._restart["kind"]})
         self._bases: dict[str, int] = {}
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit where the field is not one more than the one before in its phase."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is not one more than the one before in its phase."""
         if seen.kind == self._restart["kind"]:
             self._begin_again(seen)
             return
@@ -203,24 +205,24 @@ class SequencePerPhase(Rule):
             return
         where = f"/{self._field}"
         if value <= base:
-            yield Hit(self._rule, where, f"step {shown_number(value)} after step {shown_number(base)}")
+            yield StreamFinding(self._rule, where, f"step {shown_number(value)} after step {shown_number(base)}")
         elif not self._is_subsampled():
             missing = value - base - 1
             count = "1 step is" if missing == 1 else f"{shown_number(missing)} steps are"
             message = f"step {shown_number(value)} after step {shown_number(base)}: {count} missing"
-            yield Hit(self._skipped, where, message)
+            yield StreamFinding(self._skipped, where, message)
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether each phase in the block counts on from its base."""
         return all(self._counts_on(phase, records) for phase, records in self._facts.phases(block, self._kind).items())
 
     def pass_over(self, block: Block) -> None:
-        """Remember the last value of each phase as its base."""
+        """Keep the last value of each phase as its base."""
         for phase, records in self._facts.phases(block, self._kind).items():
             self._bases[phase] = getattr(records[-1], self._field)
 
     def gap(self) -> None:
-        """Forget the bases where the rule says so."""
+        """Drop the bases if the rule says so."""
         if self._cleared:
             self._bases.clear()
 
@@ -232,7 +234,7 @@ class SequencePerPhase(Rule):
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
         values = self._column(records)
-        # In a block, integers that are written `1.0` are floats.
+        # In a block, integers written as `1.0` are floats.
         first = int(values[0])
         base = self._bases.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))

@@ -1,4 +1,4 @@
-"""Judges streams in several processes: small ones in batches, in the order in which they are found."""
+"""Checks streams in several processes: small ones in batches, in the order in which they are found."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from toyspec.findings import FileReport, PathError, Skipped
 from toyspec.runs.discovery import STANDARD_INPUT, Found, Stream
 
 Verdict = FileReport | PathError | Skipped
-Judge = Callable[[Found], Verdict]
+Check = Callable[[Found], Verdict]
 
-# Handing a stream over costs as much as judging a hundred lines, so small ones go together.
+# Passing a stream to a process takes as long as checking a hundred lines, so small ones go together.
 _BATCH_BYTES = 1 << 20
 _BATCH_STREAMS = 64
 # Enough to keep the workers busy, few enough to keep reports in memory small.
 _PENDING_PER_JOB = 4
 
 
-def judge_side_by_side(found: Iterable[Found], judge: Judge, jobs: int) -> Generator[tuple[Found, Verdict]]:
-    """Yield each of *found* with what *judge* says of it, in order; *jobs* processes call *judge*."""
+def check_in_parallel(found: Iterable[Found], check: Check, jobs: int) -> Generator[tuple[Found, Verdict]]:
+    """Yield each of *found* with the result of *check*, in order; *jobs* processes call *check*."""
     pending: deque[tuple[list[Found], Future[list[Verdict]]]] = deque()
     pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
     try:
         for batch in batches(found):
-            pending.append((batch, _submitted(pool, batch, judge)))
+            pending.append((batch, _submitted(pool, batch, check)))
             while len(pending) > jobs * _PENDING_PER_JOB or (pending and pending[0][1].done()):
                 yield from _results(*pending.popleft())
         while pending:
             yield from _results(*pending.popleft())
     finally:
-        # Only what is being checked is waited for. Without waiting, the thread of the pool may close its pipe just when
-        # the interpreter writes to it at exit, which then ends with a traceback: OSError, "Bad file descriptor".
+        # Wait only for the batches that are being checked. Without waiting, the thread of the pool may close its pipe
+        # just when the interpreter writes to it at exit, which then prints a traceback: OSError, "Bad file descriptor".
         pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -58,30 +58,30 @@ def batches(found: Iterable[Found]) -> Iterator[list[Found]]:
         yield batch
 
 
-def _submitted(pool: ProcessPoolExecutor, batch: list[Found], judge: Judge) -> Future[list[Verdict]]:
-    if batch[0].path == STANDARD_INPUT:  # which belongs to this process alone
-        return _ready(_judge_all(batch, judge))
+def _submitted(pool: ProcessPoolExecutor, batch: list[Found], check: Check) -> Future[list[Verdict]]:
+    if batch[0].path == STANDARD_INPUT:  # only this process can read it
+        return _ready(_check_batch(batch, check))
     try:
-        with _interrupt_held():  # which may start a worker
-            return pool.submit(_judge_all, batch, judge)
+        with _interrupt_held():  # submitting may start a worker
+            return pool.submit(_check_batch, batch, check)
     except BrokenProcessPool:
-        return _ready(_not_judged(batch))
+        return _ready(_not_checked(batch))
 
 
-def _judge_all(batch: list[Found], judge: Judge) -> list[Verdict]:
-    return [judge(item) for item in batch]
+def _check_batch(batch: list[Found], check: Check) -> list[Verdict]:
+    return [check(item) for item in batch]
 
 
 def _results(batch: list[Found], task: Future[list[Verdict]]) -> Iterator[tuple[Found, Verdict]]:
     try:
         verdicts = task.result()
     except BrokenProcessPool:
-        verdicts = _not_judged(batch)
+        verdicts = _not_checked(batch)
     yield from zip(batch, verdicts, strict=True)
 
 
-def _not_judged(batch: list[Found]) -> list[Verdict]:
-    return [PathError(item.path, "not judged, since a process that judges was killed") for item in batch]
+def _not_checked(batch: list[Found]) -> list[Verdict]:
+    return [PathError(item.path, "not checked: a worker process was killed; check this path again") for item in batch]
 
 
 def _ready(verdicts: list[Verdict]) -> Future[list[Verdict]]:
@@ -92,7 +92,7 @@ def _ready(verdicts: list[Verdict]) -> Future[list[Verdict]]:
 
 @contextlib.contextmanager
 def _interrupt_held() -> Iterator[None]:
-    """Keep Ctrl-C waiting, also in a process that is started meanwhile, which would print a traceback."""
+    """Delay Ctrl-C, also in a process that is started meanwhile, which would print a traceback."""
     import signal
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows

@@ -1,4 +1,4 @@
-"""Checks one record after the other of a stream, reports its faults, and gives it as the rules between lines see it."""
+"""Checks the records of a stream one by one, reports findings, and returns each as input of the rules between lines."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from toyspec.format.integers import Path
 
 NOTHING_BAD: frozenset[str] = frozenset()
-"""The fields of a record without fault that take no part in later rules."""
+"""The fields of a record without findings that later rules ignore: none."""
 
 _NUMBER = re.compile(rb"[-+.0-9eE]+")
-# Findings that leave a field right.
+# Findings that do not make a field wrong.
 _HARMLESS = frozenset([rules.UNSAFE_INTEGER])
 
 
@@ -37,13 +37,13 @@ class RecordChecker:
         self._collector = collector
         self._tag = tag_of(profile)
         self._kinds = [kind for kind, fields in FIELDS[profile].items() if self._tag is None or self._tag in fields]
-        self._judge: Any = None
+        self._validator: Any = None
         self._has_whole_float = False
 
     def check(self, value: dict[str, Any], place: Place) -> tuple[Observation, bool]:
-        """Report the faults of a record, not in order; return it, and whether it has none but unknown keys.
+        """Report the findings of a record, unsorted; return it, and whether it has none but unknown keys.
 
-        Its integers are ints afterwards, however they are written.
+        Its integers are made ints, whatever their spelling.
         """
         kind = "entry" if self._tag is None else value.get(self._tag)
         kind = kind if isinstance(kind, str) else None
@@ -54,7 +54,7 @@ class RecordChecker:
         return Observation(value, dict.get, kind=kind, known=True, bad=bad), only_unknown_keys
 
     def report_whole_floats(self, paths: Iterable[Path], place: Place) -> None:
-        """Report the first integer of a line that is written with a fraction or an exponent, once for the stream."""
+        """Report the first integer of a line that has a fraction or an exponent, once per stream."""
         if self._has_whole_float:
             return
         self._has_whole_float = True
@@ -66,7 +66,7 @@ class RecordChecker:
         )
 
     def locate(self, place: Place, pointer: str) -> Place:
-        """Return the place of the value at *pointer* in a line, of the object around it where it is missing."""
+        """Return the place of the value at *pointer* in a line; if it is missing, of the object around it."""
         byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
         return Place(place.line, place.line_offset, byte, place.data)
 
@@ -92,26 +92,28 @@ class RecordChecker:
             self._collector.add(rules.MISSING_KEY, where, f"the record has no `{tag}`", pointer=f"/{tag}")
 
     def _check_fields(self, kind: str, value: dict[str, Any], place: Place) -> tuple[frozenset[str], bool]:
-        """Report the faults of a record of a known kind; return the fields that take no part in later rules."""
+        """Report the findings of a record of a known kind; return the fields that later rules ignore."""
         whole_floats = take_integers(value, self._profile, kind)
         if whole_floats:
             self.report_whole_floats(whole_floats, place)
-        if self._judge is None:
-            from toyspec.checker.record_rules import RecordJudge
+        if self._validator is None:
+            from toyspec.checker.record_rules import RecordValidator
 
-            self._judge = RecordJudge(self._profile)
-        faults = self._judge.faults(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
-        unknown = self._judge.unknown_keys(kind, value)
-        if not faults and not unknown:
+            self._validator = RecordValidator(self._profile)
+        findings = self._validator.findings(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
+        unknown = self._validator.unknown_keys(kind, value)
+        if not findings and not unknown:
             return NOTHING_BAD, False
-        places = spans(place.data, [pointer for fault in [*faults, *unknown] for pointer in and_parent(fault.pointer)])
-        for fault in sorted([*faults, *unknown], key=lambda fault: by_place(fault, places)):
-            where = Place(place.line, place.line_offset, offset_at(fault.pointer, places), place.data)
-            if fault.rule == rules.UNKNOWN_KEY:
-                self._tally_key(kind, fault, where)
+        places = spans(
+            place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
+        )
+        for finding in sorted([*findings, *unknown], key=lambda finding: by_place(finding, places)):
+            where = Place(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
+            if finding.rule == rules.UNKNOWN_KEY:
+                self._tally_key(kind, finding, where)
             else:
-                self._collector.add(fault.rule, where, fault.message, pointer=fault.pointer)
-        return _fields_of(fault.pointer for fault in faults if fault.rule not in _HARMLESS), not faults
+                self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
+        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), not findings
 
     def _tally_key(self, kind: str, key: Any, place: Place) -> None:
         meant = f"; did you mean {key.suggestion}?" if key.suggestion else ""
@@ -125,7 +127,7 @@ class RecordChecker:
 
 
 def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
-    """Return the message about an integer that is written with a fraction or an exponent, at *byte* of *data*."""
+    """Return the message about the integer with a fraction or an exponent at *byte* of *data*."""
     found = _NUMBER.match(data, byte)
     written = shortened(found.group().decode()) if found else ""
     return f"`{shortened(pointer.removeprefix('/'))}` is written {written}, an integer with a fraction or exponent"

@@ -1,6 +1,6 @@
-"""Judges one record by its schema and names every fault in it: see spec/checking.md.
+"""Validates one record against its schema and returns every finding: see spec/checking.md.
 
-This is the exact path. It is slow and complete; regular records never come here.
+This is the exact path. It is slow and complete; regular records do not take it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import msgspec
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
-from toyspec.checker.faults import RecordFault, UnknownKey
 from toyspec.checker.line_places import pointer_to
+from toyspec.checker.record_findings import RecordFinding, UnknownKey
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.generated import rules
@@ -37,7 +37,7 @@ _KEYWORD_RULES = {
     "minLength": rules.BAD_FORMAT,
     "maxLength": rules.BAD_FORMAT,
 }
-# Where several keywords fail at one place, the first of these names the cause.
+# If several keywords fail at one place, the first of these is reported.
 _PRIORITY = (
     rules.MISSING_KEY,
     rules.WRONG_TYPE,
@@ -50,20 +50,20 @@ _DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
 
 _TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
-        # What takes 1.0 as an integer has made an int of it.
+        # Where 1.0 counts as an integer, it was made an int before.
         "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
         "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
     }
 )
-_Validator: Any = extend(  # type: ignore[no-untyped-call]  # the library does not say
+_Validator: Any = extend(  # type: ignore[no-untyped-call]  # the library has no types
     Draft202012Validator, type_checker=_TYPE_CHECKER
 )
 _FORMATS = FormatChecker(formats=())
 _FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
 
 
-class RecordJudge:
-    """Judges records of one profile."""
+class RecordValidator:
+    """Validates records of one profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._fields = FIELDS[profile]
@@ -72,21 +72,23 @@ class RecordJudge:
         )["$defs"]
         self._validators: dict[str, Any] = {}
 
-    def faults(self, kind: str, value: dict[str, Any], *, exact_elsewhere: Collection[str] = ()) -> list[RecordFault]:
-        """Return the faults of *value* as a record of *kind*, its integers ints; at most one for each pointer.
+    def findings(
+        self, kind: str, value: dict[str, Any], *, exact_elsewhere: Collection[str] = ()
+    ) -> list[RecordFinding]:
+        """Return the findings in *value* as a record of *kind*, its integers ints; at most one per pointer.
 
-        *exact_elsewhere* are pointers to integers that are not written with digits only, so that none is unsafe.
+        *exact_elsewhere* are pointers to integers with a fraction or an exponent, which are never unsafe.
         """
-        found: dict[str, RecordFault] = {}
+        found: dict[str, RecordFinding] = {}
         for error in self._validator(kind).iter_errors(value):
-            for fault in _faults_of(kind, error):
-                known = found.get(fault.pointer)
-                if known is None or _PRIORITY.index(fault.rule) < _PRIORITY.index(known.rule):
-                    found[fault.pointer] = fault
+            for finding in _findings_of(kind, error):
+                known = found.get(finding.pointer)
+                if known is None or _PRIORITY.index(finding.rule) < _PRIORITY.index(known.rule):
+                    found[finding.pointer] = finding
         for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
             if abs(integer) > MAX_SAFE_INTEGER and pointer not in found and pointer not in exact_elsewhere:
                 message = f"{shortened(str(integer))} at {shortened(pointer)} is beyond ±9007199254740991"
-                found[pointer] = RecordFault(rules.UNSAFE_INTEGER, pointer, message)
+                found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
         return list(found.values())
 
     def unknown_keys(self, kind: str, value: dict[str, Any]) -> list[UnknownKey]:
@@ -102,7 +104,7 @@ class RecordJudge:
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """Return the one of *known* that *name* was probably meant to be, None where there is none."""
+    """Return the one of *known* that *name* was probably meant to be; None if there is none."""
     if len(name) > 64:
         return None
     from difflib import get_close_matches
@@ -111,21 +113,21 @@ def nearest(name: str, known: list[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def _faults_of(kind: str, error: ValidationError) -> Iterator[RecordFault]:
+def _findings_of(kind: str, error: ValidationError) -> Iterator[RecordFinding]:
     path = list(error.absolute_path)
     pointer = pointer_to(path)
     if error.validator == "required":
-        # The library reports a missing key by its message only.
+        # The library names a missing key only in its message.
         required, instance = cast("list[str]", error.validator_value), cast("dict[str, Any]", error.instance)
         for key in required:
             if key not in instance:
                 where = f"`{shortened(pointer)}`" if pointer else kind
-                yield RecordFault(rules.MISSING_KEY, pointer_to([*path, key]), f"{where} has no `{key}`")
+                yield RecordFinding(rules.MISSING_KEY, pointer_to([*path, key]), f"{where} has no `{key}`")
         return
     rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
     if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
         rule = rules.UNSUPPORTED_SCHEMA
-    yield RecordFault(rule, pointer, _message(pointer, error))
+    yield RecordFinding(rule, pointer, _message(pointer, error))
 
 
 def _message(pointer: str, error: ValidationError) -> str:
@@ -179,7 +181,7 @@ def _shown(value: Any) -> str:
 
 
 def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:
-    """Yield the integers of *value* whose exactness matters: in integer fields and in open maps."""
+    """Yield the integers of *value* that must be exact: in integer fields and in open maps."""
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int):
@@ -201,7 +203,7 @@ def _integers_inside(value: Any, declared: tuple[str, Any], pointer: str) -> Ite
                 yield from _integers(item, part[key], pointer + pointer_to([key]))
     elif constructor == "map" and isinstance(value, dict):
         for key, item in value.items():
-            # Values of an open map are written as they come: an integer literal there must be exact.
+            # Values of an open map have any type: an integer literal there must be exact.
             yield from _integers(item, "open" if isinstance(item, int) else part, pointer + pointer_to([key]))
     elif constructor == "array" and isinstance(value, list):
         for index, item in enumerate(value):

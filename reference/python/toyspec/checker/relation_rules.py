@@ -1,4 +1,4 @@
-"""Rules on what one record says of others: see spec/stream.md."""
+"""Rules that relate a record to others: see spec/stream.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from toyspec.checker.observing import Block, Facts, Hit, Observation, identity, phase_of, shown_number
+from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, identity, phase_of, shown_number
 from toyspec.checker.order_rules import Rule
 from toyspec.escaping import shortened
 from toyspec.generated.limits import MAX_OPEN_REGIONS
@@ -30,8 +30,8 @@ class SameAsLast(Rule):
         self._last: Any = UNSET
         self._done = False
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit where the field differs, at the first record of the kind."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field differs, at the first record of the kind."""
         if seen.kind == self._of["kind"]:
             if phase_of(seen, self._facts) == self._of["phase"]:
                 self._last = seen.field(self._of["field"])
@@ -41,10 +41,10 @@ class SameAsLast(Rule):
         self._done = True
         if not silent and value != self._last:
             last = f"the last {self._of['phase']} {self._of['kind']} has {shown_number(self._last)}"
-            yield Hit(self._rule, f"/{self._field}", f"`{self._field}` is {shown_number(value)}, {last}")
+            yield StreamFinding(self._rule, f"/{self._field}", f"`{self._field}` is {shown_number(value)}, {last}")
 
     def pass_over(self, block: Block) -> None:
-        """Remember the field of the last record of the other kind."""
+        """Keep the field of the last record of the other kind."""
         records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
         if records:
             self._last = getattr(records[-1], self._of["field"], UNSET)
@@ -62,13 +62,13 @@ class Nested(Rule):
         self._open: list[tuple[str | bytes, str, int]] = []
         self._off = False
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit where a region is left out of order, not open, or still open at the end."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if a region is left out of order, not open, or still open at the end."""
         if self._off:
             return
         if seen.kind == self._closed_by:
             for _, name, line in reversed(self._open):
-                yield Hit(self._rule, "", f"region {name}, entered at line {line}, is still open")
+                yield StreamFinding(self._rule, "", f"region {name}, entered at line {line}, is still open")
             self._open.clear()
             self._off = True
             return
@@ -95,7 +95,7 @@ class Nested(Rule):
         return True
 
     def pass_over(self, block: Block) -> None:
-        """Enter and leave the regions of the block."""
+        """Enter and exit the regions of the block."""
         if self._off:
             return
         for enters, region, line in self._changes(block):
@@ -105,7 +105,7 @@ class Nested(Rule):
                 self._open.pop()
 
     def gap(self) -> None:
-        """Forget the open regions where the rule says so."""
+        """Drop the open regions if the rule says so."""
         if self._cleared:
             self._open.clear()
 
@@ -125,17 +125,17 @@ class Nested(Rule):
             for index in places
         ]
 
-    def _push(self, region: str, line: int) -> Iterator[Hit]:
+    def _push(self, region: str, line: int) -> Iterator[StreamFinding]:
         if len(self._open) == MAX_OPEN_REGIONS:
             self._off = True
             self._open.clear()
-            yield Hit(
+            yield StreamFinding(
                 self._rule, f"/{self._field}", f"more than {MAX_OPEN_REGIONS} regions are open; no more are tracked"
             )
         else:
             self._open.append((identity(region), shortened(region), line))
 
-    def _pop(self, region: str) -> Iterator[Hit]:
+    def _pop(self, region: str) -> Iterator[StreamFinding]:
         name = identity(region)
         if self._open and self._open[-1][0] == name:
             self._open.pop()
@@ -145,9 +145,11 @@ class Nested(Rule):
             if self._open[index][0] == name:
                 inner = self._open[-1][1]
                 del self._open[index]
-                yield Hit(self._rule, where, f"region {shortened(region)} is left while {inner} is open inside it")
+                yield StreamFinding(
+                    self._rule, where, f"region {shortened(region)} is left while {inner} is open inside it"
+                )
                 return
-        yield Hit(self._rule, where, f"region {shortened(region)} is left but is not open")
+        yield StreamFinding(self._rule, where, f"region {shortened(region)} is left but is not open")
 
 
 class Requires(Rule):
@@ -160,16 +162,16 @@ class Requires(Rule):
         self._needs, self._facts = rule["needs"], facts
         self.kinds = self.loud = frozenset({self._kind})
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit where the field is missing."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is missing."""
         if self._when and seen.field(self._when["field"]) != self._when["equals"]:
             return
         field, other = self._needs["field"], self._needs.get("kind")
         if other is None:
             if not seen.has(field):
-                yield Hit(self._rule, f"/{field}", f"{self._kind} has {self._condition()} and no `{field}`")
+                yield StreamFinding(self._rule, f"/{field}", f"{self._kind} has {self._condition()} and no `{field}`")
         elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
-            yield Hit(self._rule, "", f"a {self._kind} event, but {other} has no `{field}`")
+            yield StreamFinding(self._rule, "", f"a {self._kind} event, but {other} has no `{field}`")
 
     def _condition(self) -> str:
         return f"{self._when['field']} {self._when['equals']}" if self._when else "no condition"
@@ -184,17 +186,17 @@ class NullNumber(Rule):
         self.kinds = frozenset({rule["kind"]}) if "kind" in rule else None
         self._done = False
 
-    def observe(self, seen: Observation) -> Iterator[Hit]:
-        """Yield a hit at the first null."""
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at the first null."""
         if self._done or not seen.known:
             return
-        # An object keeps the order of its line; a Struct is only made of a line in the order of the schema.
+        # An object keeps the order of its line; a Struct is only made from a line in schema order.
         order = seen.record if isinstance(seen.record, dict) else self._fields
         for name in order:
             pointer = self._null_in(seen.field(name), name) if name in self._fields else None
             if pointer is not None:
                 self._done = True
-                yield Hit(self._rule, pointer, f"{shortened(pointer)} is null")
+                yield StreamFinding(self._rule, pointer, f"{shortened(pointer)} is null")
                 return
 
     def is_quiet(self, block: Block) -> bool:

@@ -1,4 +1,4 @@
-"""Makes the types that lines of one shape decode into: see :mod:`toyspec.checker.shapes`."""
+"""Makes the types that decode lines of one shape: see :mod:`toyspec.checker.shapes`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Traits(NamedTuple):
     """What the records of one kind have in common."""
 
     always: frozenset[str]
-    """The keys that each has, the tag among them."""
+    """The keys that each record has, the tag included."""
     ever: tuple[str, ...]
     """All keys, in the order in which they were first seen."""
     nulls: frozenset[str]
-    """The keys whose value was null once, or held a null."""
+    """The keys with a value that was null, or held a null, at least once."""
     whole_floats: frozenset[str]
-    """The keys with an integer, or with one in their value, that was once written with a fraction or an exponent."""
+    """The keys with an integer in their value that had a fraction or an exponent at least once."""
     same: tuple[tuple[str, Any], ...]
-    """Keys with what all their values share: a word, the keys of an object, the type of what no schema knows."""
+    """By key, what its values share: a word, the keys of an object, or the type of an unknown key."""
 
 
 class Shape(NamedTuple):
@@ -44,11 +44,11 @@ class Shape(NamedTuple):
 
     kind: str
     keys: int
-    """Number of keys that each record has, the tag and the keys of objects in it among them."""
+    """Number of keys that each record has, the tag and the keys of objects in it included."""
     colons: int
     """Number of colons in these keys."""
     optional: tuple[tuple[str, int, int], ...]
-    """Attributes that some records have, each with the number of keys that come with it, and of colons in these."""
+    """Attributes that some records have, each with its number of keys and the number of colons in these."""
     maps: tuple[str, ...]
     """Attributes that hold objects with keys of their own."""
     texts: tuple[str, ...]
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
     nulls: frozenset[str]
     """Attributes that may be null or hold a null."""
     constants: dict[str, Any]
-    """Attributes that are the same in each record, UNSET those that none has."""
+    """Attributes that are equal in all records; UNSET for those that none has."""
 
     def number_with(self, name: str, records: Sequence[Any]) -> int:
         """Return how many *records* of this shape have the attribute *name*."""
@@ -66,7 +66,7 @@ class Shape(NamedTuple):
         return _number_set(name, records) if is_optional else len(records)
 
     def varying(self, records: Sequence[Any]) -> int:
-        """Return the number of keys that *records* of this shape have beyond those that all have."""
+        """Return the number of optional keys in *records* of this shape."""
         found = 0
         for name, keys, _ in self.optional:
             found += keys * _number_set(name, records)
@@ -90,7 +90,7 @@ class Shape(NamedTuple):
 def made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -> tuple[type[msgspec.Struct], Shape]:
     """Return the type of lines that have *traits*, and its shape; *strict* takes any record of their kind."""
     hints = _hints(strict)
-    # Another word in a field that takes any text makes no other type.
+    # Another word in a field of any text does not make another type.
     same = tuple((key, trait) for key, trait in traits.same if type(trait) is not str or _is_choice(hints.get(key)))
     return _made_type(strict, traits._replace(same=same), profile)
 
@@ -112,7 +112,7 @@ def _made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -
         rename={attribute: key for key, attribute in attributes.items()},
         tag_field=tag,
         tag=None if tag is None else kind,
-        # What rules ask for and no line has.
+        # The attributes that rules read and no line has.
         namespace={key: UNSET for key in declared if key not in traits.ever and key != tag},
         forbid_unknown_fields=True,
         kw_only=True,
@@ -123,22 +123,22 @@ def _made_type(strict: type[msgspec.Struct], traits: Traits, profile: Profile) -
 
 @lru_cache(maxsize=64)
 def decoder(types: tuple[type[msgspec.Struct], ...], tag: str | None) -> Callable[[bytes], Any]:
-    """Return what decodes a line into one of *types*."""
+    """Return the function that decodes a line into one of *types*."""
     if tag is None:
         return msgspec.json.Decoder(types[0]).decode
-    # Only a union asks for the tag; no line has this one.
+    # Only a union requires the tag; no line has this one.
     nobody = msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0")
     return msgspec.json.Decoder(Union[(*types, nobody)]).decode
 
 
 @cache
 def _hints(strict: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the types of the members of *strict*, without UNSET: what a key has that is there."""
+    """Return the types of the members of *strict*, without UNSET: the types of keys that are present."""
     return {key: _without(UnsetType, hint) for key, hint in get_type_hints(strict, include_extras=True).items()}
 
 
 def _shape(kind: str, traits: Traits, attributes: dict[str, str], parts: dict[str, Any], declared: Any) -> Shape:
-    # With each key come those of the object that it holds.
+    # A key counts with the keys of the object that is its value.
     held = {key: (key, *(part.__struct_encode_fields__ if _is_struct(part) else ())) for key, part in parts.items()}
     required = [name for key in traits.always for name in held.get(key, (key,))]
     words = {key: same for key, same in traits.same if type(same) is str and key in traits.always - traits.nulls}
@@ -161,7 +161,7 @@ def _shape(kind: str, traits: Traits, attributes: dict[str, str], parts: dict[st
 
 
 def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits: Traits) -> Any:
-    """Return the type of the values that *key* has where it is there."""
+    """Return the type of the values of *key*."""
     same = dict(traits.same).get(key)
     if not is_declared:
         return _UNKNOWN_LIKE.get(same, _UNKNOWN)
@@ -185,7 +185,7 @@ def _part_type(key: str, strict: type[msgspec.Struct], is_declared: bool, traits
 
 
 def _with_whole_floats(hint: Any) -> Any:
-    """Return *hint* with whole floats in place of its integers; these are safe, so that none loses a digit."""
+    """Return *hint* with whole floats in place of its integers; these are safe, so that no digit is lost."""
     args = get_args(hint)
     if get_origin(hint) is Annotated:
         plain, meta = args
@@ -222,12 +222,12 @@ def _is_struct(part: Any) -> bool:
 
 
 def _is_choice(hint: Any) -> bool:
-    """Return whether *hint* admits only certain words."""
+    """Return whether *hint* allows only certain words."""
     return get_origin(hint) is Literal
 
 
 def _may_be_text(hint: Any) -> bool:
-    """Return whether *hint* admits a string of any content, keys of objects excepted."""
+    """Return whether *hint* allows any string as a value; keys of objects do not count."""
     if get_origin(hint) is dict:
         return False
     return hint is str or (not _is_choice(hint) and any(map(_may_be_text, get_args(hint))))

@@ -1,12 +1,12 @@
 """Learns which keys the lines of a stream have, and decodes lines of these shapes with proof that no key repeats.
 
 A shape is a type that *requires* the keys that were always there: a line that decodes into it has each of them.
-Every member of an object has one colon outside strings, so a line has at most as many keys as colons; where it has
-as many colons as its record has keys, none was lost to a repetition. That holds for any order of keys, any white
-space and any way to write a number, and one count serves a whole block. Colons in strings are counted where that does
-not come out even; without escapes, a string has as many in its line as it has decoded. A shape never guesses: what it
-refuses, and what no count proves, is judged elsewhere. It may refuse what is right and was not there before, such as
-a null, so that nobody has to look for one. Integers that are written `1.0` are floats in its records.
+Every member of an object has one colon outside strings, so a line has at most as many keys as colons; if it has
+as many colons as its record has keys, no key was lost to a repetition. That holds for any order of keys, any white
+space and any way to write a number, and one count serves a whole block. If the counts differ, colons in
+strings are counted too; without escapes, a string has as many in its line as it has decoded. A shape never guesses:
+lines that it refuses, or that no count proves, take the exact path. It may refuse a valid value that did not occur
+before, such as a null, so that no later rule has to search for one. Integers written as `1.0` are floats here.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
     from toyspec.format.integers import Path
 
-# What decoding raises on bytes that are no record of a shape.
+# Raised by decoding if the bytes are not a record of a shape.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-# A type costs as much as judging some hundred lines, so it is made only for what comes again and again.
+# Making a type takes as long as checking some hundred lines, so it is made only for lines that recur.
 _LINES_BEFORE_SHAPE = 128
 _MAX_KEYS = 48
 _MAX_WORD = 64
 _SCALARS = (int, float, str, bool, type(None))
 
 
-# The next stream may begin with shapes of the last one, if they demand every key: such a shape, where it does not fit,
-# costs little. One with optional keys would fit, and cost the stream the counting of keys that it never has.
+# The next stream may begin with shapes of the last one, if they require every key: if such a shape does not fit, it
+# costs little. One with optional keys would fit, and the stream would count keys that it never has.
 _recent: dict[Profile, dict[str, tuple[type[msgspec.Struct], Shape]]] = {}
-# The same of streams with integers that are written `1.0`. The first of these has to be reported, so another stream
+# The same for streams with integers written as `1.0`. The first of these must be reported, so another stream
 # gets such a shape only after one was found in it.
 _recent_with_floats: dict[Profile, dict[str, tuple[type[msgspec.Struct], Shape]]] = {}
 
@@ -48,7 +48,7 @@ class Taken(NamedTuple):
     """Lines that were decoded at once."""
 
     records: list[Any]
-    """The record of each line, None for one that is not proven."""
+    """The record of each line; None for a line that is not proven."""
     odd: list[int]
     """The indexes of lines that are not proven."""
     types: Collection[type]
@@ -56,7 +56,7 @@ class Taken(NamedTuple):
 
 
 class _Seen:
-    """What the lines of one kind had in common so far."""
+    """What the lines of one kind have in common so far."""
 
     def __init__(self) -> None:
         self.cost = 0
@@ -79,13 +79,13 @@ class _Seen:
                 self.same[key] = None
 
     def extent(self) -> tuple[int, ...]:
-        """Return what changes whenever the traits do: each of them only falls or only rises."""
+        """Return numbers that change whenever the traits do: each of them only falls or only rises."""
         different = list(self.same.values()).count(None)
         return len(self.always or ()), len(self.ever), len(self.nulls), len(self.whole_floats), different
 
 
 class Shapes:
-    """The shapes of one stream, learned from lines that were judged."""
+    """The shapes of one stream, learned from lines that were checked."""
 
     def __init__(self, profile: Profile, types: dict[str, type[msgspec.Struct]]) -> None:
         self._profile = profile
@@ -94,7 +94,7 @@ class Shapes:
         self._tag: str | None = STREAMS[profile]["tag"]
         self._strict = types
         self._seen: dict[str, _Seen] = {}
-        # Where one stream follows another, more will: a type pays off earlier.
+        # After a second stream more will follow, so a type pays off earlier.
         self._enough = _LINES_BEFORE_SHAPE // 4 if profile in _recent else _LINES_BEFORE_SHAPE
         self._made = dict(_recent.setdefault(profile, {}))
         self.of: dict[type, Shape] = dict(self._made.values())
@@ -102,7 +102,7 @@ class Shapes:
         self._decode = self._decoder() if self._made else None
 
     def take(self, lines: Lines) -> Taken:
-        """Return what *lines* decode into. Carriage returns pass as the white space that they are."""
+        """Return the decoded *lines*. Carriage returns are white space."""
         data = lines.data
         if self._decode is None:
             return Taken([None] * len(data), list(range(len(data))), {}.keys())
@@ -122,10 +122,10 @@ class Shapes:
         return Taken(found, odd, counts.keys())
 
     def learn(self, kind: str, value: dict[str, Any], *, whole_floats: Iterable[Path] = (), cost: int = 1) -> None:
-        """Take note of the keys of a record of *kind* without fault, unknown keys excepted.
+        """Learn the keys of a record of *kind* without findings other than unknown keys.
 
-        *whole_floats* are paths of integers in it that are not written with digits only.
-        *cost* is what it cost to judge the record, in records that are known to be regular.
+        *whole_floats* are the paths of its integers with a fraction or an exponent. *cost* is the time that the
+        check of the record took, in records that are known to be regular.
         """
         if kind in self._dated or not self._is_flat(kind, value):
             return
@@ -137,7 +137,7 @@ class Shapes:
         if floats and not seen.whole_floats:
             self._adopt_with_floats(kind)
         seen.whole_floats |= floats
-        # A line that took the exact path has cost as much as many others.
+        # A line on the exact path took as long as many others.
         seen.cost += cost
         if seen.cost >= self._enough and seen.built != seen.extent():
             seen.cost = 0
@@ -145,7 +145,7 @@ class Shapes:
             self._make(kind, seen)
 
     def _adopt_with_floats(self, kind: str) -> None:
-        """Go on with the shape of the last stream that had integers written `1.0` in records of *kind*."""
+        """Continue with the shape of the last stream that had integers written as `1.0` in records of *kind*."""
         known = _recent_with_floats.get(self._profile, {}).get(kind)
         if known is not None:
             self._made[kind] = known
@@ -153,7 +153,7 @@ class Shapes:
             self._decode = self._decoder()
 
     def _make(self, kind: str, seen: _Seen) -> None:
-        # Imported here: short streams, and those whose lines are like those of the last one, make none.
+        # Imported here: short streams, and streams like the last one, make no types.
         from toyspec.checker.shape_types import Traits, made_type
 
         same = tuple((key, trait) for key, trait in seen.same.items() if trait is not None)
@@ -175,13 +175,13 @@ class Shapes:
             types.discard(type(None))
         if len(types) == 1 and len(odd) < len(records):
             return dict.fromkeys(types, len(records) - len(odd))
-        # Telling how many there are of each takes twice as long as telling whether there are several.
+        # Counting each type takes twice as long as finding out whether there are several.
         counts = Counter(map(type, records))
         del counts[type(None)]
         return counts
 
     def _comes_out_even(self, lines: Lines, records: list[Any], odd: list[int], counts: dict[type, int]) -> bool:
-        """Return whether the colons in the lines of *records* are those of their keys, or also those in strings.
+        """Return whether the lines of *records* have no colons but those of keys and in strings.
 
         *odd* are the indexes of lines without record; *counts* says how many records have each type.
         """
@@ -207,7 +207,7 @@ class Shapes:
     def _is_proven(self, line: bytes, record: Any) -> bool:
         shape = self.of[type(record)]
         spare = line.count(b":") - shape.keys - shape.varying([record])
-        # Without escapes, strings hold as many colons in the line as they do decoded.
+        # Without escapes, strings have as many colons in the line as decoded.
         return spare == 0 or (b"\\" not in line and spare == shape.colons_in([record]))
 
     def _is_flat(self, kind: str, value: dict[str, Any]) -> bool:
@@ -225,7 +225,7 @@ class Shapes:
 
 
 def _shared_trait(is_declared: bool, value: Any) -> Any:
-    """Return what later values of a key may share with *value*, None for nothing."""
+    """Return what later values of a key may share with *value*; None for nothing."""
     if not is_declared:
         return float if type(value) is int else type(value)
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""Judges the files beside a stream, run.json and flow.json: see spec/bundle.md."""
+"""Checks the files beside a stream, run.json and flow.json: see spec/bundle.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.checker.collecting import Collector, Place
-from toyspec.checker.faults import RecordFault
 from toyspec.checker.line_places import offset_at, pointer_to
 from toyspec.checker.record_checking import whole_float_message
+from toyspec.checker.record_findings import RecordFinding
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, validate
@@ -30,11 +30,11 @@ class SidecarText(msgspec.Struct, frozen=True):
 
     name: str
     data: bytes
-    trouble: str | None = None
+    reason: str | None = None
 
 
 def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
-    """Return the sidecars in *directory* that exist; none is held beyond *max_bytes*."""
+    """Return the sidecars in *directory* that exist; a longer one than *max_bytes* is not read."""
     found: list[SidecarText] = []
     for name in SIDECARS:
         path = os.path.join(directory, name)
@@ -43,14 +43,14 @@ def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
     return found
 
 
-def judge_sidecars(
+def check_sidecars(
     sidecars: Sequence[SidecarText], profile: Profile | None, directory: str | None, collector: Collector
 ) -> None:
-    """Report the sidecars that cannot be read, and what is wrong with a kaun manifest."""
+    """Report unreadable sidecars, and the findings in a kaun manifest."""
     for sidecar in sidecars:
-        value = _judge_text(sidecar, collector)
+        value = _check_text(sidecar, collector)
         if value is not None and sidecar.name == MANIFEST_FILE and profile == "kaun/v1":
-            _judge_manifest(sidecar, value, directory, collector)
+            _check_manifest(sidecar, value, directory, collector)
 
 
 def _read(path: str, name: str, max_bytes: int) -> SidecarText:
@@ -66,54 +66,54 @@ def _read(path: str, name: str, max_bytes: int) -> SidecarText:
     return SidecarText(name, data)
 
 
-def _judge_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | None:
-    if sidecar.trouble is not None:
-        _report(collector, sidecar, _unreadable(sidecar, sidecar.trouble), 0)
+def _check_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | None:
+    if sidecar.reason is not None:
+        _report(collector, sidecar, _unreadable(sidecar, sidecar.reason), 0)
         return None
-    vetted = validate(sidecar.data, first=True)
-    if vetted.status == "readable":
-        return vetted.value
-    fault = next((fault for fault in vetted.faults if fault.rule != rules.DUPLICATE_KEY), None)
-    offset, reason = (fault.offset, fault.message) if fault else (0, "it is empty")
+    validated = validate(sidecar.data, first=True)
+    if validated.status == "readable":
+        return validated.value
+    finding = next((finding for finding in validated.findings if finding.rule != rules.DUPLICATE_KEY), None)
+    offset, reason = (finding.offset, finding.message) if finding else (0, "it is empty")
     _report(collector, sidecar, _unreadable(sidecar, reason), offset)
     return None
 
 
-def _unreadable(sidecar: SidecarText, reason: str) -> RecordFault:
-    return RecordFault(rules.SIDECAR_UNREADABLE, "", f"{sidecar.name} cannot be read: {reason}")
+def _unreadable(sidecar: SidecarText, reason: str) -> RecordFinding:
+    return RecordFinding(rules.SIDECAR_UNREADABLE, "", f"{sidecar.name} cannot be read: {reason}")
 
 
-def _judge_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
-    from toyspec.checker.record_rules import RecordJudge
+def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
+    from toyspec.checker.record_rules import RecordValidator
 
     places = spans(sidecar.data)
-    judge = RecordJudge("kaun/v1")
+    validator = RecordValidator("kaun/v1")
     whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
-    faults = judge.faults("run", value, exact_elsewhere=whole_floats)
-    faults.extend(
-        RecordFault(key.rule, key.pointer, f"the manifest has no key `{shortened(key.path)}`")
-        for key in judge.unknown_keys("run", value)
+    findings = validator.findings("run", value, exact_elsewhere=whole_floats)
+    findings.extend(
+        RecordFinding(key.rule, key.pointer, f"the manifest has no key `{shortened(key.path)}`")
+        for key in validator.unknown_keys("run", value)
     )
 
-    def offset_of(fault: RecordFault) -> int:
-        return offset_at(fault.pointer, places)
+    def offset_of(finding: RecordFinding) -> int:
+        return offset_at(finding.pointer, places)
 
     if whole_floats:
         pointer = min(whole_floats, key=lambda pointer: places[pointer])
         message = whole_float_message(pointer, sidecar.data, places[pointer])
-        faults.append(RecordFault(rules.INTEGER_AS_FLOAT, pointer, message))
-    for fault in sorted(faults, key=lambda fault: (offset_of(fault), rules.ORDER[fault.rule])):
-        _report(collector, sidecar, fault, offset_of(fault))
+        findings.append(RecordFinding(rules.INTEGER_AS_FLOAT, pointer, message))
+    for finding in sorted(findings, key=lambda finding: (offset_of(finding), rules.ORDER[finding.rule])):
+        _report(collector, sidecar, finding, offset_of(finding))
     run_id = value.get("run_id")
-    wrong = any(fault.pointer == "/run_id" for fault in faults)
+    wrong = any(finding.pointer == "/run_id" for finding in findings)
     if directory is not None and not wrong and run_id != directory:
         message = f"`run_id` is {shortened(str(run_id))}, the directory is {shortened(directory)}"
-        _report(collector, sidecar, RecordFault(rules.RUN_ID_MISMATCH, "/run_id", message), places["/run_id"])
+        _report(collector, sidecar, RecordFinding(rules.RUN_ID_MISMATCH, "/run_id", message), places["/run_id"])
 
 
-def _report(collector: Collector, sidecar: SidecarText, fault: RecordFault, offset: int) -> None:
+def _report(collector: Collector, sidecar: SidecarText, finding: RecordFinding, offset: int) -> None:
     line_start = sidecar.data.rfind(b"\n", 0, offset) + 1
     line_end = sidecar.data.find(b"\n", offset)
     line = sidecar.data[line_start : line_end if line_end >= 0 else None]
     place = Place(sidecar.data.count(b"\n", 0, offset) + 1, line_start, offset - line_start, line)
-    collector.add(fault.rule, place, fault.message, pointer=fault.pointer, sidecar=sidecar.name)
+    collector.add(finding.rule, place, finding.message, pointer=finding.pointer, sidecar=sidecar.name)

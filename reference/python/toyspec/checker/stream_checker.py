@@ -1,6 +1,6 @@
-"""Judges one stream, fed in pieces of any size: see spec/checking.md.
+"""Checks one stream, fed in pieces of any size: see spec/checking.md.
 
-Blocks that the fast path proves regular are taken in at once; every other line is judged alone.
+Blocks that the fast path proves regular are taken in at once; every other line is checked by itself.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.foreign import Foreign
 from toyspec.checker.line_places import Lines
-from toyspec.checker.observing import Block, Hit, Observation, identity
+from toyspec.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.checker.options import CheckOptions
 from toyspec.checker.record_checking import NOTHING_BAD, RecordChecker
-from toyspec.checker.sidecars import SidecarText, judge_sidecars
+from toyspec.checker.sidecars import SidecarText, check_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from toyspec.format.looks import Look
     from toyspec.read_reports import Fragment
 
-# What a block teaches of shapes serves the next one only, so the first are small, less so where shapes are known.
+# Shapes learned from a block serve the next one only, so the first blocks are small, less so if shapes are known.
 _FIRST_BLOCK_BYTES = 1 << 12
 _KNOWN_BLOCK_BYTES = 1 << 14
 _BLOCK_BYTES = 1 << 18
-# Runs with something wrong are halved as far as this, then looked at record by record.
+# A run of records with a finding is halved down to this length, then checked record by record.
 _SMALL_RUN = 16
 
 
 class StreamChecker:
-    """Judges a stream as it is fed.
+    """Checks a stream as it is fed.
 
-    *path* is shown in the report. *detect* finds out the profile where the options do not name it, by default from the
-    first readable record alone: see ``detect_profile``. *directory* is the name that the run's id is compared with;
-    None for a stream that is not in a bundle.
+    *path* is shown in the report. *detect* finds the profile if the options do not name it, by default from the first
+    readable record alone: see ``detect_profile``. *directory* is the name that the run's id is compared with; None for
+    a stream that is not in a bundle.
     """
 
     def __init__(
@@ -79,24 +79,24 @@ class StreamChecker:
         self._checker: RecordChecker | None = None
         self._foreign: Foreign | None = None
         self.look: Look | None = None
-        """What a stream that follows no profile looks like, once it is finished; None for all others."""
+        """What a stream without a profile looks like, once it is finished; None for all others."""
         self._tag: str | None = None
         if self._options.profile is not None:
             self._follow_profile(self._options.profile)
 
     def feed(self, data: bytes) -> None:
-        """Judge the lines that *data* commits."""
+        """Check the lines that *data* commits."""
         if len(self._head) < HEAD_BYTES:
             self._head += data[: HEAD_BYTES - len(self._head)]
         start = 0
         while start < len(data):
             if self._foreign is not None:
                 end = len(data)
-                self._judge_lines(data[start:])
+                self._check_lines(data[start:])
             elif self._fast is None:
-                # The first record decides on the profile.
+                # The first record decides the profile.
                 end = data.find(b"\n", start) + 1 or len(data)
-                self._judge_lines(data[start:end])
+                self._check_lines(data[start:end])
             else:
                 end = start + self._block_bytes
                 self._feed_block(data[start:end])
@@ -105,7 +105,7 @@ class StreamChecker:
     def take(self) -> list[Finding]:
         """Return the findings that were listed since the last call; counts in their messages may still grow.
 
-        None are given as long as the stream may turn out to follow no profile.
+        There are none as long as the stream may turn out to have no profile.
         """
         if self._fast is None:
             return []
@@ -120,18 +120,18 @@ class StreamChecker:
 
     @property
     def is_foreign(self) -> bool:
-        """True when a record has shown that the stream follows no profile."""
+        """True when a record has shown that the stream has no profile."""
         return self._foreign is not None
 
     @property
     def ended(self) -> bool:
-        """True when the last record says that the run is over, and for a stream that follows no profile."""
+        """True when the last record ends the run, and for a stream without a profile."""
         if self._foreign is not None:
             return True
         return self._last_kind is not None and self._last_kind == self._complete_kind()
 
     def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:
-        """Return the verdict on everything fed and on the files beside it; call it once, last."""
+        """Return the report on everything fed and on the files beside it; call it once, last."""
         profile = self._collector.profile
         fragment = self._splitter.fragment()
         if self._fast is None and self._foreign is None:
@@ -141,7 +141,7 @@ class StreamChecker:
             self.look = self._foreign.report(self._head, self._splitter.size, self._collector)
         else:
             self._report_end(fragment)
-            judge_sidecars(sidecars, profile, self._bundle, self._collector)
+            check_sidecars(sidecars, profile, self._bundle, self._collector)
         return FileReport(
             path=self._path,
             profile=profile,
@@ -154,7 +154,7 @@ class StreamChecker:
         )
 
     def _report_end(self, fragment: Fragment | None) -> None:
-        """Report what only the end of the stream shows: it comes last, wherever its place is."""
+        """Report the findings that depend on the end of the stream; they come last, whatever their place."""
         self._collector.settle()
         self._collector.findings.sort(key=lambda finding: finding.line)
         if fragment is not None:
@@ -163,8 +163,8 @@ class StreamChecker:
             place = Place(1, 0)
             self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
         elif self._records and self._rules is not None:
-            for hit in self._rules.finish():
-                self._collector.add(hit.rule, self._last, hit.message)
+            for finding in self._rules.finish():
+                self._collector.add(finding.rule, self._last, finding.message)
         if self._mismatch is not None:
             self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
 
@@ -176,7 +176,7 @@ class StreamChecker:
         return "torn" if fragment is not None or not self._records or unfinished else "complete"
 
     def _complete_kind(self) -> str | None:
-        """Return the kind that ends a complete stream, None where every stream that ends at a line feed is complete."""
+        """Return the kind that ends a complete stream; None if every stream that ends with LF is complete."""
         return closing_kind(self._collector.profile) if self._collector.profile is not None else None
 
     def _follow_profile(self, profile: Profile) -> None:
@@ -192,26 +192,26 @@ class StreamChecker:
     # Taking in bytes.
 
     def _feed_block(self, data: bytes) -> None:
-        """Hand the lines to the fast path where that may see them, to the exact one else."""
-        # The first carriage return has to be found; later ones are white space.
+        """Pass the lines to the fast path if it can take them, else to the exact path."""
+        # The first carriage return must be reported; later ones are white space.
         unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
         number, offset = self._splitter.position
         lines = None if unsure else self._splitter.cut_with_ends(data)
         if lines is None:
-            self._judge_lines(data)
+            self._check_lines(data)
         elif lines:
             left: Lines | None = Lines(lines, data, number=number, offset=offset, end=self._splitter.committed)
             while left is not None:
                 left = self._take_in(left)
 
-    def _judge_lines(self, data: bytes) -> None:
+    def _check_lines(self, data: bytes) -> None:
         for line in self._splitter.feed(data):
-            self._judge_line(line)
+            self._check_line(line)
 
     def _take_in(self, lines: Lines) -> Lines | None:
-        """Take in what is proven regular at once, and judge every other line; return lines that are left.
+        """Take in the lines that are proven regular, and check every other line; return the lines that are left.
 
-        Some are left where a line has taught what may make those after it regular.
+        Lines are left if a new shape may prove them regular.
         """
         assert self._fast is not None
         records, odd, types = self._fast.take(lines)
@@ -221,7 +221,7 @@ class StreamChecker:
         for index in odd:
             if start < index:
                 self._take_run(lines, records, start, index, types)
-            self._judge_line(lines.line(index))
+            self._check_line(lines.line(index))
             start = index + 1
             if self._fast.known != known and start < len(records):
                 return lines.after(index)
@@ -230,7 +230,7 @@ class StreamChecker:
         return None
 
     def _take_run(self, lines: Lines, records: list[Any], start: int, end: int, types: Collection[type]) -> None:
-        """Take in the records from *start* to *end*, at once where nothing is wrong between them."""
+        """Take in the records from *start* to *end*, at once if no rule between lines has a finding."""
         assert self._rules is not None
         assert self._fast is not None
         run = records if end - start == len(records) else records[start:end]
@@ -253,7 +253,7 @@ class StreamChecker:
             self._observe_each(lines, records, start, end)
 
     def _take_around(self, lines: Lines, records: list[Any], start: int, loud: list[int], end: int) -> None:
-        """Take in the records from *start* to *end*, those at the indexes *loud* alone."""
+        """Take in the records from *start* to *end*, those at the indexes *loud* one by one."""
         for index in [*loud, end]:
             if start < index:
                 self._take_run(lines, records, start, index, ())
@@ -266,8 +266,8 @@ class StreamChecker:
         for index in range(start, end):
             record = records[index]
             if self._tag is None:
-                # What is wrong may depend on the order of the keys, which the record forgets.
-                self._judge_line(lines.line(index))
+                # A finding may depend on the order of the keys, which the record loses.
+                self._check_line(lines.line(index))
                 continue
             shape = self._fast.shape(type(record))
             self._records += 1
@@ -278,15 +278,15 @@ class StreamChecker:
             self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=NOTHING_BAD), place)
 
     def _count_unknown_keys(self, block: Block) -> None:
-        """Count keys that are told of already: the shapes have them of lines that the exact path has judged."""
+        """Count unknown keys that were reported before: shapes are learned from lines that the exact path checked."""
         for shape in block.shapes.values():
             for name, key in shape.unknown.items():
                 times = shape.number_with(name, block.of(shape.kind))
                 self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{shape.kind} {key}"), times)
 
-    # Judging one line.
+    # Checking one line.
 
-    def _judge_line(self, line: Line) -> None:
+    def _check_line(self, line: Line) -> None:
         if self._fast is None and self._foreign is None and line.data is not None:
             first = decode(line.data)
             if first is not None:
@@ -296,16 +296,16 @@ class StreamChecker:
             if proven is not None:
                 self._take_proven(proven, Place(line.number, line.offset, 0, line.data))
                 return
-        vetted = validate_line(line, max_line_bytes=self._options.max_line_bytes)
+        validated = validate_line(line, max_line_bytes=self._options.max_line_bytes)
         start = len(self._collector.findings)
-        self._report_vetting(line, vetted)
-        if vetted.value is not None and self._foreign is None:
-            self._judge_record(line, vetted.value, start)
-        elif vetted.value is not None:
+        self._report_validation(line, validated)
+        if validated.value is not None and self._foreign is None:
+            self._check_record(line, validated.value, start)
+        elif validated.value is not None:
             self._records += 1
 
     def _begin(self, first: dict[str, Any], place: Place) -> None:
-        """Decide by the *first* record of the stream, at *place*, which profile it follows."""
+        """Choose the profile by the *first* record of the stream, at *place*."""
         profile = self._detect(first, has_gap=self._gaps > 0)
         if profile is not None:
             self._follow_profile(profile)
@@ -313,7 +313,7 @@ class StreamChecker:
             self._foreign = Foreign(place, list(first))
 
     def _take_proven(self, proven: Proven, place: Place) -> None:
-        """Take in a record that was proven without fault."""
+        """Take in a record that was proven to have no finding."""
         assert self._fast is not None
         assert self._checker is not None
         self._records += 1
@@ -322,26 +322,26 @@ class StreamChecker:
             self._checker.report_whole_floats(proven.whole_floats, place)
         self._observe(Observation(proven.record, getattr, kind=self._last_kind, known=True, bad=NOTHING_BAD), place)
 
-    def _report_vetting(self, line: Line, vetted: ValidatedLine) -> None:
+    def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
         data = line.data or b""
-        for fault in vetted.faults:
-            place = Place(line.number, line.offset, fault.offset, data or line.head)
-            self._collector.add(fault.rule, place, fault.message, pointer=fault.pointer)
-        for rule, count in vetted.unlisted.items():
+        for finding in validated.findings:
+            place = Place(line.number, line.offset, finding.offset, data or line.head)
+            self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer)
+        for rule, count in validated.unlisted.items():
             self._collector.count(rule, count)
-        if vetted.has_carriage_return and not self._has_carriage_return:
+        if validated.has_carriage_return and not self._has_carriage_return:
             self._has_carriage_return = True
             place = Place(line.number, line.offset, data.find(b"\r"))
             self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
-        if vetted.status == "unreadable":
+        if validated.status == "unreadable":
             if not self._gaps:
                 self._first_gap = Place(line.number, line.offset)
             self._gaps += 1
             if self._rules is not None:
                 self._rules.gap()
 
-    def _judge_record(self, line: Line, value: dict[str, Any], start: int) -> None:
-        """Check a record, put the findings of its line, from index *start* on, in order, and observe it."""
+    def _check_record(self, line: Line, value: dict[str, Any], start: int) -> None:
+        """Check a record, sort the findings of its line, from index *start* on, and observe it."""
         assert self._checker is not None
         place = Place(line.number, line.offset, 0, line.data or b"")
         self._records += 1
@@ -358,19 +358,23 @@ class StreamChecker:
     def _observe(self, seen: Observation, place: Place) -> None:
         assert self._rules is not None
         seen.line = place.line
-        for hit in self._rules.observe(seen):
-            self._report_hit(hit, place)
+        for finding in self._rules.observe(seen):
+            self._report_finding(finding, place)
         self._last = Place(place.line, place.line_offset)
         if self._directory is not None and seen.kind == "run_start":
-            self._hold_against_directory(seen, place)
+            self._compare_with_directory(seen, place)
 
-    def _report_hit(self, hit: Hit, place: Place) -> None:
+    def _report_finding(self, finding: StreamFinding, place: Place) -> None:
         assert self._checker is not None
-        if self._collector.wants(hit.rule):
-            where = self._checker.locate(place, hit.pointer) if hit.pointer else Place(place.line, place.line_offset)
-            self._collector.add(hit.rule, where, hit.message, pointer=hit.pointer)
+        if self._collector.wants(finding.rule):
+            where = (
+                self._checker.locate(place, finding.pointer)
+                if finding.pointer
+                else Place(place.line, place.line_offset)
+            )
+            self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
 
-    def _hold_against_directory(self, seen: Observation, place: Place) -> None:
+    def _compare_with_directory(self, seen: Observation, place: Place) -> None:
         assert self._checker is not None
         directory, self._directory = self._directory, None
         run_id = seen.field("run_id")

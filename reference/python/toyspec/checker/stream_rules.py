@@ -1,11 +1,11 @@
-"""The rules that hold between lines, made from ``schemas/<profile>/v1/stream.json``: see spec/stream.md."""
+"""The rules between lines, made from ``schemas/<profile>/v1/stream.json``: see spec/stream.md."""
 
 from __future__ import annotations
 
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.checker.observing import Block, Facts, Hit, Observation
+from toyspec.checker.observing import Block, Facts, Observation, StreamFinding
 from toyspec.checker.order_rules import First, Last, Monotone, Once, Present, Rule, SequencePerPhase
 from toyspec.checker.relation_rules import Nested, NullNumber, Requires, SameAsLast
 from toyspec.generated.streams import STREAMS
@@ -28,7 +28,7 @@ _TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
 
 
 class _Plan(NamedTuple):
-    """Which rules of a profile, by their places, are asked when: the same for each stream."""
+    """The indexes of the rules of a profile, by occasion: the same for each stream."""
 
     loud: frozenset[str]
     of_kind: dict[str | None, tuple[int, ...]]
@@ -46,20 +46,20 @@ class StreamRules:
         self.facts = Facts(profile)
         self._all = _made(profile, self.facts)
         self.loud = self._plan.loud
-        """The kinds whose records have to be observed one by one."""
+        """The kinds of records that must be observed one by one."""
 
-    def observe(self, seen: Observation) -> list[Hit]:
-        """Return what is wrong at a record; ``seen.kind`` is None where the tag is missing or no string."""
+    def observe(self, seen: Observation) -> list[StreamFinding]:
+        """Return the findings at a record; ``seen.kind`` is None if the tag is missing or not a string."""
         rules, plan = self._all, self._plan
         concerned = plan.of_kind.get(seen.kind, plan.of_others)
-        hits = [hit for place in concerned for hit in rules[place].observe(seen)]
+        findings = [finding for place in concerned for finding in rules[place].observe(seen)]
         self.facts.observe(seen)
-        return hits
+        return findings
 
     def pass_over(self, block: Block) -> bool:
-        """Return whether nothing is wrong in *block*, which has no record of a loud kind, and take it in if so.
+        """Return whether *block*, which has no record of a loud kind, is proven to have no finding; if so, take it in.
 
-        Where it cannot be proven, nothing has changed.
+        If not, the state does not change.
         """
         rules, plan = self._all, self._plan
         if not all(rules[place].is_quiet(block) for place in plan.with_quiet):
@@ -69,14 +69,14 @@ class StreamRules:
         return True
 
     def gap(self) -> None:
-        """Take note of an unreadable line."""
+        """Note an unreadable line."""
         self.facts.gap_seen = True
         for rule in self._all:
             rule.gap()
 
-    def finish(self) -> list[Hit]:
-        """Return what is wrong at the end of a stream that has records and no fragment."""
-        return [hit for place in self._plan.with_finish for hit in self._all[place].finish()]
+    def finish(self) -> list[StreamFinding]:
+        """Return the findings at the end of a stream that has records and no fragment."""
+        return [finding for place in self._plan.with_finish for finding in self._all[place].finish()]
 
 
 def _made(profile: str, facts: Facts) -> list[Rule]:

@@ -1,4 +1,4 @@
-"""``toyspec check``: judge streams and name every fault."""
+"""``toyspec check``: check streams against the specification and list every finding."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _DESCRIPTION = """\
-Judge streams by the specification: bytes, JSON, each record, the order of
-records, and the bundle around them.
+Check streams against the specification: bytes, JSON, each record, the order of
+records, and the files of the bundle.
 
 PATH is a run directory, a stream, a directory with runs below it, or - for
 standard input. A stream may be a gzip file.
 
-A file of another format is an error where it is named. Below a directory it is
-skipped and counted; -v names it."""
+A file of another format is an error if PATH names it. In a directory it is
+skipped and counted; -v lists it."""
 
 _EPILOG = """\
 formats:
@@ -35,12 +35,12 @@ jsonl:
 
 exit status:
   0  no finding at or above --fail-on
-  1  a finding at or above --fail-on, or a stream that is not complete although
-     --require-complete asks for it
+  1  a finding at or above --fail-on, or a stream that is not complete with
+     --require-complete
   2  wrong usage, a path that could not be read, or a directory without a run;
-     the others are checked
+     all other paths are still checked
 
-Each rule is listed up to 100 times for a file; what is beyond is counted.
+Up to 100 findings of each rule are listed per file; the rest are counted.
 
 examples:
   toyspec check runs/
@@ -54,21 +54,21 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec check [OPTION…] PATH…"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(formats="\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items()))
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="what to judge")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="what to check")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
-    _add_judgement(parser)
+    _add_rules(parser)
     _add_work(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
-    parser.add_argument("-q", "--quiet", action="store_true", help="one line a finding: no excerpt, help or summary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="one line per finding: no excerpt, help or summary")
     add_color(parser)
 
 
-def _add_judgement(parser: Parser) -> None:
+def _add_rules(parser: Parser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "info"),
         default="error",
-        help="least severity of a finding that makes the exit status 1; default: error",
+        help="lowest severity that makes the exit status 1; default: error",
     )
     parser.add_argument("--require-complete", action="store_true", help="exit with 1 unless every stream is complete")
     for name, use in (("select", "report only"), ("ignore", "do not report")):
@@ -83,37 +83,37 @@ def _add_judgement(parser: Parser) -> None:
     parser.add_argument(
         "--profile",
         choices=("toy/v1", "metrics/v1", "kaun/v1"),
-        help="format of the streams; default: found out from the first record",
+        help="format of the streams; default: detected from the first record",
     )
     parser.add_argument(
         "--max-line-bytes",
         metavar="N",
         type=number_from(1),
         default=MAX_LINE_BYTES,
-        help=f"longest line that is judged; default: {MAX_LINE_BYTES}",
+        help=f"longest line that is checked; default: {MAX_LINE_BYTES}",
     )
 
 
 def _add_work(parser: Parser) -> None:
     parser.add_argument(
-        "-j", "--jobs", metavar="N", type=number_from(0), default=1, help="streams judged side by side; 0: one a core"
+        "-j", "--jobs", metavar="N", type=number_from(0), default=1, help="streams checked in parallel; 0: one per core"
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on judging one live stream until run_end, Ctrl-C or the timeout"
+        "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
     )
     parser.add_argument(
         "--idle-timeout",
         metavar="SECONDS",
         type=seconds,
-        help="with --follow: end when nothing was written for so long; default: never",
+        help="with --follow: end after this long without new data; default: never",
     )
 
 
 def run(options: Namespace) -> int:
-    """Print what is wrong and return an exit code."""
-    _vet(options)
+    """Print the findings and return an exit code."""
+    _validate(options)
     from toyspec.checker import CheckOptions
-    from toyspec.cli.verdicts import Verdict, judge
+    from toyspec.cli.verdicts import Verdict, check_paths
 
     wanted = CheckOptions(
         profile=options.profile,
@@ -134,23 +134,25 @@ def run(options: Namespace) -> int:
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
     else:
-        judge(options.paths, wanted, verdict, jobs=options.jobs)
+        check_paths(options.paths, wanted, verdict, jobs=options.jobs)
     output.end(verdict.summary())
     if interrupted:
         return exit_codes.INTERRUPTED
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
 
 
-def _vet(options: Namespace) -> None:
+def _validate(options: Namespace) -> None:
     if not options.paths:
-        raise UsageError("name at least one path: a run, a stream, a directory of runs, or - for standard input")
+        raise UsageError("no path given; name a run, a stream, a directory of runs, or - for standard input")
     if options.idle_timeout is not None and not options.follow:
-        raise UsageError("--idle-timeout goes with --follow")
+        raise UsageError("--idle-timeout needs --follow")
     if not options.follow:
         return
     if len(options.paths) > 1:
-        raise UsageError("--follow takes one path")
+        raise UsageError(f"--follow takes one path, not {len(options.paths)}")
     if options.paths == ["-"] and options.idle_timeout is not None:
-        raise UsageError("--idle-timeout does not go with standard input, which ends by itself")
+        raise UsageError("--idle-timeout does not apply to standard input, which ends by itself; leave it out")
     if options.format not in STREAMING:
-        raise UsageError(f"--follow goes with --format {', '.join(STREAMING[:-1])} or {STREAMING[-1]}")
+        raise UsageError(
+            f"--follow does not support --format {options.format}; use {', '.join(STREAMING[:-1])} or {STREAMING[-1]}"
+        )

@@ -10,17 +10,17 @@ from toyspec.cli.parsers import Parser
 if TYPE_CHECKING:
     from argparse import Namespace
 
-# In the order of use: judge, look, mend, write, learn.
+# In the order of use: check, view, fix, write, learn.
 COMMANDS: dict[str, str] = {
-    "check": "judge streams and name every fault",
+    "check": "check streams and list every finding",
     "show": "show one run: its state, settings, curve and results",
-    "ls": "list the runs below a directory, the best first",
-    "compare": "compare settings and curves of runs side by side",
+    "ls": "list the runs below a directory, best first",
+    "compare": "compare settings and curves of runs",
     "tail": "follow a run while it is written",
     "train": "train a small model and write its run",
-    "repair": "set the fragment of a torn stream aside",
+    "repair": "move the fragment of a torn stream to a side file",
     "emit": "write an event from a shell script",
-    "conform": "prove an implementation in any language right or wrong",
+    "conform": "test an implementation in any language for conformance",
     "explain": "explain a rule, or list all rules",
     "schema": "print the JSON Schema of a kind",
     "completion": "print a completion script for a shell",
@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
 
 
 class Command(Protocol):
-    """What the module of a command offers."""
+    """The functions that the module of a command defines."""
 
     def configure(self, parser: Parser) -> None:
         """Add description, arguments and an example to *parser*."""
@@ -59,7 +59,7 @@ def full_parser() -> Parser:
 
 
 def top_parser() -> Parser:
-    """Return the parser of what stands before a command."""
+    """Return the parser of the options before a command."""
     listed = "\n".join(f"  {name:<12}{summary}" for name, summary in COMMANDS.items())
     parser = Parser(
         prog="toyspec",
@@ -67,10 +67,10 @@ def top_parser() -> Parser:
         description="Training logs in JSON Lines: check, read, follow and write them.",
         epilog=f"commands:\n{listed}\n\n"
         "examples:\n"
-        "  toyspec check runs/            judge every run below runs/\n"
-        "  toyspec ls runs/               the best run first\n"
-        "  toyspec explain invalid-json   what a finding means\n\n"
-        "`toyspec COMMAND --help` says more about a command.",
+        "  toyspec check runs/            check every run below runs/\n"
+        "  toyspec ls runs/               list the runs, best first\n"
+        "  toyspec explain invalid-json   explain a finding\n\n"
+        "`toyspec COMMAND --help` describes a command.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     return parser

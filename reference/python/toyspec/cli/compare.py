@@ -1,4 +1,4 @@
-"""``toyspec compare``: settings and curves of runs side by side."""
+"""``toyspec compare``: settings and curves of several runs in one table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-# What tells runs apart anyway, or is the same in every run_start.
+# Members that differ in every run, or are the same in every run_start.
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
@@ -39,11 +39,11 @@ class Row(msgspec.Struct, frozen=True):
     """One fact about every run."""
 
     part: str
-    """The heading that it stands under."""
+    """The heading above it."""
     name: str | int
     """A name, or the number of a step."""
     cells: list[Any]
-    """What each run says; UNSET where it says nothing."""
+    """The value in each run; UNSET where a run has none."""
     unit: Literal["plain", "seconds"] = "plain"
 
 
@@ -51,11 +51,11 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec compare [OPTION…] RUN RUN…"
     parser.description = (
-        "Show runs side by side: the settings in which they differ, their results, and\n"
-        "a measure at steps that all of them have.\n\n"
+        "Compare runs in columns: the settings that differ, the results, and a measure\n"
+        "at the steps that all of them have.\n\n"
         "With --csv, every setting, result and step is a row with the columns part,\n"
-        "name and one for each run; took is in seconds. Text that a spreadsheet would\n"
-        "take for a formula begins with an apostrophe."
+        "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
+        "a spreadsheet would read as a formula."
     )
     parser.epilog = (
         "examples:\n"
@@ -76,14 +76,14 @@ def configure(parser: Parser) -> None:
         default=_DEFAULT_POINTS,
         help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
     )
-    parser.add_argument("--csv", action="store_true", help="print all of it as CSV, with every common step")
+    parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
     add_color(parser)
 
 
 def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     if len(options.runs) < 2:
-        raise UsageError("name at least two runs")
+        raise UsageError(f"at least two runs are needed, got {len(options.runs)}")
     measure = options.measure or _DEFAULT_MEASURE
     try:
         runs = [summarize_run(path, measure=measure, watch=Progress("reading").watch) for path in options.runs]
@@ -97,14 +97,14 @@ def run(options: Namespace) -> int:
     if options.csv:
         _print_csv(runs, [*_settings(runs), *_results(runs), *_points(measure, steps, series)])
         return exit_codes.OK
-    # A run that says nothing at all about itself does not make every setting of the others a difference.
+    # A run without any settings does not make every setting of the others a difference.
     silent = [not each.start for each in runs]
     settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
     points = list(_points(measure, _spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
     _print_table(runs, [*_results(runs), *settings, *points], terminal)
     if not points:
-        terminal.line(f"\nthere is no step at which every run has {shortened(measure, _NAME_CHARS)}")
+        terminal.line(f"\nthe runs have no common step with {shortened(measure, _NAME_CHARS)}")
     return exit_codes.OK
 
 
@@ -116,7 +116,7 @@ def _no_such_measure(measure: str, runs: list[RunSummary]) -> str:
 
 
 def _settings(runs: list[RunSummary]) -> Iterator[Row]:
-    """Yield what the runs say about themselves at their start, in the order in which they say it."""
+    """Yield the settings in the runs' first records, in the order of the records."""
     members = [dict(flat(each.start)) for each in runs]
     names = dict.fromkeys(name for each in members for name in each)
     for name in names:
@@ -131,8 +131,8 @@ def _results(runs: list[RunSummary]) -> Iterator[Row]:
         yield Row("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
     yield Row("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
     yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
-    least = [each.loss.least if each.loss else None for each in runs]
-    yield Row("results", "lowest loss", [unset if each is None else each[1] for each in least])
+    lowest = [each.loss.lowest if each.loss else None for each in runs]
+    yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
     yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
 
 

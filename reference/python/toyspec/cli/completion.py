@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
 
     parser = full_parser()
     for name, command in _commands(parser).items():
-        # The first line of a description is the beginning of a sentence; this is a whole one.
+        # The first line of a description is only the beginning of a sentence; the summary is a whole one.
         command.description = COMMANDS[name]
         for action in command._actions:  # noqa: SLF001 - argparse has no public way to its arguments
             _complete(action)
@@ -56,7 +56,7 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _complete(action: argparse.Action) -> None:
-    """Have *action* completed by what its metavar names: paths, directories, rules or kinds."""
+    """Complete *action* with what its metavar names: paths, directories, rules or kinds."""
     import shtab
 
     from toyspec.cli import schema

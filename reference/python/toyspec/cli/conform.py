@@ -1,4 +1,4 @@
-"""``toyspec conform``: the conformance runner that ships beside the package; see conformance/PROTOCOL.md."""
+"""``toyspec conform``: the conformance runner shipped with the package; see conformance/PROTOCOL.md."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def configure(parser: Parser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Ask an implementation what the corpus has, and return an exit code."""
+    """Run an implementation against the corpus and return an exit code."""
     code: int = _runner().execute(options)
     return code
 
 
 def _runner() -> Any:
-    """Return the module with the command; the runner imports nothing of this package, so it lies beside it."""
+    """Return the module with the command; it is a package of its own, since the runner imports nothing of this one."""
     beside = os.path.dirname(resource_path("conformance"))
     if beside not in sys.path:
         sys.path.append(beside)

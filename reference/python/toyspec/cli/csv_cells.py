@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 Cell = str | float | bool | None
 
-# What makes a spreadsheet take the text of a cell for a formula.
+# A spreadsheet reads the text of a cell as a formula if it begins with one of these.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_row(cells: Sequence[Cell]) -> str:
     """Return *cells* as one line after RFC 4180, without its end.
 
-    Numbers are written as numbers, None as an empty cell. Strings are inert, and one that a spreadsheet would
-    take for a formula begins with an apostrophe.
+    Numbers are written as numbers, None as an empty cell. Strings are inert; an apostrophe precedes one
+    that a spreadsheet would read as a formula.
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(_inert, cells))

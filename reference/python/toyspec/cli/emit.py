@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from toyspec.writing.run_progress import RunProgress
 
 _DESCRIPTION = """\
-Write one event to the stream of a run, from a shell script. Each call goes on
-where the stream stands; separate processes may take turns.
+Append one event to the stream of a run, from a shell script. Each call resumes
+the stream at its end; separate processes may take turns.
 
-Each NAME=VALUE is a member. A value is JSON, or else a string; a name with dots
-reaches into an object. What is not given is filled in: t (time since
+Each NAME=VALUE is a member. A value is JSON, or else a string; dots in a name
+reach into an object. Members that are not given are filled in: t (time since
 started_at), the number of a step, and
 
   run_start   schema, run_id (the name of DIR), started_at, host
   run_resume  from_step (the last step), resumed_at
   run_end     reason (completed), ended_at, final_step, final_loss
 
-An event that would make the stream invalid is refused and not written. A
+An event that would make the stream invalid is refused: nothing is written. A
 number that is not finite (nan, inf) is written as null."""
 
 _EPILOG = """\
 exit status:
   0  the event is in the stream
-  1  it was refused: it is invalid, or may not come next
+  1  the event was refused: it is invalid, or not allowed after the last one
   2  wrong usage, or the stream cannot be written: locked, damaged, complete
 
 examples:
@@ -66,19 +66,19 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec emit [OPTION…] DIR KIND [NAME=VALUE…]"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("directory", metavar="DIR", help="the run directory; run_start makes it")
+    parser.add_argument("directory", metavar="DIR", help="the run directory; run_start creates it")
     parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
     parser.add_argument("members", metavar="NAME=VALUE", nargs="*", default=[], help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")
     parser.add_argument(
-        "--replace", action="store_true", help="run_start: keep a stream that is there as events.jsonl.prev"
+        "--replace", action="store_true", help="run_start: move an existing stream to events.jsonl.prev"
     )
     parser.add_argument(
         "--wait",
         metavar="SECONDS",
         type=seconds,
         default=_LOCK_SECONDS,
-        help=f"how long to wait while another process writes; default: {_LOCK_SECONDS:g}",
+        help=f"how long to wait for another writer to close the stream; default: {_LOCK_SECONDS:g}",
     )
 
 
@@ -89,7 +89,7 @@ def run(options: Namespace) -> int:
     for remark in unknown_members(event):
         _say(remark)
     path = os.path.join(options.directory, EVENTS_FILE)
-    _vet(options, path)
+    _validate(options, path)
     started = None if "t" in event or options.kind == "run_start" else _started(path)
     try:
         stream = _opened(path, "replace" if options.replace else "resume", options.wait)
@@ -111,11 +111,11 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _vet(options: Namespace, path: str) -> None:
+def _validate(options: Namespace, path: str) -> None:
     if options.replace and options.kind != "run_start":
-        raise UsageError("--replace goes with run_start, which begins a stream anew")
+        raise UsageError(f"--replace applies to run_start only, not to {options.kind}; leave it out")
     if options.kind != "run_start" and not os.path.exists(path):
-        raise UsageError(f"{path}: there is no stream; begin it with `toyspec emit {options.directory} run_start`")
+        raise UsageError(f"{path}: no such stream; begin it with `toyspec emit {options.directory} run_start`")
 
 
 def _opened(path: str, exist: Literal["replace", "resume"], wait: float) -> RunStream:
@@ -131,7 +131,7 @@ def _opened(path: str, exist: Literal["replace", "resume"], wait: float) -> RunS
 
 
 def _filled(event: dict[str, Any], progress: RunProgress, moment: _Moment, directory: str) -> dict[str, Any]:
-    """Return *event* with what is known of the run where it says nothing."""
+    """Return *event* with its missing members filled in from what is known of the run."""
     kind = event["kind"]
     known: dict[str, Any] = {"t": max(moment.elapsed(), progress.time)}
     if kind == "run_start":
@@ -160,14 +160,14 @@ def _beginning(now: float, directory: str, event: dict[str, Any]) -> dict[str, A
 
 
 class _Moment:
-    """Now, and how far that is from the start of the run."""
+    """The current time, and the time since the start of the run."""
 
     def __init__(self, now: float, started: float | None) -> None:
         self.now = now
         self._started = started
 
     def elapsed(self) -> float:
-        """Return seconds since the start of the run; 0 where that is not known, or still to come."""
+        """Return seconds since the start of the run; 0 if the start is unknown or in the future."""
         return 0.0 if self._started is None else max(0.0, round(self.now - self._started, 3))
 
 

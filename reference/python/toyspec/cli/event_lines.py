@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 # The members that name what an event is about.
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
-# What the beginning of a line says already, or what is the same in every record.
+# Members that the beginning of a line shows already, or that are the same in every record.
 _SAID = frozenset(_SUBJECTS) | frozenset(
     ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize", "tag", "value"]
 )
-# What `toyspec show` is for.
+# Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
 _NAME_CHARS = 40
 _TIME_COLUMNS = 12
@@ -38,7 +38,7 @@ def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
 
 
 def _head(record: Record) -> Iterator[str]:
-    """Yield what the event is about: its kind and subject and, where they stand for it, its step or tag."""
+    """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
     value = record.value
     step = f"step {figure(value['step'])}" if "step" in value else ""
     if record.profile == "kaun/v1" and record.kind == "scalar":

@@ -1,4 +1,4 @@
-"""Makes an event of the words of a command line: ``loss=2.5 model.arch=llama``."""
+"""Makes an event from the words of a command line: ``loss=2.5 model.arch=llama``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toyspec.escaping import shortened
 from toyspec.format.line_validation import validate
 from toyspec.generated.fields import FIELDS
 
-# What tools print for a number that is not finite; on disk it is null.
+# How tools print a number that is not finite; it is written as null.
 _NOT_FINITE = frozenset(["nan", "inf", "infinity"])
 
 _Type = Any
@@ -19,25 +19,27 @@ _Type = Any
 
 
 def event_of(kind: str, words: list[str], text: str | None) -> dict[str, Any]:
-    """Return the event of *kind* that *words*, each ``name=value``, give on top of the JSON object *text*.
+    """Return the event of *kind* with the members of the JSON object *text* and of *words*, each ``name=value``.
 
     A name with dots reaches into objects. A value is JSON, or else a string; where the schema declares a
-    string, it is one as it stands. Raises UsageError for what makes no event.
+    string, it is always a string. Raises UsageError if they do not make an event.
     """
     event = _parsed(text) if text is not None else {}
     if event.get("kind", kind) != kind:
-        raise UsageError(f"--json has kind {shortened(str(event['kind']))!r}, the command line {shortened(kind)!r}")
+        raise UsageError(
+            f"--json has kind {shortened(str(event['kind']))!r}, the command line {shortened(kind)!r}; give one"
+        )
     event["kind"] = kind
     for word in words:
         name, sign, value = word.partition("=")
         if not name or not sign:
-            raise UsageError(f"{shortened(word)!r} is no name=value")
+            raise UsageError(f"{shortened(word)!r} is not NAME=VALUE")
         _put(event, name.split("."), value, FIELDS["toy/v1"].get(kind, {}))
     return event
 
 
 def unknown_members(event: dict[str, Any]) -> list[str]:
-    """Return a remark on each member that the schema of the event's kind does not know; none for other kinds."""
+    """Return a warning for each member that the schema of the event's kind does not know, or for an unknown kind."""
     known = FIELDS["toy/v1"].get(event["kind"])
     if known is None:
         near = did_you_mean(event["kind"], FIELDS["toy/v1"])
@@ -51,9 +53,9 @@ def unknown_members(event: dict[str, Any]) -> list[str]:
 
 def _parsed(text: str) -> dict[str, Any]:
     verdict = validate(text.encode("utf-8", "surrogatepass"), first=True)
-    if verdict.value is None or verdict.faults:
-        fault = verdict.faults[0]
-        raise UsageError(f"--json is no JSON object: {fault.message} ({fault.rule}, byte {fault.offset})")
+    if verdict.value is None or verdict.findings:
+        finding = verdict.findings[0]
+        raise UsageError(f"--json is not a JSON object: {finding.message} ({finding.rule}, byte {finding.offset})")
     return dict(verdict.value)
 
 
@@ -64,7 +66,7 @@ def _put(event: dict[str, Any], path: list[str], text: str, declared: dict[str, 
         inner = target.setdefault(name, {})
         if not isinstance(inner, dict):
             raise UsageError(
-                f"{shortened('.'.join(path))!r} reaches into {shortened('.'.join(path[:at]))!r}, no object"
+                f"{shortened('.'.join(path))!r} reaches into {shortened('.'.join(path[:at]))!r}, which is not an object"
             )
         target, kind_of = inner, _inner_type(kind_of, path[at])
     target[path[-1]] = _value(text, kind_of)

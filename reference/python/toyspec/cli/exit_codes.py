@@ -1,8 +1,8 @@
-"""What the exit status of ``toyspec`` says."""
+"""The exit statuses of ``toyspec``."""
 
 OK = 0
 FINDINGS = 1
-"""What was asked about does not hold: findings, or a stream that is not complete."""
+"""The check failed: findings, or a stream that is not complete."""
 USAGE = 2
 """The command line is wrong, or a path cannot be read or written."""
 INTERRUPTED = 130

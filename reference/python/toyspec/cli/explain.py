@@ -18,9 +18,7 @@ _MAX_COLUMNS = 100
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec explain [RULE]"
-    parser.description = (
-        "Explain a rule: what it checks, why, and what to do about a finding.\nWithout RULE, list all rules."
-    )
+    parser.description = "Explain a rule: what it checks, why, and how to fix a finding.\nWithout RULE, list all rules."
     parser.epilog = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
     parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
     add_color(parser)
@@ -33,7 +31,7 @@ def run(options: Namespace) -> int:
         _list(terminal)
         return exit_codes.OK
     if options.rule not in SUMMARY:
-        raise UsageError(f"there is no rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
+        raise UsageError(f"unknown rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
     from toyspec.cli.markdown import plain
 
     width = min(columns(), _MAX_COLUMNS)
@@ -50,7 +48,7 @@ def page(rule: str) -> str:
 
 
 def shown_severity(rule: str) -> tuple[str, Style]:
-    """Return the severity of *rule* as text, its gravest one where profiles differ, and the style for it."""
+    """Return the severity of *rule* as text, the highest one where profiles differ, and the style for it."""
     severity = SEVERITY[rule]
     if isinstance(severity, str):
         return severity, _style(severity)

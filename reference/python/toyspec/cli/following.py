@@ -1,4 +1,4 @@
-"""Judges one live stream as it grows: new findings at once, the verdict at its end."""
+"""Checks one live stream as it grows: shows new findings at once, the verdict at its end."""
 
 from __future__ import annotations
 
@@ -30,53 +30,53 @@ STANDARD_INPUT = "-"
 
 
 def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: float | None = None) -> bool:
-    """Judge the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
+    """Check the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
 
     Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
     """
     try:
         located = path if path == STANDARD_INPUT else locate_stream(path)[0]
-        judged = _Judged(located, options, verdict)
+        checked = _CheckedStream(located, options, verdict)
         if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode) or is_compressed(located):
-            interrupted = _drain(located, judged)
+            interrupted = _drain(located, checked)
         else:
-            interrupted = _watch(located, judged, idle_timeout)
+            interrupted = _watch(located, checked, idle_timeout)
     except StreamError as error:
         verdict.error(PathError(path, fact_of(error)))
         return False
     except OSError as error:
         verdict.error(PathError(path, cause_of(error)))
         return False
-    judged.finish()
+    checked.finish()
     return interrupted
 
 
-def _drain(path: str, judged: _Judged) -> bool:
-    """Check what comes from a pipe, a device or a compressed file until its end."""
+def _drain(path: str, checked: _CheckedStream) -> bool:
+    """Check a pipe, a device or a compressed file until its end."""
     with open(sys.stdin.fileno() if path == STANDARD_INPUT else path, "rb", buffering=0, closefd=path != "-") as file:
         source = Source(file, name=path)
         try:
             while data := source.read(_CHUNK_BYTES):
-                judged.feed(data)
+                checked.feed(data)
         except KeyboardInterrupt:
             return True
     return False
 
 
-def _watch(path: str, judged: _Judged, idle_timeout: float | None) -> bool:
-    """Judge what a file has and what is added to it."""
+def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bool:
+    """Check the content of a file and what is appended to it."""
     file = LiveFile(path)
     last = time.monotonic()
     try:
         while True:
             file, change = _same_or_next(file)
             if change:
-                judged.restart(change)
+                checked.restart(change)
             if data := file.peek(_CHUNK_BYTES):
                 file.take(data)
-                judged.feed(data)
+                checked.feed(data)
                 last = time.monotonic()
-            elif judged.ended or (idle_timeout and time.monotonic() - last >= idle_timeout):
+            elif checked.ended or (idle_timeout and time.monotonic() - last >= idle_timeout):
                 return False
             else:
                 time.sleep(_POLL_SECONDS)
@@ -87,14 +87,14 @@ def _watch(path: str, judged: _Judged, idle_timeout: float | None) -> bool:
 
 
 def _same_or_next(file: LiveFile) -> tuple[LiveFile, Change | None]:
-    """Return the file to read on in, and what happened if it is not simply the one that was read so far."""
+    """Return the file to read next, and the change if it is not the one that was read so far."""
     try:
         is_there = file.is_at_path(os.stat(file.path))
     except FileNotFoundError:
-        return file, None  # one that was moved away may still be written
+        return file, None  # a file that was moved away may still be written
     if not is_there:
         if file.peek(1):
-            return file, None  # the old one first, to its end
+            return file, None  # read the old file to its end first
         file.close()
         return LiveFile(file.path), "replaced"
     content = file.content()
@@ -103,8 +103,8 @@ def _same_or_next(file: LiveFile) -> tuple[LiveFile, Change | None]:
     return file, None if content == "same" else content
 
 
-class _Judged:
-    """A stream under judgement, and which of its findings were shown."""
+class _CheckedStream:
+    """The stream that is checked, and which of its findings were shown."""
 
     def __init__(self, path: str, options: CheckOptions, verdict: Verdict) -> None:
         self._path = path
@@ -119,20 +119,20 @@ class _Judged:
         return self._checker.ended
 
     def feed(self, data: bytes) -> None:
-        """Judge what *data* commits and show what is found."""
+        """Check the lines that *data* commits and show their findings."""
         self._checker.feed(data)
         self._show(self._checker.take())
 
     def restart(self, change: Change) -> None:
-        """Begin anew with the first byte; what is shown stays so where only uncommitted bytes are others now."""
+        """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
         self._checker, _ = open_checker(self._path, self._options)
         if change != "uncommitted-changed":
-            sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; judging it anew from its start\n")
+            sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
             self._shown.clear()
 
     def finish(self) -> None:
-        """Show the findings that only the end brings, and the verdict."""
-        _, sidecars = open_checker(self._path, self._options)  # what lies beside the stream by now
+        """Show the findings that depend on the end of the stream, and the verdict."""
+        _, sidecars = open_checker(self._path, self._options)  # the files beside the stream at this time
         report = self._checker.finish(sidecars)
         self._show(report.findings)
         self._verdict.file(report)

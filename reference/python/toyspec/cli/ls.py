@@ -1,4 +1,4 @@
-"""``toyspec ls``: the runs below a directory, the best first."""
+"""``toyspec ls``: the runs below a directory, best first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
 _SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
 _LEAST_NAME_COLUMNS = 12
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
-# Without a terminal there is no width to keep to.
+# The width where the output is not a terminal.
 _PIPED_COLUMNS = 1000
 
 
@@ -53,12 +53,11 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "List the runs below each ROOT: the lowest final loss first, runs without one\n"
         "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
-        "run that a writer holds is running. The final loss is that of run_end, else\n"
-        "that of the last step with a loss.\n"
+        "run that a writer has open is shown as running. The final loss is that of\n"
+        "run_end, else that of the last step with a loss.\n"
         "\n"
-        "In a stream up to 1 MiB every line is looked at for damage. Of a larger one\n"
-        "only the start and the end are read, and its state has a question mark;\n"
-        "--full reads everything."
+        "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
+        "the end are read, and its state has a question mark; --full reads everything."
     )
     parser.epilog = "examples:\n  toyspec ls runs/\n  toyspec ls --sort started --json runs/ | jq '.[0]'"
     parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
@@ -71,7 +70,7 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the list and return an exit code."""
-    # What is listed is kept to the end and is in no cycle: to look for some takes a sixth of the time.
+    # The runs are kept to the end and are not in cycles; searching for cycles takes a sixth of the time.
     gc.disable()
     try:
         return _list(options)
@@ -125,7 +124,7 @@ def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -
     for cells, run in zip(lines, runs, strict=True):
         cells[1] = terminal.styled(cells[1], _STATES[run.state])
         terminal.line(joined(cells))
-    # A pipe gets the table alone; what takes it apart can ask for JSON, which says the same of each run.
+    # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
     if terminal.interactive and not all(run.extent.is_checked for run in runs):
         terminal.line(terminal.styled(_BY_ENDS, "dim"))
 
@@ -144,12 +143,12 @@ def _row(run: RunSummary, root: str | None) -> list[str]:
 
 
 def _read(run: RunSummary) -> Literal["ends", "whole"]:
-    """Return how much of the stream was read; of the ends alone, the number of records is not known."""
+    """Return how much of the stream was read; with the ends alone, the number of records is unknown."""
     return "ends" if run.extent.records is None else "whole"
 
 
 def _relative(run: RunSummary, root: str | None) -> str:
-    """Return what tells the run from others below the only *root*: the path of its directory from there."""
+    """Return the path of the run's directory from *root* if there is only one root, else its own path."""
     directory = run.directory
     if root is None:
         return directory

@@ -1,4 +1,4 @@
-"""The entry point: finds the command, runs it and turns what went wrong into a message and an exit code."""
+"""The entry point: finds the command, runs it and turns errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def run() -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # What cannot be written was reported; the interpreter would try, and report it, once more at exit.
+        # The error was reported; the interpreter would try to write, and report the error, once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
 def _open_closed() -> None:
-    """Put something into the place of each standard stream that the caller has closed.
+    """Open a substitute for each standard stream that the caller has closed.
 
-    Otherwise the next file that is opened gets the number of a standard stream, and what is written there ends up in
-    it. Reading or writing in the wrong direction fails, so that a command that needs the stream says so.
+    Otherwise the next file that is opened gets the number of a standard stream, and receives its output. Reading or
+    writing a substitute fails, so that a command that needs the stream reports it.
     """
     if sys.stdin is None:
         sys.stdin = _devnull(0, os.O_WRONLY, "r")
@@ -77,7 +77,7 @@ def _command(name: str, arguments: list[str]) -> int:
     parser = command_parser(name)
     try:
         options = parser.parse_args(arguments)
-    except SystemExit:  # --help was asked for and printed
+    except SystemExit:  # after --help was printed
         return exit_codes.OK
     return load(name).run(options)
 
@@ -103,7 +103,7 @@ def _top(arguments: list[str]) -> int:
 def _unknown_command(word: str) -> str:
     if os.path.exists(word):
         return f"'{shortened(word)}' is a path, not a command; did you mean `toyspec check {shortened(word)}`?"
-    return f"there is no command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
+    return f"unknown command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
 
 
 def _called(name: str | None) -> str:

@@ -21,8 +21,8 @@ _RULER = re.compile(r"[|:\s-]+\Z")
 def plain(page: str, width: int, *, heading: Callable[[str], str] = str) -> str:
     """Return the Markdown *page* as text of at most *width* columns; code and tables keep their lines.
 
-    Comments and the ids of requirements are left out, links and emphasis lose their marks, *heading*
-    styles each title.
+    Comments, the ids of requirements and the marks of links and emphasis are left out; *heading* styles each
+    title.
     """
     blocks = _blocks(_COMMENT.sub("", page).splitlines())
     return "\n\n".join(filter(None, (_shown(kind, lines, width, heading) for kind, lines in blocks)))

@@ -16,7 +16,7 @@ _MAX_HELP_COLUMNS = 100
 
 
 class UsageError(Exception):
-    """The command line cannot be carried out; the message says what to do instead."""
+    """The command line is wrong; the message says what is expected."""
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def print_help(self, file: Any = None) -> None:
-        """Write the help; raise OSError when that fails, which argparse keeps to itself."""
+        """Write the help; raise OSError when that fails, which argparse ignores."""
         (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
@@ -80,16 +80,16 @@ def rule_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in SUMMARY:
-            raise argparse.ArgumentTypeError(f"there is no rule {name!r}{did_you_mean(name, SUMMARY)}")
+            raise argparse.ArgumentTypeError(f"unknown rule {name!r}{did_you_mean(name, SUMMARY)}")
     return names
 
 
-def number_from(least: int) -> Callable[[str], int]:
-    """Return a type of argument: an integer that is not below *least*."""
+def number_from(minimum: int) -> Callable[[str], int]:
+    """Return a type of argument: an integer ≥ *minimum*."""
 
     def number(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least}")
+        if not text.isascii() or not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"{text!r} must be an integer ≥ {minimum}")
         return int(text)
 
     return number
@@ -102,7 +102,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds > 0")
     return value
 
 

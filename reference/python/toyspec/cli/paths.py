@@ -1,4 +1,4 @@
-"""Paths as text: a name may hold any byte, also those that no encoding allows."""
+"""Paths as text: a name may have any byte, also those that are not valid in any encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def encodable(path: str) -> str:
 
 
 def fact_of(error: StreamError) -> str:
-    """Return what *error* says, without the path that its message begins with."""
+    """Return the message of *error* without the path at its start."""
     return str(error).removeprefix(f"{printable(error.path)}: ")
 
 

@@ -1,4 +1,4 @@
-"""How far long work has come, on standard error of a terminal; erased before anything else is shown."""
+"""Progress of long work, on standard error if it is a terminal; erased before anything else is shown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
-# So many records are read in less than that.
+# Reading this many records takes less time than that.
 _RECORDS = 256
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Shows bytes done of bytes known; silent where standard error is no terminal or the work is short."""
+    """Shows bytes done of bytes known; silent if standard error is not a terminal or the work is short."""
 
     def __init__(self, work: str, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Show *work*, a word such as ``checking``, on *stream*, standard error by default."""
@@ -46,7 +46,7 @@ class Progress:
         self._visible = True
 
     def through(self, records: Iterable[Record], total: int) -> Iterator[Record]:
-        """Yield *records*, and show how far they reach into a stream of *total* bytes."""
+        """Yield *records*, and show how much of a stream of *total* bytes they cover."""
         try:
             for count, record in enumerate(records):
                 if not count % _RECORDS:
@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def watch(self) -> Callable[[Iterable[Record], int], Iterator[Record]] | None:
-        """``through``, or None where nothing would be shown."""
+        """``through``, or None if nothing would be shown."""
         return self.through if self.active else None
 
     def erase(self) -> None:

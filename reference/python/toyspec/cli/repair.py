@@ -1,4 +1,4 @@
-"""``toyspec repair``: set the fragment of a torn stream aside."""
+"""``toyspec repair``: move the fragment of a torn stream to a side file."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
 
 _DESCRIPTION = """\
-Cut what a killed writer left behind the last committed line of a stream, after
-moving it into a file beside the stream (events.jsonl.torn-OFFSET). Nothing that
-was committed is touched, and nothing is lost. A stream that a writer has open
-is refused, and so is a damaged one: no cut can mend it.
+Move the fragment that a killed writer left after the last committed line of
+a stream to a side file (events.jsonl.torn-OFFSET). Committed lines stay
+untouched, and no byte is lost. A stream that a writer has open is refused.
+So is a damaged one, since a cut cannot fix it.
 
 PATH is a run directory, a stream, or a directory with runs below it. Asks
-before each cut unless --yes is given."""
+before each move unless --yes is given."""
 
 _EPILOG = """\
 exit status:
   0  no stream has a fragment now; with --dry-run, none was refused
-  1  a stream was left as it is: declined, in use by a writer, or damaged
+  1  a stream was not changed: declined, in use by a writer, or damaged
   2  wrong usage, or a path that could not be read or written
 
 examples:
@@ -49,7 +49,7 @@ _OUTCOMES: dict[Outcome, str] = {
     "repaired": "repaired",
     "torn": "with a fragment",
     "sound": "without a fragment",
-    "refused": "left as it is",
+    "refused": "left unchanged",
     "failed": "not read or written",
 }
 
@@ -60,20 +60,20 @@ def configure(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.add_argument("paths", metavar="PATH", nargs="*", help="what to repair")
-    parser.add_argument("-n", "--dry-run", action="store_true", help="say what would be done, change nothing")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def run(options: Namespace) -> int:
-    """Repair what is named and return an exit code."""
+    """Repair the named streams and return an exit code."""
     if not options.paths:
-        raise UsageError("name at least one path: a run, a stream or a directory of runs")
+        raise UsageError("no path given; name a run, a stream or a directory of runs")
     if "-" in options.paths:
-        raise UsageError("standard input cannot be repaired")
+        raise UsageError("standard input cannot be repaired; name a file or a directory")
     if not options.dry_run and not options.yes and not sys.stdin.isatty():
-        raise UsageError("repair asks on a terminal; without one, add --yes or --dry-run")
+        raise UsageError("cannot ask: standard input is not a terminal; add --yes or --dry-run")
     terminal = Terminal(color="never")
-    asks: Literal["look", "ask", "cut"] = "look" if options.dry_run else "cut" if options.yes else "ask"
+    asks: Literal["plan", "ask", "cut"] = "plan" if options.dry_run else "cut" if options.yes else "ask"
     outcomes = [_outcome(found, asks, terminal) for path in options.paths for found in find_streams(path)]
     counts = {outcome: outcomes.count(outcome) for outcome in _OUTCOMES if outcome in outcomes}
     named = [f"{number} {_OUTCOMES[outcome]}" for outcome, number in counts.items()]
@@ -86,8 +86,8 @@ def run(options: Namespace) -> int:
     return exit_codes.FINDINGS if left else exit_codes.OK
 
 
-def _outcome(found: Found, asks: Literal["look", "ask", "cut"], terminal: Terminal) -> Outcome:
-    """Do for one stream what is asked for, and say what was done."""
+def _outcome(found: Found, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Outcome:
+    """Repair one stream, or only plan it, and print what was done."""
     if isinstance(found, PathError):
         return _failed(found.path, found.message)
     if isinstance(found, NoStream):
@@ -103,12 +103,12 @@ def _outcome(found: Found, asks: Literal["look", "ask", "cut"], terminal: Termin
         return _failed(found.path, cause_of(error))
 
 
-def _repaired(stream: Stream, asks: Literal["look", "ask", "cut"], terminal: Terminal) -> Outcome:
+def _repaired(stream: Stream, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Outcome:
     plan = repair_stream(stream.path, dry_run=True)
     if plan.change == "none":
         return "sound"
     terminal.line(f"{shown(stream.path)}: {counted(plan.fragment_bytes, 'byte')} after {_records(plan)}: {_head(plan)}")
-    if asks == "look" or (asks == "ask" and not _agreed()):
+    if asks == "plan" or (asks == "ask" and not _agreed()):
         return "torn"
     done = repair_stream(stream.path)
     if done.aside is not None:
@@ -130,7 +130,7 @@ def _head(plan: Repair) -> str:
 
 
 def _agreed() -> bool:
-    sys.stdout.write("    move it into a file beside the stream? [y/N] ")
+    sys.stdout.write("    move it to a side file? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

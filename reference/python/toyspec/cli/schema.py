@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
-# Documents of schemas/ that describe no kind of a profile.
+# Documents of schemas/ that do not describe a kind of a profile.
 _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", "definitions.json")}
 
 
@@ -23,8 +23,8 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec schema [KIND | --bundled PROFILE]"
     parser.description = (
-        "Print the JSON Schema (2020-12) of a kind, as it is written: every reference\n"
-        "is a URN. Without KIND, list what there is."
+        "Print the JSON Schema (2020-12) of a kind, byte for byte: every reference is a\n"
+        "URN. Without KIND, list all kinds."
     )
     parser.epilog = "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json"
     parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
@@ -39,7 +39,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the schema or the list and return an exit code."""
     if options.bundled and options.kind:
-        raise UsageError("--bundled prints a whole profile; leave out KIND")
+        raise UsageError(f"--bundled prints a whole profile; leave out {options.kind!r}")
     if options.bundled:
         _write(("bundled", f"{options.bundled.replace('/', '-')}.json"))
     elif options.kind:
@@ -61,13 +61,13 @@ def _located(kind: str) -> tuple[str, ...]:
     places = {name: (profile, name) for profile in reversed(PROFILES) for name in kinds(profile)}
     places |= {f"{profile}/{name}": (profile, name) for profile, name in places.values()}
     if kind not in places:
-        raise UsageError(f"there is no kind {kind!r}{did_you_mean(kind, [*places, *_OTHER])}")
+        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, [*places, *_OTHER])}")
     profile, name = places[kind]
     return (*profile.split("/"), f"{name}.json")
 
 
 def _write(parts: tuple[str, ...]) -> None:
-    # The exact bytes of the file: what is piped into another program is what the digest lock is made from.
+    # The exact bytes of the file, which the digests in schemas/ are computed from.
     content = read_resource("schemas", *parts)
     sys.stdout.flush()
     if hasattr(sys.stdout, "buffer"):

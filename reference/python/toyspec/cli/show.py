@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from toyspec.runs.curves import Curve
     from toyspec.runs.summary import RunState
 
-Better = Literal["least", "greatest", "unknown"]
+Better = Literal["lowest", "highest", "unknown"]
 
 _STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
-# The longest title of all that are not names of measures.
+# The longest title that is not the name of a measure.
 _TITLE_COLUMNS = len("experiment")
 _MAX_LISTED = 12
 
@@ -89,7 +89,7 @@ def _show(options: Namespace, path: str) -> int:
 
 
 def _object(run: RunSummary, path: str) -> dict[str, Any]:
-    """Return all that is known of the run, as JSON has it; a name on standard input is ``-``."""
+    """Return all that is known of the run as a JSON object; the name of standard input is ``-``."""
     return {
         "path": "-" if path == STANDARD_INPUT else encodable(run.path),
         "profile": run.profile,
@@ -111,7 +111,7 @@ def _object(run: RunSummary, path: str) -> dict[str, Any]:
 
 
 def _series(curve: Curve) -> dict[str, Any]:
-    points = {"first": curve.first, "last": curve.last, "smallest": curve.least, "largest": curve.greatest}
+    points = {"first": curve.first, "last": curve.last, "smallest": curve.lowest, "largest": curve.highest}
     named = {name: {"step": point[0], "value": point[1]} for name, point in points.items() if point is not None}
     return {"count": curve.count, "not_finite": curve.not_finite, **named}
 
@@ -127,7 +127,7 @@ def _lines(facts: list[tuple[str, str]], terminal: Terminal, limit: int) -> Iter
 
 
 def _facts(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
-    """Yield what is known as title and text, what happened first coming first."""
+    """Yield what is known as title and text, in the order of time."""
     yield from _beginning(run)
     if run.last_step is not None:
         count = run.loss.count if run.loss is not None else 0
@@ -175,16 +175,16 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
 def _better(run: RunSummary, name: str) -> Better:
     """Return which values of the series *name* are better, as far as the profile says."""
     is_smaller = run.smaller_is_better(name)
-    return "unknown" if is_smaller is None else "least" if is_smaller else "greatest"
+    return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
 
 
 def _extremes(curve: Curve, better: Better) -> Iterator[str]:
     if curve.first is not None and curve.last is not None:
         yield f"first {figure(curve.first[1])}"
         yield f"last {figure(curve.last[1])}"
-    if better == "unknown" and curve.least and curve.greatest:
-        yield f"all from {figure(curve.least[1])} to {figure(curve.greatest[1])}"
-    best = curve.greatest if better == "greatest" else curve.least
+    if better == "unknown" and curve.lowest and curve.highest:
+        yield f"all from {figure(curve.lowest[1])} to {figure(curve.highest[1])}"
+    best = curve.highest if better == "highest" else curve.lowest
     if better != "unknown" and best:
         yield f"{better} {figure(best[1])} at step {best[0]}"
     if curve.not_finite:
@@ -221,7 +221,7 @@ def _findings(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 def _kept(report: ReadReport) -> str:
     if report.uncommitted:
-        return "a whole record, but for its LF"
+        return "a whole record without its LF"
     return "NUL" if report.fragment and report.fragment.all_nul else "half a record"
 
 

@@ -15,7 +15,7 @@ _GAP = "  "
 
 
 def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[list[str]]:
-    """Yield each row with its cells filled to the width of their columns, the text at the side that *sides* says."""
+    """Yield each row with its cells filled to the width of their columns, the text aligned as *sides* says."""
     widths = [max(width(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         yield [

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _DEFAULT_LINES = 10
 _MAX_HELD_NOTES = 100
 _MEANING = {
-    "rotated": "another file took its place; its events follow",
+    "rotated": "the file was moved away; the events of the new one follow",
     "replaced": "the stream was replaced; the events of the new one follow",
-    "truncated": "the stream was cut; what is written from now on follows",
-    "gone": "the stream was deleted; waiting for another one",
+    "truncated": "the stream was truncated; new events follow",
+    "gone": "the stream was deleted; waiting for a new one",
 }
 
 
@@ -36,7 +36,7 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Follow a run while it is written: one readable line for each event, as soon\n"
         "as it is committed. Ends when the run ends. Unreadable lines, and a stream that\n"
-        "is truncated or replaced, are told on standard error; following goes on."
+        "is truncated or replaced, are reported on standard error; tail goes on."
     )
     parser.epilog = (
         "examples:\n"
@@ -51,15 +51,15 @@ def configure(parser: Parser) -> None:
         metavar="N",
         type=number_from(0),
         default=_DEFAULT_LINES,
-        help=f"begin with the last N events that are there; default: {_DEFAULT_LINES}",
+        help=f"begin with the last N events; default: {_DEFAULT_LINES}",
     )
-    parser.add_argument("--all", action="store_true", help="begin with the first event")
-    parser.add_argument("--once", action="store_true", help="end with what is there, do not wait for more")
+    parser.add_argument("--all", action="store_true", help="begin with the first event of the stream")
+    parser.add_argument("--once", action="store_true", help="print the events there are and exit")
     parser.add_argument(
         "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
     )
     parser.add_argument(
-        "--idle-timeout", metavar="SECONDS", type=seconds, help="end when nothing came for so long; default: never"
+        "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
     add_color(parser)
 
@@ -70,14 +70,14 @@ def run(options: Namespace) -> int:
     from toyspec.reading.follower import follow
     from toyspec.reading.stream_files import is_compressed
 
-    _vet(options)
+    _validate(options)
     shown = _Shown(options)
     if not _is_there(options.run):
         if options.once:
-            raise UsageError(f"{options.run}: there is no stream")
+            raise UsageError(f"{options.run}: no stream here; leave out --once to wait for it")
         _say(f"waiting for {printable(options.run)}")
     if is_compressed(options.run):
-        raise UsageError(f"{options.run}: gzip data does not grow; `toyspec show` reads it, and so does `zcat`")
+        raise UsageError(f"{options.run}: gzip data cannot be followed; read it with `toyspec show`")
     idle = 0.0 if options.once else options.idle_timeout
     try:
         with follow(options.run, idle_seconds=idle, sleep=shown.caught_up) as follower:
@@ -90,27 +90,27 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _vet(options: Namespace) -> None:
+def _validate(options: Namespace) -> None:
     if options.run == "-":
-        raise UsageError("tail follows a file, not standard input; `toyspec check --follow -` judges what comes")
+        raise UsageError("standard input cannot be followed; name a file, or use `toyspec check --follow -`")
     if options.once and options.idle_timeout is not None:
-        raise UsageError("--once does not wait, so --idle-timeout has no use")
+        raise UsageError("--once does not wait; leave out --idle-timeout")
 
 
 class _Shown:
-    """What is printed: the last records that were there, then each one as it comes."""
+    """Prints the last records of the stream, then each new one."""
 
     def __init__(self, options: Namespace) -> None:
         self._terminal = Terminal(color=options.color)
         self._form = "raw" if options.raw else "line"
         self._limit = columns() if self._terminal.interactive else None
-        # Until everything that was there has come, only the last records are kept, and notes in between.
+        # Until the end of the stream is reached, only the last records are kept, and the notes between them.
         self._lines = options.lines
         self._held: deque[Record | TailEvent] | None = None if options.all else deque()
         self._records = 0
 
     def take(self, item: Record | TailEvent) -> None:
-        """Keep or print what came."""
+        """Keep or print *item*."""
         if self._held is not None:
             self._keep(item, self._held)
             return
@@ -124,12 +124,12 @@ class _Shown:
             self._records -= isinstance(held.popleft(), Record)
 
     def caught_up(self, seconds: float) -> None:
-        """Print what is kept, and wait: called when everything that was there has come."""
+        """Print what is kept, and wait: called at each end of the stream."""
         self.catch_up()
         time.sleep(seconds)
 
     def catch_up(self) -> None:
-        """Print what is kept; from now on, what comes is printed at once."""
+        """Print what is kept; later items are printed at once."""
         held, self._held = self._held, None
         for item in held or ():
             self._print(item)

@@ -1,4 +1,4 @@
-"""The way of text to a person: colours, width, and nothing that a terminal or a CI log would obey."""
+"""Text output for people: colours, width, and nothing that a terminal or a CI log would obey."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODES: dict[Style, str] = {
     "dim": "2",
 }
 _DEFAULT_COLUMNS = 80
-# Some CI systems obey a command anywhere in a line of output, others only at its start.
+# Some CI systems run a command anywhere in a line of output, others only at its start.
 _CI_COMMANDS = ("##[", "##vso[", "##teamcity[")
 
 
@@ -59,7 +59,7 @@ class Terminal:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colored else text
 
     def line(self, text: str = "") -> None:
-        """Write one line; text in it that a CI system would take for a command is made inert."""
+        """Write one line; text that a CI system would run as a command is made inert."""
         self.stream.write(f"{without_ci_commands(text)}\n")
 
 

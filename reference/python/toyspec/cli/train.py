@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from toyspec.cli.parsers import Parser
     from toyspec.trainer.baselines import Baseline
-    from toyspec.trainer.environment import Surroundings
+    from toyspec.trainer.environment import Environment
     from toyspec.trainer.interruption import Interrupted
     from toyspec.trainer.training import Outcome
 
 RUNS = "runs"
-"""Where a run is put that is given no directory."""
+"""The directory of runs without --out."""
 
 # One thread: the matrices are too small to share, and sums would depend on how many share them.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -44,16 +44,16 @@ _EPILOG = """\
 --gate takes METRIC<BOUND, with <, <=, > or >=:
 {metrics}
 
-A run that was killed goes on with --resume, from its last checkpoint; give the
-same options, or --out alone. A run in DIR is otherwise replaced; its files move
-to events.jsonl.prev, metrics.jsonl.prev and weights.prev, and earlier ones from
-there to .prev-1, .prev-2 and so on.
+--resume continues a killed run from its last checkpoint; give the same
+options, or --out alone. Without --resume, a run in DIR is replaced: its files
+move to events.jsonl.prev, metrics.jsonl.prev and weights.prev. Existing .prev
+files move to .prev-1, .prev-2 and so on first.
 
 exit status:
   0    trained
-  1    the gate was missed
+  1    the gate failed
   2    wrong usage, nothing to resume, or a defect
-  3    given up: the loss is no number that can be compared with the baseline's
+  3    aborted: the loss cannot be compared with the baseline's
   130  interrupted
 
 examples:
@@ -67,8 +67,8 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
-    parser.add_argument("--out", metavar="DIR", help=f"the run; default: {RUNS}/ARCH-DATE-NUMBER")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in DIR that was killed")
+    parser.add_argument("--out", metavar="DIR", help=f"the run directory; default: {RUNS}/ARCH-DATE-NUMBER")
+    parser.add_argument("--resume", action="store_true", help="continue the killed run in DIR")
     parser.add_argument("--arch", choices=ARCHITECTURE_NAMES, help=f"kind of model; default: {_DEFAULT.arch}")
     parser.add_argument("--steps", metavar="N", type=number_from(1), help=f"number of steps; default: {_DEFAULT.steps}")
     parser.add_argument("--seed", metavar="N", type=number_from(0), help=f"default: {_DEFAULT.seed}")
@@ -81,12 +81,12 @@ def configure(parser: Parser) -> None:
             help=f"{done} every N steps and at the end, 0: never; default: {getattr(_DEFAULT, f'{what}_every')}",
         )
     parser.add_argument("--compare-to", metavar="RUN", help="compare with the run in this directory")
-    parser.add_argument("--gate", metavar="CONDITION", type=_gate, help="exit with 1 unless it holds at the end")
+    parser.add_argument("--gate", metavar="CONDITION", type=_gate, help="exit with 1 unless it is met at the end")
     parser.add_argument(
         "--clock",
         choices=("real", "fixed"),
         default="real",
-        help="fixed: made-up time, host, backend and revision, so that equal runs are equal bytes",
+        help="fixed: constant time, host, backend and revision, so that equal runs give equal bytes",
     )
 
 
@@ -97,61 +97,67 @@ def run(options: Namespace) -> int:
     try:
         import toyspec.trainer.training  # noqa: F401 - NumPy is slow to import
     except ModuleNotFoundError as error:
-        raise UsageError(f"there is no module {error.name!r}; {INSTALLATION}") from error
+        raise UsageError(f"module {error.name!r} is not installed; {INSTALLATION}") from error
     try:
         return _resume(options) if options.resume else _start(options)
     except (SettingsError, StreamError) as error:
         raise UsageError(str(error)) from error
     except (OSError, UsageError):
         raise
-    except Exception:  # noqa: BLE001 - Python's own status for it would say that the gate was missed
+    except Exception:  # noqa: BLE001 - Python's own status for it would say that the gate failed
         traceback.print_exc()
         return exit_codes.USAGE
 
 
 def _start(options: Namespace) -> int:
-    from toyspec.trainer.environment import SURROUNDINGS
+    from toyspec.trainer.environment import ENVIRONMENTS
     from toyspec.writing.run_ids import check_run_id, claim_directory
 
     settings = checked_settings(_given(options))
-    surroundings = SURROUNDINGS[options.clock]()
+    environment = ENVIRONMENTS[options.clock]()
     baseline = _baseline(options.compare_to)
     if baseline is None and settings.quality_gate is not None and settings.quality_gate.metric == "ppl_ratio":
         raise UsageError("a gate on ppl_ratio needs --compare-to")
     directory = options.out
     if directory is None:
-        directory = claim_directory(RUNS, arch=settings.arch, wall=surroundings.clock.wall())
+        directory = claim_directory(RUNS, arch=settings.arch, wall=environment.clock.wall())
     try:
         check_run_id(os.path.basename(os.path.abspath(directory)))
     except ValueError as error:
         raise UsageError(f"--out: {error}") from error
-    return _shown(directory, settings, surroundings, baseline, None)
+    return _shown(directory, settings, environment, baseline, None)
 
 
 def _resume(options: Namespace) -> int:
-    from toyspec.trainer.environment import SURROUNDINGS
+    from toyspec.trainer.environment import ENVIRONMENTS
     from toyspec.trainer.interruption import interrupted_run
 
     if options.out is None:
-        raise UsageError("--resume needs --out: the run to go on with")
+        raise UsageError("--resume needs --out DIR, the run to continue")
     was = interrupted_run(options.out)
     for name, value in _given(options).items():
         if value != getattr(was.settings, name):
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"the run was begun with {option} {getattr(was.settings, name)}; leave {option} out")
+            raise UsageError(
+                f"{option} is {value}, but the run was started with {getattr(was.settings, name)}; leave {option} out"
+            )
     baseline = _baseline(options.compare_to)
     wanted = was.run_start.get("compare_to")
     if (None if baseline is None else baseline.run_id) != wanted:
-        # Which run that is stands in the log, but a log must not say which files are opened.
-        fact = f"compared with {printable(str(wanted))}; name it with --compare-to" if wanted else "not compared"
-        raise UsageError(f"the run was begun {fact}")
-    return _shown(options.out, was.settings, SURROUNDINGS[options.clock](), baseline, was)
+        # The log has the id of that run, but its content must not decide which files are opened.
+        fact = (
+            f"compared with {printable(str(wanted))}; name it with --compare-to"
+            if wanted
+            else "without --compare-to; leave it out"
+        )
+        raise UsageError(f"the run was started {fact}")
+    return _shown(options.out, was.settings, ENVIRONMENTS[options.clock](), baseline, was)
 
 
 def _shown(
     directory: str,
     settings: Settings,
-    surroundings: Surroundings,
+    environment: Environment,
     baseline: Baseline | None,
     was: Interrupted | None,
 ) -> int:
@@ -159,13 +165,13 @@ def _shown(
 
     display = open_display(sys.stdout, steps=settings.steps)
     try:
-        training = Training(directory, settings, surroundings, baseline=baseline, on_step=display.step)
+        training = Training(directory, settings, environment, baseline=baseline, on_step=display.step)
         outcome = training.start() if was is None else training.resume(was)
     finally:
         display.close()
     display.result(
         f"{directory}: {_fact(outcome, settings)}",
-        [f"{directory}: {trouble}" for trouble in _troubles(outcome, settings)],
+        [f"{directory}: {error}" for error in _errors(outcome, settings)],
     )
     return outcome.exit_code
 
@@ -173,16 +179,17 @@ def _shown(
 def _fact(outcome: Outcome, settings: Settings) -> str:
     done = outcome.results
     fact = f"{done.step} steps, loss {done.first_loss:.4f} -> {done.loss:.4f}"
-    return f"{fact}, {settings.gate} holds" if outcome.gate is not None and outcome.gate.passed else fact
+    return f"{fact}, {settings.gate} met" if outcome.gate is not None and outcome.gate.passed else fact
 
 
-def _troubles(outcome: Outcome, settings: Settings) -> list[str]:
+def _errors(outcome: Outcome, settings: Settings) -> list[str]:
     found = []
     if outcome.aborted is not None:
-        found.append(f"given up after step {outcome.results.step}: {outcome.aborted}")
-    if outcome.gate is not None and not outcome.gate.passed:
-        value = "no finite number" if outcome.gate.value is None else f"{outcome.gate.value:.4g}"
-        found.append(f"the gate {settings.gate} was missed: it is {value}")
+        found.append(f"aborted after step {outcome.results.step}: {outcome.aborted}")
+    gate = settings.quality_gate
+    if gate is not None and outcome.gate is not None and not outcome.gate.passed:
+        value = "not finite" if outcome.gate.value is None else f"{outcome.gate.value:.4g}"
+        found.append(f"gate failed: {gate.metric} is {value}, required {gate.comparison} {gate.threshold!r}")
     return found
 
 
@@ -203,7 +210,7 @@ def _rate(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number ≥ 0")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Shows how far training has come: a bar on a terminal, else a line for each step."""
+"""Shows the progress of training: a bar on a terminal, else a line for each step."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Display(Protocol):
         """Show that *step* is done."""
 
     def close(self) -> None:
-        """Leave a clean line, whatever has happened."""
+        """Leave a clean line, also after an error."""
 
-    def result(self, fact: str, troubles: Sequence[str]) -> None:
-        """Show what came of the run, and why it does not count as good."""
+    def result(self, fact: str, errors: Sequence[str]) -> None:
+        """Show the result of the run, and its *errors*."""
 
 
 def open_display(stream: TextIO, *, steps: int) -> Display:
-    """Return what is right for *stream*; *steps* is the number of the last step."""
+    """Return the display for *stream*; *steps* is the number of the last step."""
     terminal = Terminal(stream)
     return Bar(terminal, steps) if terminal.interactive else Lines(stream)
 
 
 class Lines:
-    """Writes ``step N: loss=…`` and nothing else. Training goes on when nobody can read it any more."""
+    """Writes ``step N: loss=…`` and nothing else. Training goes on if the output is closed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -55,7 +55,7 @@ class Lines:
             self._stream.flush()
         except OSError as error:
             self._is_open = False
-            # The interpreter would try again at its exit, with what is still in the buffer.
+            # The interpreter would try to write the rest of the buffer again at its exit.
             _discard(self._stream)
             if not isinstance(error, BrokenPipeError):
                 say(f"standard output: {cause_of(error)}; training goes on without it")
@@ -63,14 +63,14 @@ class Lines:
     def close(self) -> None:
         """Do nothing."""
 
-    def result(self, fact: str, troubles: Sequence[str]) -> None:  # noqa: ARG002 - the lines have told it
-        """Say *troubles* on standard error."""
-        for trouble in troubles:
-            say(trouble)
+    def result(self, fact: str, errors: Sequence[str]) -> None:  # noqa: ARG002 - the lines have shown it
+        """Print *errors* to standard error."""
+        for error in errors:
+            say(error)
 
 
 class Bar:
-    """One line that is drawn anew, with loss, rate and time left."""
+    """One line that is redrawn, with loss, rate and time left."""
 
     def __init__(self, terminal: Terminal, steps: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._terminal = terminal
@@ -81,7 +81,7 @@ class Bar:
         self._began = clock()
 
     def step(self, step: int, loss: float) -> None:
-        """Draw the state of the work, a few times a second at most."""
+        """Draw the progress, a few times a second at most."""
         now = self._clock()
         if self._first is None:
             self._first = step - 1, self._began
@@ -100,11 +100,11 @@ class Bar:
         """Remove the bar."""
         self._show(_ERASE)
 
-    def result(self, fact: str, troubles: Sequence[str]) -> None:
-        """Write *fact*, and say *troubles* on standard error."""
+    def result(self, fact: str, errors: Sequence[str]) -> None:
+        """Write *fact*, and print *errors* to standard error."""
         self._terminal.line(printable(fact))
-        for trouble in troubles:
-            say(trouble)
+        for error in errors:
+            say(error)
 
     def _cells(self, step: int) -> str:
         full, empty = ("█", "░") if self._terminal.unicode else ("#", ".")
@@ -126,7 +126,7 @@ def _time(seconds: float) -> str:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is written to *stream* from now on, and what it still holds, go nowhere."""
+    """Drop what is written to *stream* from now on, and what is in its buffer."""
     with contextlib.suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -1,4 +1,4 @@
-"""Drives the checker over paths, passes what it finds on to a format, and decides the exit code."""
+"""Runs the checker over paths, passes its findings to a format, and decides the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Verdict:
-    """Passes reports on to a format and adds up what the exit code depends on."""
+    """Passes reports to a format and adds up what the exit code depends on."""
 
     def __init__(self, output: Format) -> None:
         self.output = output
@@ -28,7 +28,7 @@ class Verdict:
         self._unreadable = False
 
     def file(self, report: FileReport) -> None:
-        """Take in the verdict on one stream, whose findings are shown already."""
+        """Add the report of one stream; its findings were shown before."""
         of_file = summarize([report])
         self._files += 1
         self._errors += of_file.errors
@@ -38,16 +38,16 @@ class Verdict:
         self.output.file(report)
 
     def error(self, error: PathError) -> None:
-        """Take in a path that could not be read."""
+        """Add a path that could not be read."""
         self._unreadable = True
         self.output.error(error)
 
     def summary(self) -> Summary:
-        """Return the totals over everything taken in."""
+        """Return the totals over everything added."""
         return Summary(self._files, self._errors, self._warnings, self._infos)
 
     def exit_code(self, *, fail_on: Severity, require_complete: bool) -> int:
-        """Return the exit code; a path that could not be read weighs more than any finding."""
+        """Return the exit code; a path that could not be read outweighs any finding."""
         if self._unreadable:
             return exit_codes.USAGE
         counts = {"error": self._errors, "warning": self._warnings, "info": self._infos}
@@ -56,8 +56,8 @@ class Verdict:
         return exit_codes.FINDINGS if failed else exit_codes.OK
 
 
-def judge(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, jobs: int) -> None:
-    """Judge everything below *paths*; *jobs* 0 means one for each core."""
+def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, jobs: int) -> None:
+    """Check everything below *paths*; *jobs* 0 means one per core."""
     if jobs == 0:
         jobs = os.cpu_count() or 1
     progress = Progress("checking")

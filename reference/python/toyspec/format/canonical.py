@@ -1,7 +1,7 @@
 """Encodes an event in canonical form: one spelling, equal byte for byte in every language.
 
-Keys stand in schema order, unknown keys after them and open maps sorted by their UTF-8 bytes, without spaces.
-A field that the schema types as number always gets float text, an integer digits only, and what is not finite null.
+Keys are in schema order, unknown keys follow, sorted by their UTF-8 bytes as in open maps, and there are no spaces.
+Fields of type number are written as floats, integers as digits, and values that are not finite as null.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ENCODER = msgspec.json.Encoder()
 _ENTRY_KIND = "entry"
 _TAG_KEYS: dict[Profile, str] = {"toy/v1": "kind", "kaun/v1": "type"}
 _NO_SCALAR = object()
-# A shorter line holds no integer that overflows binary64.
+# A shorter line cannot have an integer that overflows binary64.
 _LONG_NUMBER = 300
-# Values of exactly these types are encoded by one call as they are; everything else is looked at member by member.
+# Values of exactly these types are encoded by one call; all others are converted member by member.
 _READY_TYPES: dict[object, frozenset[type]] = {
     "number": frozenset([float, type(None), UnsetType]),
     "integer": frozenset([int, type(None), UnsetType]),
@@ -41,20 +41,20 @@ _ABSENT_ONLY: frozenset[type] = frozenset([UnsetType])
 _ready_members: dict[tuple[type[Struct], Profile], list[tuple[str, frozenset[type]]] | None] = {}
 
 Event = Struct | Mapping[str, Any]
-"""A record to be: a Struct of ``toyspec.generated`` or of your own, or a mapping. UNSET members are left out."""
+"""An event to write: a Struct of ``toyspec.generated`` or of your own, or a mapping. UNSET members are left out."""
 
 
 class InvalidEventError(ValueError):
-    """The event cannot be a valid record, or not at this place of its stream; the caller is at fault."""
+    """The event is not a valid record, or not allowed at this place of its stream: a mistake of the caller."""
 
 
 class RecordRefusedError(ToyspecError, ValueError):
-    """The record would be beyond a limit that every reader enforces."""
+    """The record exceeds a limit that every reader enforces."""
 
     def __init__(self, rule: Literal["line-too-long", "nested-too-deep"], message: str) -> None:
         super().__init__(message)
         self.rule = rule
-        """The finding that the record would have been."""
+        """The rule that the record would break."""
 
 
 def encode(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None) -> bytes:
@@ -79,13 +79,13 @@ def plain(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None)
         kind = members.get(_TAG_KEYS[profile]) if profile in _TAG_KEYS else _ENTRY_KIND
     fields = FIELDS[profile].get(kind) if isinstance(kind, str) else None
     if fields is None:
-        # Of a kind that it does not know, this version knows the tag alone.
+        # Of an unknown kind, only the tag is known.
         fields = {_TAG_KEYS.get(profile, ""): "string"}
     return _object(members, fields, "", 1)
 
 
 def _encode_ready(event: Struct, profile: Profile) -> bytes | None:
-    """Return the text of a Struct that its own encoder writes in canonical form; None when it may not."""
+    """Return the text of a Struct that its own encoder writes in canonical form; None if that may differ."""
     key = (type(event), profile)
     if key not in _ready_members:
         _ready_members[key] = _list_ready_members(*key)
@@ -216,7 +216,7 @@ def _sorted_members(value: Any, pointer: str) -> list[tuple[str, Any]]:
 
 
 def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
-    """Return *given* under the text of its keys; raise InvalidEventError where two of them have one text."""
+    """Return *given* by the text of its keys; raise InvalidEventError if two keys have the same text."""
     members = {_key(key, pointer): member for key, member in given.items()}
     if len(members) != len(given):
         texts = [_key(key, pointer) for key in given]
@@ -228,7 +228,7 @@ def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
 
 
 def _mapping(value: Any, pointer: str) -> dict[Any, Any]:
-    """Return the members of a mapping, or of an object that has named values; the objects of libraries may refuse."""
+    """Return the members of a mapping, or of an object with named values; raise InvalidEventError for all else."""
     try:
         members = mapping_of(value)
         if members is not None:
@@ -245,7 +245,7 @@ def _check_depth(depth: int, pointer: str) -> None:
 
 
 def _open(value: Any, pointer: str, depth: int) -> Any:
-    """Return any value that JSON can hold, the keys of its objects sorted at every level."""
+    """Return any value that JSON can represent, the keys of its objects sorted at every level."""
     plain_scalar = _open_scalar(value)
     if plain_scalar is not _NO_SCALAR:
         if type(plain_scalar) is int and not is_finite(plain_scalar):

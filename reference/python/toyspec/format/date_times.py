@@ -1,4 +1,4 @@
-"""Decides whether a string is a date-time of RFC 3339: see spec/encoding.md#date-times."""
+"""Checks whether a string is a date-time of RFC 3339: see spec/encoding.md#date-times."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _without_fraction(rest: str) -> str:
 
 
 def _zone_minutes(zone: str) -> int | None:
-    """Return the offset from UTC in minutes, None where *zone* is none."""
+    """Return the offset from UTC in minutes, None if *zone* is not an offset."""
     if zone == "Z":
         return 0
     if not _has_form(zone[1:], "dd:dd") or zone[0] not in "+-":

@@ -1,7 +1,7 @@
 """Decodes the lines of a block together: into plain objects, or at once into the types of their kinds.
 
-What comes out is a readable line, and is what ``vetting.decode`` gives and what its type makes of that. A line that is
-not proven so comes out as None, and is for the caller to look at alone.
+The result for a line equals that of ``line_validation.decode``, and of converting it to its type. It is None for a line
+that is not proven to be readable; the caller must decode that line by itself.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
     from toyspec.findings import Profile
 
-# What decoding raises on bytes that are no record of a type.
+# Raised by decoding if the bytes are not a record of a type.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode_value = msgspec.json.Decoder().decode
 
 
 class _Closed(NamedTuple):
-    """A decoder that refuses unknown keys, which are skipped unseen by one that does not."""
+    """A decoder that refuses unknown keys; other decoders skip them."""
 
     decode: Callable[[bytes], Any]
     public: dict[type, type]
-    """The type that a record is given out as, by the one that it is decoded into."""
+    """The type that a record is returned as, by the type that it is decoded into."""
     kinds: dict[type, str | None]
-    """The kind of a record, by the type that it is given out as."""
+    """The kind of a record, by the type that it is returned as."""
 
 
 def decode_values(lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
-    """Return the object of each line, and the indexes of those that the line alone has to tell; they are None."""
+    """Return the object of each line, and the indexes of lines that must be decoded one by one; these are None."""
     found, odd = _decoded(lines, _decode_value)
     if set(map(type, found)) != {dict}:
         odd = [index for index, value in enumerate(found) if type(value) is not dict]
-    # Every object has a bracket, so no line has more than all have beyond one for each of the others.
+    # Every line has a bracket, so none has more than all brackets less one for each of the others.
     block = b"".join(lines)
     if block.count(b"{") + block.count(b"[") - (len(found) - len(odd)) >= MAX_DEPTH:
         deep = {index for index, line in enumerate(lines) if line.count(b"{") + line.count(b"[") > MAX_DEPTH}
@@ -52,9 +52,9 @@ def decode_values(lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
 
 
 def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
-    """Return the typed event of each line, its kind, and the indexes of those without, which may be values still.
+    """Return the typed event of each line, its kind, and the indexes of lines without an event.
 
-    Types that hold objects with keys of their own are left out: they would skip what they do not know.
+    Types with nested objects are not used, since their decoders would skip unknown keys.
     """
     decoder = _closed(profile)
     public = decoder.public
@@ -72,9 +72,9 @@ def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
 
 
 def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile | None) -> msgspec.Struct | None:
-    """Return a readable line, whose object is *value*, as the type of its *kind*; None where it fits none.
+    """Return the readable line *raw* as the type of its *kind*; None if it does not fit.
 
-    Integers that the line writes with a fraction or an exponent are ints in *value*.
+    *value* is its object, in which integers with a fraction or an exponent are ints.
     """
     cls = event_types(profile).get(kind) if profile is not None else None
     if cls is None:
@@ -87,14 +87,14 @@ def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profi
     else:
         return found
     try:
-        # The line alone refuses `1.0` as an integer, and the first value of a repeated key, of which the last counts.
+        # Decoding the line would refuse `1.0` as an integer, and a wrong first value of a repeated key.
         return msgspec.convert(value, cls)
     except msgspec.ValidationError:
         return None
 
 
 def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: Profile) -> Any:
-    """Return the member *key* of a record as its type; UNSET where it is absent, not known, or faulty by itself."""
+    """Return the member *key* of a record as its type; UNSET if it is absent, unknown, or invalid."""
     field_type = _member_types(profile, kind).get(key)
     if field_type is None or key not in value:
         return msgspec.UNSET
@@ -145,14 +145,14 @@ def _closed(profile: Profile) -> _Closed:
             public[closed] = cls
     types = tuple(public)
     if tag is not None:
-        # Only a union asks for the tag; no line has this one.
+        # Only a union requires the tag; no line has this one.
         types = (*types, msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0"))
     decode = msgspec.json.Decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
     return _Closed(decode, public, {cls: _tag(cls) for cls in public.values()})
 
 
 def _is_closed(declared: Any) -> bool:
-    """Return whether a field holds no object but maps of scalars."""
+    """Return whether a field has no objects other than maps of scalars."""
     if not isinstance(declared, tuple):
         return bool(declared != "open")
     constructor, part = declared
@@ -170,7 +170,7 @@ def _tag(cls: type[msgspec.Struct]) -> str | None:
 
 
 def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
-    # One profile is all that most programs read; the types of the others are not worth their import.
+    # Most programs read one profile; importing the types of the others would waste time.
     if profile == "toy/v1":
         from toyspec.generated.toy_v1 import ToyV1Record
 

@@ -1,4 +1,4 @@
-"""Turns the values that programs have in their settings into values that JSON can hold."""
+"""Converts values of program settings to values that JSON can represent."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAMED_BY_TEXT = frozenset(["dtype", "device", "DType", "Device"])
 _AS_DICT = ("model_dump", "to_dict", "_asdict")
 _SCALARS = (str, int, float, bool, type(None))
 _NO_LISTS = (str, bytes, bytearray, memoryview)
-# A range or a lazy sequence may be longer than memory is large.
+# A range or a lazy sequence may be larger than memory.
 _LONGEST_SEQUENCE = 100_000
 
 
 def mapping_of(value: Any) -> Mapping[Any, Any] | None:
     """Return the members of a mapping, a dataclass, a namespace or another object with named values; else None.
 
-    Raise what the object raises where it cannot give them.
+    Raises any exception of the object.
     """
     if isinstance(value, Mapping):
         return value
@@ -39,14 +39,14 @@ def mapping_of(value: Any) -> Mapping[Any, Any] | None:
     if names is not None:
         return {name: getattr(value, name) for name in names}
     if callable(getattr(value, "keys", None)) and hasattr(value, "__getitem__"):
-        return {key: value[key] for key in value.keys()}  # noqa: SIM118 - all that is known is that it has keys()
+        return {key: value[key] for key in value.keys()}  # noqa: SIM118 - only keys() is known to exist
     method = next((found for name in _AS_DICT if callable(found := getattr(value, name, None))), dict)
     found = method()
     return found if isinstance(found, Mapping) and method is not dict else None
 
 
 def built_in(value: Any) -> Any:
-    """Return *value*, which is of no built-in type, in types that are nearer to them; raise TypeError for none.
+    """Return *value* of another type as a built-in type, or one step nearer to it; raise TypeError if impossible.
 
     A class or function is its qualified name, an enumeration member its value, a type of numbers or a device of an
     array library its name.
@@ -88,7 +88,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _is_parsed(value: object) -> bool:
-    """Return whether *value* is what argparse gives, without importing that."""
+    """Return whether *value* is a namespace of argparse, without importing argparse."""
     argparse = sys.modules.get("argparse")
     return argparse is not None and isinstance(value, argparse.Namespace)
 

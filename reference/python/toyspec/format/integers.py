@@ -1,4 +1,4 @@
-"""Finds integers that are written with a fraction or an exponent, and gives them as integers: see spec/encoding.md.
+"""Finds integers with a fraction or an exponent, and converts them to ints: see spec/encoding.md.
 
 A decoder gives ``1.0`` as a float. Where the schema types an integer, it is the integer 1.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 """Keys and array indexes that lead to a value."""
 
-# What a decoder makes of a value that may have to be changed; most integers are not there or ints already.
+# The decoded types that may need a conversion; most integers are absent or ints already.
 _CHANGING = frozenset([float, dict, list])
 
 
 def take_integers(value: dict[str, Any], profile: Profile | None, kind: str | None) -> list[Path]:
     """Turn each whole float in a record into an int where the schema of *kind* types an integer; return their paths.
 
-    In a profile that does not take such numbers as integers, and in a record of unknown kind, nothing is changed.
+    Records of unknown kind, and of profiles that do not allow such integers, do not change.
     """
     fields = _integer_fields(profile).get(kind)
     return list(_take_members(value, fields, ())) if fields else []
@@ -44,7 +44,7 @@ def take_integers_of_all(
 ) -> None:
     """Do for each of *values*, records of *kinds*, what ``take_integers`` does.
 
-    Where nothing has to be changed, no call is made for a record.
+    No call is made for a record that does not change.
     """
     for key in _integer_keys(profile, frozenset(kinds)):
         if not _CHANGING.isdisjoint(set(map(type, map(dict.get, values, repeat(key))))):
@@ -63,7 +63,7 @@ def _take_members(value: dict[str, Any], fields: dict[str, Any], path: Path) -> 
 
 
 def _taken(item: Any, declared: Any, path: Path) -> Generator[Path, None, Any]:
-    """Yield the paths of the integers in *item* that were floats; return what is in its place."""
+    """Yield the paths of the integers in *item* that were floats; return the new item."""
     if declared == "integer":
         if type(item) is float and item.is_integer():
             yield path
@@ -86,7 +86,7 @@ def _integer_keys(profile: Profile | None, kinds: frozenset[str | None]) -> tupl
 
 @cache
 def _integer_fields(profile: Profile | None) -> dict[str | None, dict[str, Any]]:
-    """Return the fields of each kind that are integers or hold some, less those that hold none."""
+    """Return the fields of each kind that are integers or hold some, without those that have none."""
     if profile not in PROFILES[INTEGER_AS_FLOAT]:
         return {}
     tag = tag_of(profile)

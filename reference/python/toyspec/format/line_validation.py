@@ -1,7 +1,7 @@
-"""Judges one line as bytes and as JSON, before anything looks at its meaning.
+"""Validates one line as bytes and as JSON, before its meaning is checked.
 
-``vet`` is exact and names every fault; ``decode`` answers only whether a line is readable, at the speed of C.
-Both agree on every line. Neither raises, recurses or takes more than linear time and memory on any input.
+``validate`` is exact and returns every finding; ``decode`` only tells whether a line is readable, at the speed of C.
+Both agree on every line. Neither raises or recurses, and both take linear time and memory on any input.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.format.faults import Fault
+from toyspec.format.line_findings import LineFinding
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
@@ -23,26 +23,26 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 _JSON_SPACE = b" \t\r\n"
 _DECODER = msgspec.json.Decoder()
-# Below this length no integer can overflow binary64, whatever it is made of.
+# A line below this length cannot have an integer that overflows binary64.
 _LONG_NUMBER = 300
 _NUMBER_BYTES = bytes.maketrans(b"0123456789+-.eE", b"0" * 15)
 _LONG_RUN = b"0" * _LONG_NUMBER
-# Work that takes many times the memory of the line, or looks at it more than once, is not done on longer ones.
+# Longer lines skip work that takes many times their memory, or reads them more than once.
 _LONG_LINE_BYTES = 1 << 20
 _RECORD_STARTS = (b'{"kind":', b'{"type":', b'{"step":')
 
 
 class ValidatedLine(msgspec.Struct, frozen=True):
-    """The verdict on one line."""
+    """The result for one line."""
 
     status: Literal["readable", "unreadable", "blank"]
-    """Readable: a JSON object without fault, repeated keys excepted."""
-    faults: list[Fault]
+    """Readable: a JSON object without findings other than repeated keys."""
+    findings: list[LineFinding]
     """In byte order; at most ``limits.MAX_FINDINGS_PER_RULE`` for each rule."""
     unlisted: dict[str, int]
-    """Number of further faults for each rule that are counted, not listed."""
+    """Number of further findings for each rule that are counted, not listed."""
     has_carriage_return: bool
-    """True when a readable or blank line holds a raw CR."""
+    """True when a readable or blank line has a raw CR."""
     value: dict[str, Any] | None
     """The object of a readable line, a repeated key with its last value; None for all others."""
 
@@ -53,36 +53,38 @@ class ValidatedLine(msgspec.Struct, frozen=True):
 
 
 def validate(data: bytes, *, first: bool) -> ValidatedLine:
-    """Return the verdict on one line of any bytes, LF excluded.
+    """Return the result for one line of any bytes, LF excluded.
 
-    *first* says that the line begins the stream. A text with LF in it, such as a file that is one JSON
-    object, is judged the same way: LF is white space.
+    *first* means that the line is the first of the stream. A text with LF in it, such as a file that is one JSON
+    object, is validated the same way: LF is white space.
     """
     if not data.strip(_JSON_SPACE):
         return ValidatedLine("blank", [], {}, b"\r" in data, None)
-    fault = _bytes_fault(data, first=first)
-    if fault is not None:
-        return _unreadable(fault)
-    # Imported here: its patterns cost a third of a start, and streams without fault need none of them.
+    finding = _bytes_finding(data, first=first)
+    if finding is not None:
+        return _unreadable(finding)
+    # Imported here: its patterns take a third of the start-up time, and most streams do not need them.
     from toyspec.format.scanner import Scanner, ScanStoppedError
 
     scanner = Scanner(data)
     try:
         scanner.scan()
     except ScanStoppedError as stopped:
-        return _unreadable(_explained(stopped.fault, data))
+        return _unreadable(_explained(stopped.finding, data))
     if data[scanner.start] != ord("{"):
-        return _unreadable(Fault(rules.NOT_AN_OBJECT, scanner.start, "", f"the value is {_noun(data[scanner.start])}"))
-    if any(fault.rule != rules.DUPLICATE_KEY for fault in scanner.faults):
-        return ValidatedLine("unreadable", scanner.faults, scanner.unlisted, False, None)
-    return ValidatedLine("readable", scanner.faults, scanner.unlisted, b"\r" in data, _value(data))
+        return _unreadable(
+            LineFinding(rules.NOT_AN_OBJECT, scanner.start, "", f"the value is {_noun(data[scanner.start])}")
+        )
+    if any(finding.rule != rules.DUPLICATE_KEY for finding in scanner.findings):
+        return ValidatedLine("unreadable", scanner.findings, scanner.unlisted, False, None)
+    return ValidatedLine("readable", scanner.findings, scanner.unlisted, b"\r" in data, _value(data))
 
 
 def validate_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> ValidatedLine:
-    """Return the verdict on *line*; one that is longer than *max_line_bytes* is judged by its length alone."""
+    """Return the result for *line*; if it is longer than *max_line_bytes*, its length is the only finding."""
     if line.data is None:
         message = f"the line has {line.length} bytes, the limit is {max_line_bytes}"
-        return _unreadable(Fault(rules.LINE_TOO_LONG, 0, "", message))
+        return _unreadable(LineFinding(rules.LINE_TOO_LONG, 0, "", message))
     return validate(line.data, first=line.number == 1)
 
 
@@ -103,16 +105,16 @@ def decode(data: bytes) -> dict[str, Any] | None:
 
 
 def holds_long_number(lines: Sequence[bytes]) -> bool:
-    """Return whether a line has a number so long that it may not be finite, or characters that look like one."""
+    """Return whether a line may have a number that is long enough to overflow; a string of digits counts too."""
     if max(map(len, lines), default=0) < _LONG_NUMBER:
         return False
     return any(len(line) >= _LONG_NUMBER and _LONG_RUN in line.translate(_NUMBER_BYTES) for line in lines)
 
 
 def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int]:
-    """Return the byte offset in a readable line of every value, or of those that *pointers* name, by pointer.
+    """Return the byte offset of every value in a readable line, or of the values at *pointers*, by pointer.
 
-    A pointer that names no value is left out. Memory follows the number of values, or of *pointers*.
+    A pointer without a value is left out. Memory is linear in the number of values, or of *pointers*.
     """
     from toyspec.format.scanner import Scanner
 
@@ -124,22 +126,24 @@ def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int
     return {pointer: places[pointer] for pointer in pointers if pointer in places}
 
 
-def _bytes_fault(data: bytes, *, first: bool) -> Fault | None:
+def _bytes_finding(data: bytes, *, first: bool) -> LineFinding | None:
     if first and data.startswith(_BOM):
-        return Fault(rules.BYTE_ORDER_MARK, 0, "", "the stream begins with the bytes ef bb bf")
+        return LineFinding(rules.BYTE_ORDER_MARK, 0, "", "the stream begins with the bytes ef bb bf")
     nul = data.find(0)
     if nul >= 0:
         count = data.count(0)
-        return Fault(rules.NUL_BYTES, nul, "", f"the line holds NUL: {count} of its {len(data)} bytes")
+        return LineFinding(rules.NUL_BYTES, nul, "", f"the line holds NUL: {count} of its {len(data)} bytes")
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        return Fault(rules.INVALID_UTF8, error.start, "", f"byte {data[error.start]:02x} is not UTF-8: {error.reason}")
+        return LineFinding(
+            rules.INVALID_UTF8, error.start, "", f"byte {data[error.start]:02x} is not UTF-8: {error.reason}"
+        )
     return None
 
 
-def _unreadable(fault: Fault) -> ValidatedLine:
-    return ValidatedLine("unreadable", [fault], {}, False, None)
+def _unreadable(finding: LineFinding) -> ValidatedLine:
+    return ValidatedLine("unreadable", [finding], {}, False, None)
 
 
 def _noun(byte: int) -> str:
@@ -150,20 +154,20 @@ def _noun(byte: int) -> str:
     return {ord("t"): "true", ord("f"): "false", ord("n"): "null"}.get(byte, "a number")
 
 
-def _explained(fault: Fault, data: bytes) -> Fault:
-    """Return *fault*, its message naming the record that begins inside another, where one does."""
-    if fault.rule != rules.INVALID_JSON or len(data) > _LONG_LINE_BYTES:
-        return fault
+def _explained(finding: LineFinding, data: bytes) -> LineFinding:
+    """Return *finding*, its message naming the record that begins inside another, if there is one."""
+    if finding.rule != rules.INVALID_JSON or len(data) > _LONG_LINE_BYTES:
+        return finding
     for start in _RECORD_STARTS:
         glue = data.rfind(start)
         if glue > 0 and decode(data[glue:]) is not None:
             message = f"a second record starts inside the first, at byte {glue} of the line"
-            return Fault(fault.rule, fault.offset, fault.pointer, message)
-    return fault
+            return LineFinding(finding.rule, finding.offset, finding.pointer, message)
+    return finding
 
 
 def _value(data: bytes) -> dict[str, Any]:
-    """Return the object that a readable line holds."""
+    """Return the object of a readable line."""
     value: dict[str, Any]
     try:
         value = _DECODER.decode(data)

@@ -1,7 +1,7 @@
 """Splits a stream of bytes into lines at LF, in pieces of any size.
 
 A line is *committed* by its LF; bytes after the last LF are the *fragment*. A line longer than the limit is
-counted and never held, so memory is bounded by the limit whatever the input is.
+counted and not kept, so memory is bounded by the limit for any input.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class LineSplitter:
-    """Cuts what is fed into committed lines; the cuts do not depend on how the bytes arrive.
+    """Cuts its input into committed lines; the cuts do not depend on the pieces of the input.
 
-    Each byte is searched for LF once. *max_line_bytes* is the longest line that is held, LF excluded.
+    Each byte is searched for LF once. *max_line_bytes* is the longest line that is kept, LF excluded.
     """
 
     def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         if max_line_bytes < 1:
-            raise ValueError(f"max_line_bytes is {max_line_bytes}, it must be at least 1")
+            raise ValueError(f"max_line_bytes is {max_line_bytes}; it must be at least 1")
         self.max_line_bytes = max_line_bytes
         self._number = 1
         self._offset = 0
@@ -68,17 +68,17 @@ class LineSplitter:
         return self._number, self._offset
 
     def cut(self, chunk: bytes) -> list[bytes] | None:
-        """Return the bytes of the lines that *chunk* commits, in order: what :meth:`feed` does, with less around it.
+        """Return the bytes of the lines that *chunk* commits, in order: a faster :meth:`feed`.
 
-        Return None, and take in nothing, where a line of the chunk might be longer than the limit.
+        Return None, and take in nothing, if a line of the chunk may be longer than the limit.
         """
         return self._cut_into(chunk.split(b"\n"), chunk) if self._holds_all(chunk) else None
 
     def cut_with_ends(self, chunk: bytes) -> list[bytes] | None:
-        """Return what :meth:`cut` does, each line with its LF, in half the time."""
+        """Return the lines of :meth:`cut`, each with its LF, in half the time."""
         if not self._holds_all(chunk):
             return None
-        # Splitting looks at one byte after the other, reading lines looks for LF as fast as the machine can.
+        # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
         lines = BytesIO(chunk).readlines()
         if chunk[-1:] in {b"", b"\n"}:
             lines.append(b"")
@@ -102,7 +102,7 @@ class LineSplitter:
         return lines
 
     def fragment(self) -> Fragment | None:
-        """Return the bytes after the last LF as they stand now, or None when there are none."""
+        """Return the bytes after the last LF at this time; None if there are none."""
         if not self._length:
             return None
         if self._dropped:
@@ -112,15 +112,15 @@ class LineSplitter:
         return Fragment(self._number, self._offset, self._length, all_nul, head)
 
     def holds(self, part: bytes) -> bool:
-        """Return whether *part* is in the fragment, as far as that is held."""
+        """Return whether *part* is in the kept bytes of the fragment."""
         return part in self._held
 
     def pending(self) -> bytes | None:
-        """Return the whole fragment, empty when there is none; None when it is longer than the limit."""
+        """Return the whole fragment, empty if there is none; None if it is longer than the limit."""
         return None if self._dropped else bytes(self._held)
 
     def drop_fragment(self) -> None:
-        """Forget the bytes after the last LF, as if they had not been fed."""
+        """Drop the bytes after the last LF, as if they had not been fed."""
         self._restart(self._number, self._offset)
 
     def _holds_all(self, chunk: bytes) -> bool:

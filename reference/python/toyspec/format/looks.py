@@ -1,4 +1,4 @@
-"""Names the format of a file that follows no profile, by its first bytes: see schemas/meta/looks.json."""
+"""Names the format of a file without a profile, by its first bytes: see schemas/meta/looks.json."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _MORE = "…"
 
 
 class Look(NamedTuple):
-    """What a file is known as."""
+    """What a file looks like."""
 
     fact: str
     """The format, or what is known of the first record; log text in it is escaped and cut."""
     read_with: str | None = None
-    """A program that reads or converts such a file; None where none is known."""
+    """A program that reads or converts such a file; None if none is known."""
 
     @property
     def advice(self) -> str | None:
-        """What to do about such a file; None where nothing is known."""
+        """What to do with such a file; None if nothing is known."""
         return None if self.read_with is None else f"this file can be read with `{self.read_with}`"
 
 
 def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
-    """Return what a file without profile looks like.
+    """Return what a file without a profile looks like.
 
-    *head* is its first ``HEAD_BYTES`` bytes, or all of it where *is_all*. *keys* are those of its first readable
-    record, None where it has none.
+    *head* is its first ``HEAD_BYTES`` bytes, or all of it if *is_all*. *keys* are those of its first readable
+    record; None if it has none.
     """
     known = known_start(head) or _known_first_line(head, is_all=is_all)
     if known is not None:
@@ -57,12 +57,12 @@ def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
 
 
 def known_start(head: bytes) -> Look | None:
-    """Return the look of a file that begins with bytes of its own, such as an archive; None for all others."""
+    """Return the look of a file with a known signature, such as an archive; None for all others."""
     return next((Look(fact, command) for at, start, fact, command in STARTS if head.startswith(start, at)), None)
 
 
 def is_of_another_format(fragment: Fragment | None) -> bool:
-    """Return whether the bytes of a stream without LF begin like a file of another format, such as an archive."""
+    """Return whether the bytes of a stream without LF have the signature of another format, such as an archive."""
     return fragment is not None and known_start(fragment.head) is not None
 
 

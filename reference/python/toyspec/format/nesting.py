@@ -1,4 +1,4 @@
-"""Tells how deep a JSON text is nested, without reading it: by its brackets outside strings."""
+"""Bounds the depth of a JSON text without parsing it: by its brackets outside strings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 def is_shallow(data: bytes) -> bool:
     """Return whether no bracket outside strings is nested beyond the limit, as far as *data* is JSON."""
     depth = start = 0
-    # Leaving out strings takes many times the memory of what they are left out of.
+    # Removing strings takes many times the memory of the text.
     while start < len(data):
         whole = _WHOLE_STRINGS.match(data, start, start + _PIECE_BYTES)
         assert whole is not None
         if whole.end() == start:
-            # A string that does not end within a piece, or not at all.
+            # A string that does not end in this piece, or not at all.
             start = _STRING.match(data, start).end()  # type: ignore[union-attr]
             continue
         steps = memoryview(_STRING.sub(b"", whole.group()).translate(_STEPS, _NOT_BRACKETS)).cast("b")

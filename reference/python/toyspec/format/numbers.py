@@ -1,8 +1,8 @@
-"""Writes numbers in their canonical text: the shortest digits that read back to the same value.
+"""Writes numbers as their canonical text: the shortest digits that read back to the same value.
 
-The rule, not a library, is normative. A binary32 value reads back by way of binary64. Of equally short texts the
-closest to the value is taken, of equally close ones the even one. A number whose point stands after position k of its
-digits is written in plain decimals while -5 < k <= 16, else as ``d.ddde-x`` without plus sign and leading zeros.
+The rule is normative, not a library. A binary32 value reads back through binary64. Of equally short texts the closest
+to the value is used, of equally close ones the even one. If the point is after position k of the digits, the number is
+written in plain decimals for -5 < k <= 16, else as ``d.ddde-x`` without a plus sign and leading zeros.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def binary32_text(value: float) -> str:
 def _shortest_binary32(value: float) -> tuple[int, int]:
     """Return integers ``(digits, power)`` with ``digits * 10**power`` the shortest decimal of a positive binary32."""
     mantissa, exponent = _parts(value)
-    # All that rounds to the value lies between two midpoints; quarters of the last bit make them integers.
+    # All numbers that round to the value are between two midpoints; in quarters of the last bit these are integers.
     closer_below = mantissa == _HIDDEN_BIT and exponent > _MIN_EXPONENT
     low, middle, high = 4 * mantissa - (1 if closer_below else 2), 4 * mantissa, 4 * mantissa + 2
-    # Ten digits, or nine where the estimate was rounded up: nine always suffice for binary32.
+    # Ten digits, or nine if the estimate was rounded up: nine always suffice for binary32.
     power = int(f"{value:.0e}".partition("e")[2]) - 9
     scale = 2 ** max(exponent - 2, 0) * 10 ** max(-power, 0)
     unit = 2 ** max(2 - exponent, 0) * 10 ** max(power, 0)

@@ -1,8 +1,8 @@
-r"""Passes over members of an open JSON object or array in which nothing can be wrong, many at a time.
+r"""Skips members of an open JSON object or array that cannot have a finding, many at a time.
 
-A member is plain when its value is a scalar, or is shallow and holds only such, and when no part of it can break a
-rule: no ``\ud800``, no number that might be beyond binary64, no object that could repeat a key. A key is plain when
-it has no escape. What is not plain is for the scanner to look at.
+A member is plain if its value is a scalar, or is shallow and has only scalars in it, and if no part of it can break a
+rule: no ``\ud800``, no number that may overflow binary64, no object that could repeat a key. A key is plain if it has
+no escape. The scanner reads all other members.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 PLAIN_DEPTH = 2
-"""Number of objects and arrays that a plain value has inside one another, at most."""
+"""Maximum number of nested objects and arrays in a plain value."""
 
 _MANY = 256
 _SPACE = rb"[ \t\r\n]*+"
@@ -32,7 +32,7 @@ _MEMBERS = re.compile(rb"(?:%b%b%b){1,%d}+" % (_KEY % _NAME, _VALUE, _BEHIND, _M
 
 
 def pass_items(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the plain items of an array end that begin at *start*, commas included, and how many they are."""
+    """Return the end of the plain items of an array from *start* on, commas included, and their number."""
     end, count = start, 0
     while found := _ITEMS.match(data, end):
         count += len(_ITEM.findall(data, end, found.end()))
@@ -41,10 +41,10 @@ def pass_items(data: bytes, start: int) -> tuple[int, int]:
 
 
 def pass_members(data: bytes, start: int, keys: set[bytes], *, repeated: bool) -> tuple[int, int, int]:
-    """Return where the plain members of an object end that begin at *start*, commas included, and add their keys.
+    """Return the end of the plain members of an object from *start* on, commas included, and add their keys.
 
-    The last number says how often a key came again, where *repeated* ones may be passed. Else they are left with
-    what is near them, and the second number says where that ends.
+    If *repeated* keys may be skipped, the last number is their count. Else they are left to the scanner with the
+    members near them, and the second number is the end of these.
     """
     end, repeats = start, 0
     while found := _MEMBERS.match(data, end):

@@ -1,4 +1,4 @@
-"""Finds out which profile a stream follows: see spec/model.md."""
+"""Detects the profile of a stream: see spec/model.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENTS_FILE: str = STREAMS["toy/v1"]["file"]
 MANIFEST_FILE = "run.json"
 """Name of the file beside a stream that describes the run."""
 
-# No key of a record is None: a profile without kinds finds none, and neither does a stream without profile.
+# None is never a key of a record: with it, no kind is found in profiles without kinds and streams without profile.
 _TAGS: dict[Profile | None, Any] = {
     None: None,
     **{profile: STREAMS[profile]["tag"] for profile in ("toy/v1", "metrics/v1", "kaun/v1")},
@@ -30,10 +30,10 @@ _COMPRESSED = ".gz"
 def detect_profile(
     first: Mapping[str, Any] | None, file_name: str = "", *, has_manifest: bool = False, has_gap: bool = False
 ) -> Profile | None:
-    """Return the profile of a stream; None where it has none, which makes it a file of another format.
+    """Return the profile of a stream; None for a file of another format.
 
-    *first* is its first readable record, None where it has none. *has_manifest* says that a kaun manifest is beside
-    it, *has_gap* that a line of it is unreadable. *file_name* is empty where the stream is not in a file.
+    *first* is its first readable record, or None. *has_manifest* means that a kaun manifest is beside it, *has_gap*
+    that it has an unreadable line. *file_name* is empty if the stream is not in a file.
     """
     if first is not None:
         return _profile_of(first) or ("kaun/v1" if has_manifest else None)
@@ -65,18 +65,18 @@ def _profile_of(first: Mapping[str, Any]) -> Profile | None:
 
 
 def tag_of(profile: Profile | None) -> str | None:
-    """Return the key whose value is the kind of a record; None where the profile has no kinds, and no key is None."""
+    """Return the key that names the kind of a record; None, which is never a key, if the profile has no kinds."""
     tag: str | None = _TAGS[profile]
     return tag
 
 
 def record_kind(value: Mapping[str, Any], profile: Profile | None) -> str | None:
-    """Return the kind that *value* declares; None when it declares none, no string, or the profile has no kinds."""
+    """Return the kind that *value* declares as a string; None if it does not, or the profile has no kinds."""
     kind = value.get(_TAGS[profile])
     return kind if isinstance(kind, str) else None
 
 
 def closing_kind(profile: Profile | None) -> str | None:
-    """Return the kind that comes last in a complete stream; None when any record may."""
+    """Return the kind of the last record in a complete stream; None if it may be of any kind."""
     last: str | None = STREAMS[profile].get("complete", {}).get("last") if profile is not None else None
     return last

@@ -11,7 +11,7 @@ _BUILT_IN = frozenset([float, int, bool, str, type(None)])
 
 
 def scalar(value: Any) -> Any:
-    """Return a scalar of any library as float, int, bool, str or None; all else as it is.
+    """Return a scalar of any library as float, int, bool, str or None; all else unchanged.
 
     ``item()`` is called at most once, because it may wait for a device.
     """
@@ -32,7 +32,7 @@ def scalar(value: Any) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Return *value* as binary64, None when it is not finite there; raise TypeError for what is no number."""
+    """Return *value* as binary64, None if it is not finite; raise TypeError if it is not a number."""
     found = scalar(value)
     if type(found) is int:
         found = _as_float(found)
@@ -44,7 +44,7 @@ def number(value: Any) -> float | None:
 
 
 def integer(value: Any) -> int | None:
-    """Return *value* as an integer; raise TypeError for what is none, 1.0 included."""
+    """Return *value* as an integer; raise TypeError if it is not one; 1.0 is not."""
     found = scalar(value)
     if type(found) is int or found is None:
         return found
@@ -52,7 +52,7 @@ def integer(value: Any) -> int | None:
 
 
 def is_finite(value: int) -> bool:
-    """Return whether an integer stays finite as binary64, which every reader of JSON may use."""
+    """Return whether an integer is finite as binary64, which a reader of JSON may use."""
     if value.bit_length() <= _FINITE_BITS:
         return True
     try:

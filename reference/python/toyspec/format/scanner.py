@@ -1,8 +1,8 @@
 """Scans one JSON text strictly, byte by byte from the left, without recursion.
 
-The scanner judges; it builds no values. It follows RFC 8259, except that ``NaN``, ``Infinity`` and
+The scanner reports findings and does not build values. It follows RFC 8259, except that ``NaN``, ``Infinity`` and
 ``-Infinity`` are numbers that it reports, and that half a surrogate pair is reported instead of refused.
-Time and memory are linear in the length of the text; of what it holds, only the keys of open objects grow with it.
+Time and memory are linear in the length of the text; only the keys of open objects are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toyspec.escaping import printable, shortened
-from toyspec.format.faults import Fault
+from toyspec.format.line_findings import LineFinding
 from toyspec.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _SPACES = frozenset(b" \t\r\n")
-# No byte of a text that is scanned, so that it stands for the end in every comparison.
+# Not a byte of any text, so that it marks the end in every comparison.
 _END = b"\0"
 _STRING_BODY = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _STRING = re.compile(_STRING_BODY + b'"')
@@ -46,17 +46,17 @@ _HEX = frozenset(b"0123456789abcdefABCDEF")
 _DIGITS = frozenset(b"0123456789")
 # The largest binary64 has 309 digits: a shorter number without exponent cannot overflow.
 _OVERFLOW_DIGITS = 309
-# A line can repeat one long key in the pointers of all its faults; beyond this many characters they are counted only.
+# A line can repeat one long key in the pointers of all its findings; beyond this many characters they are only counted.
 _POINTER_BUDGET = 1 << 20
 _VALUE_RULES = (rules.NON_FINITE_NUMBER, rules.LONE_SURROGATE, rules.DUPLICATE_KEY)
 
 
 class ScanStoppedError(Exception):
-    """The text cannot be scanned further; carries the one fault that says where and why."""
+    """The text cannot be scanned further; ``finding`` says where and why."""
 
     def __init__(self, rule: str, offset: int, message: str) -> None:
         super().__init__(message)
-        self.fault = Fault(rule, offset, "", message)
+        self.finding = LineFinding(rule, offset, "", message)
 
 
 class _Container:
@@ -66,7 +66,7 @@ class _Container:
 
     def __init__(self, keys: set[bytes] | None, pointer: str | None) -> None:
         self.keys = keys
-        # Before this offset, members are to be looked at one by one.
+        # Before this offset, members are scanned one by one.
         self.checked_to = 0
         self.key = ""
         self.index = -1
@@ -88,7 +88,7 @@ class Scanner:
     def __init__(
         self, data: bytes, *, places: dict[str, int] | None = None, wanted: frozenset[str] | None = None
     ) -> None:
-        self.faults: list[Fault] = []
+        self.findings: list[LineFinding] = []
         self.unlisted: dict[str, int] = {}
         self.start = 0
         """Byte offset of the value's first byte."""
@@ -109,7 +109,7 @@ class Scanner:
         position = self._skip(position)
         if position != len(self._data):
             raise self._unexpected(position, "the end of the line")
-        self.faults.sort(key=lambda fault: (fault.offset, rules.ORDER[fault.rule]))
+        self.findings.sort(key=lambda finding: (finding.offset, rules.ORDER[finding.rule]))
 
     def _skip(self, position: int) -> int:
         if self._bytes[position] not in _SPACES:
@@ -139,7 +139,7 @@ class Scanner:
         return self._keyed_value(container, container.keys, position)
 
     def _pass(self, container: _Container, position: int) -> int:
-        """Return the place behind the members from *position* on in which nothing can be wrong."""
+        """Return the end of the members from *position* on that cannot have a finding."""
         if len(self._stack) + PLAIN_DEPTH > MAX_DEPTH:
             return position
         if container.keys is None:
@@ -245,7 +245,7 @@ class Scanner:
             pointer = "".join(f"/{container.token}" for container in self._stack)
             self._pointer_budget -= len(pointer)
             self._listed[rule] += 1
-            self.faults.append(Fault(rule, offset, pointer, message()))
+            self.findings.append(LineFinding(rule, offset, pointer, message()))
         else:
             self.unlisted[rule] = self.unlisted.get(rule, 0) + 1
 

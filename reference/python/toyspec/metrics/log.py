@@ -272,4 +272,6 @@ def _repeated_key(line: bytes) -> str | None:
     """Return what the exact judgement says of a field that is in a readable line twice; None when none is."""
     if b"\\" not in line and all(line.count(key) < 2 for key in _KEYS):
         return None
-    return next((fault.message for fault in validate(line, first=False).faults if fault.pointer in _POINTERS), None)
+    return next(
+        (finding.message for finding in validate(line, first=False).findings if finding.pointer in _POINTERS), None
+    )

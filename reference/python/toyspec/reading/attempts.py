@@ -1,4 +1,4 @@
-"""Tells which records a later attempt at the same steps supersedes: see spec/toy/v1/run_resume.md."""
+"""Finds the records that a later attempt at the same steps supersedes: see spec/toy/v1/run_resume.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RESUME: Final = "run_resume"
 _START: Final = "run_start"
 _STEP: Final = "step"
 _TRAIN: Final = "train"
-# What frames the run belongs to no step, even where it names one.
+# Kinds that frame the run do not belong to a step, even if they name one.
 _OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "step" in fields) - {
     _START,
     _RESUME,
@@ -30,14 +30,14 @@ _MAX_STEP = (1 << 63) - 1
 
 
 class Attempts:
-    """Learns from all records of a stream what its resumptions leave, then judges the same records again.
+    """Learns the resumptions from all records of a stream, then filters the same records.
 
     A ``run_resume`` supersedes every earlier event that belongs to a train step after its ``from_step``.
-    Memory grows with the number of resumptions only. Other profiles have none.
+    Memory grows with the number of resumptions only. Other profiles have no resumptions.
     """
 
     def __init__(self) -> None:
-        # An earlier resumption is listed only where it goes back less far than all later ones: both columns increase.
+        # An earlier resumption is listed only if it goes back less far than all later ones: both columns increase.
         self._lines = array("q")
         self._from_steps = array("q")
         self._phase: str | None = None
@@ -69,13 +69,13 @@ class Attempts:
         return self._phase or _TRAIN
 
     def phase_of(self, record: Record) -> str:
-        """Return the phase that *record* is of: its own, else that of run_start, else train."""
+        """Return the phase of *record*: its own, else that of run_start, else train."""
         return _phase(record) or self._phase or _TRAIN
 
     def is_own_step(self, record: Record) -> bool:
-        """Return whether *record* is a step event of the run's own phase, with a number and a time that are valid.
+        """Return whether *record* is a step event of the run's own phase, with a valid number and time.
 
-        The run's own phase is that of its run_start, as far as that was learned, else train.
+        The run's own phase is that of its run_start, if it was learned, else train.
         """
         if record.kind != _STEP:
             return False
@@ -101,5 +101,5 @@ class Attempts:
 
 def _phase(record: Record) -> str | None:
     phase = record.get("phase")
-    # A phase that is itself faulty counts as absent.
+    # An invalid phase counts as absent.
     return phase if isinstance(phase, str) and phase in _PHASES else None

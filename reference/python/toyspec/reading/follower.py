@@ -1,4 +1,4 @@
-"""Follows a stream that is being written: records as they are committed, and what happens to the file."""
+"""Follows a stream that is being written: yields records as they are committed, and changes of the file."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from toyspec.read_reports import Fragment
 
 Until = Literal["run_end", "forever"]
-"""Whether following stops after the end of the run, or goes on for whatever comes to the path."""
+"""Whether following stops after the end of the run, or continues with later files at the path."""
 
 EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
 """What happened.
 
 - ``gap``: a committed line is unreadable and was skipped.
-- ``rotated``: another file is at the path; the old one was renamed, and read to its end. Records start anew.
-- ``replaced``: another file is at the path and the old one is deleted, or the file has other bytes where it was
-  read: edited in place, or cut and written anew. Records start anew.
-- ``truncated``: the file is shorter than what had been committed. Records start anew.
-- ``gone``: no file is at the path, and the old one was read to its end. It is read on until another one comes.
+- ``rotated``: another file is at the path; the old one was renamed, and read to its end. The new one is read from
+  its start.
+- ``replaced``: another file is at the path and the old one is deleted, or bytes that
+  were read have changed: the file was edited, or cut and rewritten. It is read again from its start.
+- ``truncated``: the file is shorter than its committed part was. It is read again from its start.
+- ``gone``: no file is at the path, and the old one was read to its end. It is followed until a new one appears.
 - ``ended``: the run wrote its last event.
 """
 
@@ -42,7 +43,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class TailEvent(msgspec.Struct, frozen=True):
-    """Something other than a record that happened to a followed stream."""
+    """A change of a followed stream other than a new record."""
 
     kind: EventKind
     path: str
@@ -54,7 +55,7 @@ class TailEvent(msgspec.Struct, frozen=True):
     length: int = 0
     """Number of bytes in the gap with its LF, or of bytes after the last LF that are lost with the file."""
     reason: str = ""
-    """Name of the rule that the line breaks; empty where it is no gap."""
+    """Name of the rule that the line breaks; empty for other events."""
     message: str = ""
     """The fact about a gap; log text in it is escaped and cut."""
 
@@ -63,7 +64,7 @@ Items: TypeAlias = Generator[Record | TailEvent, None, None]
 
 
 class Polling(msgspec.Struct, frozen=True, kw_only=True):
-    """When a follower looks, and when it stops looking. See ``follow``."""
+    """When a follower polls, and when it stops. See ``follow``."""
 
     poll_seconds: float
     idle_seconds: float | None
@@ -75,11 +76,11 @@ class Polling(msgspec.Struct, frozen=True, kw_only=True):
 class Follower:
     """The records and events of one path, as they come. See ``follow``.
 
-    Close it, by ``close`` or as a context manager, when it is not read to its end.
+    If it is not read to its end, close it by ``close`` or as a context manager.
     """
 
     def __init__(self, tail: _Tail, polling: Polling) -> None:
-        # The tail does not know its follower: without a cycle, one that is dropped closes its file at once.
+        # The tail has no reference to its follower: without a cycle, a dropped follower closes its file at once.
         self._tail = tail
         self._items = tail.run(polling)
 
@@ -91,21 +92,21 @@ class Follower:
 
     @property
     def profile(self) -> Profile | None:
-        """The format of the stream as far as it is known now; None where it is none of toyspec's."""
+        """The profile of the stream, as far as it is known; None for a file of another format."""
         return self._tail.feed.profile
 
     @property
     def fragment(self) -> Fragment | None:
-        """The bytes after the last committed line as they stand now; None when there are none."""
+        """The bytes after the last committed line at this time; None if there are none."""
         return self._tail.feed.fragment()
 
     @property
     def trouble(self) -> Exception | None:
-        """Why the last look at the path failed, None when it did not; following looks again."""
+        """The error of the last poll, None if it succeeded; following polls again."""
         return self._tail.trouble
 
     def close(self) -> None:
-        """Stop following and let go of the file."""
+        """Stop following and close the file."""
         self._items.close()
         self._tail.close()
 
@@ -130,21 +131,21 @@ def follow(  # noqa: PLR0913
 ) -> Follower:
     """Return a follower of the stream at *path*, from its first record on.
 
-    *path* is a stream or a run directory, which need not exist yet. Each record is given once, when its LF is
-    there. Damage is an event, no exception; a follower never repairs.
+    *path* is a stream or a run directory, which need not exist yet. Each record is yielded once, as soon as
+    it is committed. Damage is an event, not an exception; a follower never repairs.
 
-    Following ends after the run's last event (*until* ``"run_end"``), when nothing came for *idle_seconds* by
-    *clock*, or as soon as *stop* returns True. Between looks it calls *sleep* with *poll_seconds*; a sleep that
-    a file watcher cuts short only makes the next look earlier. A look at an idle stream is one ``stat``.
+    Following ends after the run's last event (*until* ``"run_end"``), after *idle_seconds* without a change by
+    *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*; a file watcher may
+    end the sleep early. An idle poll costs one ``stat`` call.
 
-    Iterating raises StreamUnreadableError when what is at the path cannot be followed: no permission, no
-    regular file. Once a file was opened, such trouble is waited out; see ``Follower.trouble``.
+    Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
+    After a file was opened, such errors are waited out; see ``Follower.trouble``.
     """
     for name, value, allowed in (("until", until, get_args(Until)), ("profile", profile, (None, *get_args(Profile)))):
         if value not in allowed:
-            raise ValueError(f"{name} is {value!r}, it must be one of {', '.join(filter(None, allowed))}")
+            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(filter(None, allowed))}")
     if poll_seconds < 0:
-        raise ValueError(f"poll_seconds is {poll_seconds}, it must not be negative")
+        raise ValueError(f"poll_seconds is {poll_seconds}; it must not be negative")
     polling = Polling(
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
     )
@@ -157,7 +158,7 @@ def _never() -> bool:
 
 
 class _Tail:
-    """What is at the path, and how far it was read."""
+    """The file at the path, and how far it was read."""
 
     def __init__(self, path: str, until: Until, feed: partial[RecordFeed]) -> None:
         self._path = path
@@ -173,7 +174,7 @@ class _Tail:
     def _begin_stream(self, path: str) -> None:
         self.feed = self._new_feed(detect=partial(detect_profile_at, path))
         self._seen: tuple[int, int] | None = None
-        # NUL bytes may stand in for data that a network file system has not got yet: they count when seen twice.
+        # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
         self._doubts = False
         self._trusted = 0
 
@@ -182,12 +183,12 @@ class _Tail:
             self._file.close()
 
     def run(self, polling: Polling) -> Items:
-        """Look at the path again and again, and yield what is new."""
+        """Poll the path and yield what is new."""
         self._stop = polling.stop
         last = polling.clock()
         try:
             while not self._finished and not polling.stop():
-                for item in self._look():
+                for item in self._poll():
                     yield item
                     last = polling.clock()
                 is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
@@ -197,16 +198,16 @@ class _Tail:
         finally:
             self.close()
 
-    def _look(self) -> Items:
-        """Yield what is new since the last look; an input error waits for the next one."""
+    def _poll(self) -> Items:
+        """Yield what is new since the last poll; an input error waits for the next one."""
         try:
-            yield from self._look_closely()
+            yield from self._poll_file()
         except OSError as error:
             self.trouble = error
             self._seen = None
             self._doubts = False
 
-    def _look_closely(self) -> Items:
+    def _poll_file(self) -> Items:
         file = self._file
         if file is None:
             yield from self._begin()
@@ -214,7 +215,7 @@ class _Tail:
         try:
             status = os.stat(file.path)
         except (FileNotFoundError, NotADirectoryError):
-            yield from self._look_without_path(file)
+            yield from self._poll_without_path(file)
             return
         if file.is_at_path(status):
             self._is_gone = False
@@ -231,7 +232,7 @@ class _Tail:
         self._begin_stream(stream)
         yield from self._go_on(file, file.status())
 
-    def _look_without_path(self, file: LiveFile) -> Items:
+    def _poll_without_path(self, file: LiveFile) -> Items:
         """Yield what is new in a file that lost its name: deleted, or renamed with another one to come."""
         yield from self._go_on(file, file.status())
         if not (self._is_gone or self._doubts or self._finished):
@@ -239,7 +240,7 @@ class _Tail:
             yield self._event("gone")
 
     def _change_over(self, old: LiveFile) -> Items:
-        """Yield the rest of *old*, then what is in the file that took its place."""
+        """Yield the rest of *old*, then the content of the file that replaced it."""
         try:
             new = LiveFile(old.path)
         except StreamMissingError:
@@ -283,14 +284,14 @@ class _Tail:
         yield from self._drain(file, nul="doubt")
 
     def _take_back(self, file: LiveFile) -> None:
-        """Forget a fragment that a repair cut off, or that was written anew."""
+        """Drop a fragment that a repair cut off, or that was rewritten."""
         file.drop_uncommitted()
         self.feed.drop_fragment()
 
     def _drain(self, file: LiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
-        """Yield what is in *file* from its position on."""
+        """Yield the content of *file* from its position on."""
         while data := file.peek(_CHUNK_BYTES):
-            # A fragment may have been cut off since it was read, and other lines been written over its place.
+            # Since it was read, a fragment may have been cut off and overwritten by other lines.
             if b"\n" in data and file.lost_fragment:
                 if file.content() != "uncommitted-changed":
                     self._seen = None

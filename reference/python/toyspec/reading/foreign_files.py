@@ -1,4 +1,4 @@
-"""Says what a file looks like that follows no profile."""
+"""Describes a file without a profile by its first bytes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def unknown_format(path: str) -> UnknownFormatError:
-    """Return the exception for the file at *path*, which follows no profile; raise StreamError where it is gone."""
+    """Return the exception for the file at *path*, which has no profile; raise StreamError if it is gone."""
     look = look_at(path)
     return UnknownFormatError(path, f"{look.fact}; {look.advice}" if look.advice else look.fact)
 
 
 def look_at(path: str) -> Look:
-    """Return what the file at *path*, which follows no profile, looks like; raise StreamError where it is gone."""
+    """Return what the file at *path*, which has no profile, looks like; raise StreamError if it is gone."""
     source = open_source(path, special="refuse")
     try:
         head = b""

@@ -17,7 +17,7 @@ class GzipDataError(OSError):
 
 
 class GzipData:
-    """The bytes that gzip data holds, which may be several members one after the other."""
+    """The decompressed bytes of gzip data, which may have several members."""
 
     def __init__(self, read: Callable[[int], bytes], head: bytes) -> None:
         """Read the data with *read*; *head* was read before and is its start."""

@@ -1,7 +1,7 @@
-"""Reads on in a file that others write, rotate, cut and replace, and knows when its content is no longer the same.
+"""Reads a file that other processes write, rotate, cut and replace, and detects changes of what was read.
 
-Identity is the open descriptor, since inodes are used again, and a fingerprint of the content, since a file can be
-cut and grow again between two looks: its first line, what was committed last, and both ends of what was read after it.
+A file is identified by the open descriptor, since inodes are reused, and by a fingerprint of the content, since a file
+can be cut and grow again between two polls: its first line, the last committed bytes, and both ends of the rest.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from toyspec.errors import StreamError
 from toyspec.reading.stream_files import open_stream
 
 FINGERPRINT_BYTES = 4096
-"""Number of bytes that each part of the fingerprint has at most."""
+"""Maximum number of bytes in each part of the fingerprint."""
 
 Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
-"""What became of the bytes that were read.
+"""State of the bytes that were read.
 
-- ``same``: the fingerprint is as it was.
-- ``uncommitted-changed``: only bytes after the last committed line were taken back or changed.
-- ``truncated``: the file is shorter than what was committed.
-- ``replaced``: it is as long or longer, and has other bytes where it was read.
+- ``same``: the fingerprint is unchanged.
+- ``uncommitted-changed``: only bytes after the last committed line were removed or changed.
+- ``truncated``: the file is shorter than its committed part was.
+- ``replaced``: it is as long or longer, and bytes that were read have changed.
 """
 
 
 class LiveFile:
-    """A regular file that is open at one position. It holds bounded memory, whatever happens to the file.
+    """A regular file that is open at one position. It takes bounded memory.
 
     Opening raises what ``open_stream`` raises; everything else raises OSError.
     """
@@ -51,7 +51,7 @@ class LiveFile:
 
     @property
     def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and the file has others in their place now."""
+        """True when bytes after the last committed line were read, and have changed since."""
         return self.position > self.committed and not self._has_fragment(self._descriptor)
 
     def peek(self, size: int) -> bytes:
@@ -86,7 +86,7 @@ class LiveFile:
         return self._content_of(self._descriptor)
 
     def status(self) -> os.stat_result:
-        """Return the status of the open file, wherever its name is."""
+        """Return the status of the open file, whatever its name is."""
         return os.fstat(self._descriptor)
 
     def is_at_path(self, status: os.stat_result) -> bool:
@@ -106,16 +106,16 @@ class LiveFile:
         return True
 
     def reopen(self) -> None:
-        """Open the path anew if it still names this file; otherwise leave things as they are.
+        """Open the path again if it still names this file; else do nothing.
 
-        A network file system shows what others wrote when a file is opened, and forgets old descriptors.
+        A network file system shows the writes of others when a file is opened, and drops old descriptors.
         """
         descriptor = self._open_again()
         if descriptor is not None:
             self._adopt(descriptor)
 
     def close(self) -> None:
-        """Let go of the file; further calls do nothing."""
+        """Close the file; further calls do nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -152,7 +152,7 @@ class LiveFile:
         return "same" if self._has_fragment(descriptor) else "uncommitted-changed"
 
     def _has_fragment(self, descriptor: int) -> bool:
-        # A record that is written in place of a cut one may have the same bytes where that ended.
+        # A record that replaces a cut one may have the same bytes at its end.
         end, start = self._uncommitted, self._fragment_start
         return (
             _read_at(descriptor, self.position - len(end), len(end)) == end

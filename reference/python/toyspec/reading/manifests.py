@@ -13,7 +13,7 @@ from toyspec.reading.stream_files import open_stream
 
 
 def read_manifest(directory: str) -> dict[str, Any] | None:
-    """Return the object in the run.json of *directory*; None where there is none that can be read. Never raises."""
+    """Return the object in the run.json of *directory*; None if there is none or it is unreadable. Never raises."""
     try:
         with open(open_stream(os.path.join(directory, MANIFEST_FILE), special="refuse"), "rb") as file:
             data = file.read(MAX_LINE_BYTES + 1)

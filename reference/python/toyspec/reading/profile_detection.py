@@ -1,4 +1,4 @@
-"""Finds out which profile the stream at a path follows: see spec/model.md."""
+"""Detects the profile of the stream at a path: see spec/model.md."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def detect_profile_at(path: str, first: Mapping[str, Any] | None, *, has_gap: bool = False) -> Profile | None:
-    """Return the profile of the stream at *path*; None where it has none.
+    """Return the profile of the stream at *path*; None if it has none.
 
-    *first* is its first readable record, None where it has none. The manifest beside it is read only where it
-    decides. Never raises: a manifest that cannot be read is as good as none.
+    *first* is its first readable record, or None. The manifest beside it is read only if it decides. Never raises: an
+    unreadable manifest counts as absent.
     """
     name = os.path.basename(path)
     plain = detect_profile(first, name, has_gap=has_gap)

@@ -1,4 +1,4 @@
-"""Reads a whole stream: records in order, and an account of every byte that gave none."""
+"""Reads a whole stream: records in order, and a report on all other bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
-"""What a reading does with a stream that is not complete.
+"""How a reading treats a stream that is not complete.
 
 - ``strict``: anything but a complete stream raises.
 - ``tail``: a torn end is reported; damage raises.
@@ -32,30 +32,30 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 """
 
 AttemptView = Literal["all", "latest"]
-"""Whether a reading gives every record, or leaves out the steps that a later ``run_resume`` superseded."""
+"""Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
 MAX_LISTED_GAPS = MAX_FINDINGS_PER_RULE
-"""Number of gaps that a report lists; it counts the others."""
+"""Number of gaps that a report lists; the others are counted."""
 
 _CHUNK_BYTES = 1 << 16
 
 
 class Reading:
-    """The records of one stream, once and in order; the stream is read as they are asked for.
+    """The records of one stream, once and in order; the stream is read on demand.
 
-    Iterating raises what the mode says: DamagedStreamError at an unreadable line, TornStreamError at the
-    end; and StreamUnreadableError when the input fails. Memory does not grow with the stream.
+    Depending on the mode, iterating raises DamagedStreamError at an unreadable line and TornStreamError at the
+    end. It raises StreamUnreadableError if the input fails. Memory does not grow with the stream.
     A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
     """
 
     def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: partial[RecordFeed]) -> None:
-        # The walk does not know its reading: without a cycle, a reading that is dropped closes its file at once.
+        # The walk has no reference to its reading: without a cycle, a dropped reading closes its file at once.
         self._walk = _Walk(source, mode, feed, attempts)
         self._blocks = self._walk.blocks()
         self._records: Iterator[Record] = chain.from_iterable(self._blocks)
 
     def __iter__(self) -> Iterator[Record]:
-        # What is behind this reading, whichever way it is asked: a loop makes no call for a record.
+        # The underlying iterator, so that a loop makes no call of this class for each record.
         return self._records
 
     def __next__(self) -> Record:
@@ -64,8 +64,8 @@ class Reading:
     def events(self) -> Iterator[Any]:
         """Iterate over events in place of records, which is faster: each as its type, for example ``Step``.
 
-        A record that has no event, being of an unknown kind or with a wrong field, is given as the record that it is.
-        Unknown keys are in records only. Raises as iterating does.
+        A record of an unknown kind or with a wrong field has no event; it is yielded as a record. Unknown keys are
+        in records only. Raises as iterating does.
         """
         if self._walk.gives_events():
             return self._records
@@ -73,19 +73,21 @@ class Reading:
 
     @property
     def report(self) -> ReadReport:
-        """The account of the whole reading; reads what is left of the stream first, and raises as iterating does.
+        """The report of the whole reading; reads the rest of the stream first, and raises as iterating does.
 
-        After such an exception the account is there, and is also its ``report``. Raises ValueError when the
-        reading was closed before its end.
+        Such an exception has the report too, as its ``report``. Raises ValueError if the reading was closed before
+        its end.
         """
         for _ in self._records:
             pass
         if self._walk.report is None:
-            raise ValueError(f"the reading of {self._walk.source.name} was closed before its end")
+            raise ValueError(
+                f"the reading of {self._walk.source.name} was closed before its end; ask for its report first"
+            )
         return self._walk.report
 
     def close(self) -> None:
-        """Stop reading and let go of the file."""
+        """Stop reading and close the file."""
         self._records = iter(())
         self._blocks.close()
         self._walk.source.close()
@@ -98,7 +100,7 @@ class Reading:
 
 
 class _Walk:
-    """Goes over a source once or twice and leaves the report behind."""
+    """Reads a source once or twice and makes the report."""
 
     def __init__(self, source: Source, mode: Mode, feed: partial[RecordFeed], attempts: AttemptView) -> None:
         self.source = source
@@ -109,7 +111,7 @@ class _Walk:
         self._new_feed = feed
 
     def gives_events(self) -> bool:
-        """Give bare events where nothing was read yet and nothing else is asked of records; return whether it is so."""
+        """Switch to bare events if nothing was read yet and records are not needed; return whether it did."""
         if self._has_begun or self._attempts == "latest":
             return False
         self._new_feed = partial(self._new_feed, target="bare event")
@@ -123,7 +125,7 @@ class _Walk:
             self.source.close()
 
     def _all(self) -> Generator[list[Record]]:
-        """Yield every record, leave the report behind and raise as the mode says."""
+        """Yield every record, make the report and raise as the mode says."""
         account = _Account(self._new_feed())
         while chunk := self._read(account):
             gap = account.take(chunk, "skip" if self._mode == "salvage" else "stop")
@@ -136,7 +138,7 @@ class _Walk:
             raise _torn(self.source.name, self.report, account.feed.last)
 
     def _latest(self) -> Generator[list[Record]]:
-        """Yield the records of the latest attempt at each step: one pass learns, a second one gives."""
+        """Yield the records of the latest attempt at each step: one pass learns, a second one yields."""
         attempts = Attempts()
         last = 0
         for block in self._all():
@@ -148,7 +150,7 @@ class _Walk:
             yield [record]
 
     def _again(self, last: int) -> Generator[Record]:
-        """Yield the records of the source from where it stands, as far as line *last*."""
+        """Yield the records of the source from its position to line *last*."""
         account = _Account(self._new_feed())
         while chunk := self._read(account):
             for item in account.feed.feed(chunk):
@@ -167,7 +169,7 @@ class _Walk:
         account.note(gap)
         size = self.source.measure()
         received = account.feed.size
-        # What cannot be measured is counted; a reading that is about to raise does not wait for the rest.
+        # A source of unknown size is read to its end to be counted, but not by a reading that is about to raise.
         while size is None and self._mode == "prefix" and (chunk := self._read(account)):
             received += len(chunk)
         self.report = account.at_gap(gap, max(size or 0, received))
@@ -183,13 +185,13 @@ class _Account:
         self.feed = feed
         self.records = 0
         self.block: list[Record] = []
-        """The records of the chunk that was taken in last."""
+        """The records of the last chunk."""
         self._gaps: list[Gap] = []
         self._unlisted = 0
         self._gap_bytes = 0
 
     def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
-        """Take in *chunk*; its records are the block, those before its first gap where that is returned."""
+        """Take in *chunk*; its records become the block, up to its first gap if that is returned."""
         before = self.feed.gap_bytes
         found: list[Any] = self.feed.feed(chunk)
         first = None
@@ -214,7 +216,7 @@ class _Account:
             self._unlisted += 1
 
     def at_end(self) -> ReadReport:
-        """Return the account of a stream that was read to its end."""
+        """Return the report on a stream that was read to its end."""
         return ReadReport(
             state=self.feed.state,
             profile=self.feed.profile,
@@ -229,7 +231,7 @@ class _Account:
         )
 
     def at_gap(self, gap: Gap, size: int) -> ReadReport:
-        """Return the account of a stream of *size* bytes that was read as far as *gap*, its first."""
+        """Return the report on a stream of *size* bytes that was read up to *gap*, its first."""
         end = gap.offset + gap.length
         gaps = [gap]
         if size > end:
@@ -238,7 +240,7 @@ class _Account:
             )
         return ReadReport(
             state="damaged",
-            # The feed may have seen records beyond the gap, which were not read.
+            # The feed may have decoded records after the gap, which were not read.
             profile=self.feed.profile if self.records else self.feed.profile_without_records(has_gap=True),
             records=self.records,
             committed_bytes=gap.offset,
@@ -261,18 +263,18 @@ def read(  # noqa: PLR0913 - each is an option of its own
     max_line_bytes: int = MAX_LINE_BYTES,
     name: str | None = None,
 ) -> Reading:
-    """Return a reading of the stream that *source* is.
+    """Return a reading of the stream in *source*.
 
     *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
-    which is read from where it stands and stays open. A file of gzip data is decompressed as it is read. *profile*
-    is detected where it is not named; a stream of another format has none, and its records are given as they are.
-    *attempts* ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so
-    it is not for pipes. *decode* ``"event"`` makes ``record.event`` cheap, and ``record.value`` dear; what records
-    say stays the same. *max_line_bytes* is the longest line that is read, LF excluded. *name* is the name of the file
-    that bytes or the file object come from: it decides on the profile where no record does.
+    which is read from its position and stays open. A file of gzip data is decompressed as it is read. *profile* is
+    detected by default; a file of another format has none, and its records are not interpreted. *attempts*
+    ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so it cannot read pipes.
+    *decode* ``"event"`` makes ``record.event`` fast and ``record.value`` slow; both stay equal. *max_line_bytes* is the
+    longest line that is read, LF excluded. *name* is the name of the file that bytes or the file object come from: it
+    decides the profile if no record does.
 
-    Raises StreamMissingError or StreamUnreadableError when there is nothing to read, ValueError and
-    TypeError for arguments that make no sense. See Reading for what iterating raises.
+    Raises StreamMissingError or StreamUnreadableError if there is nothing to read, and ValueError or TypeError for
+    wrong arguments. See Reading for what iterating raises.
     """
     _choice("mode", mode, get_args(Mode))
     _choice("attempts", attempts, get_args(AttemptView))
@@ -281,7 +283,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
         _choice("profile", profile, get_args(Profile))
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
-        # Bytes that a caller holds are the stream itself; how a file keeps them is another matter.
+        # Bytes are the stream itself; only files may be compressed.
         opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")
     elif isinstance(source, str | os.PathLike):
         stream, special = locate_stream(os.fspath(source))
@@ -290,17 +292,19 @@ def read(  # noqa: PLR0913 - each is an option of its own
     elif hasattr(source, "read"):
         opened = Source(source)
     else:
-        raise TypeError(f"source is a {type(source).__name__}, it must be a path, bytes or a binary file object")
+        raise TypeError(f"source is a {type(source).__name__}; it must be a path, bytes or a binary file object")
     if attempts == "latest" and not opened.rewind():
         opened.close()
-        raise ValueError(f"attempts='latest' reads twice, which {opened.name} does not allow")
+        raise ValueError(
+            f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
+        )
     feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed)
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name} is {value!r}, it must be one of {', '.join(allowed)}")
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
 
 
 def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
@@ -311,5 +315,5 @@ def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError
         return TornStreamError(name, fact, line=fragment.number, offset=fragment.offset, report=report)
     if last is None:
         return TornStreamError(name, f"{rules.STREAM_EMPTY}: no record", line=1, offset=0, report=report)
-    fact = f"{rules.RUN_END_MISSING}: the last record is no {closing_kind(report.profile)}"
+    fact = f"{rules.RUN_END_MISSING}: the last record is not a {closing_kind(report.profile)}"
     return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)

@@ -1,4 +1,4 @@
-"""Makes records of the bytes of a stream: the one core behind reading whole files and following live ones."""
+"""Makes records from the bytes of a stream, for the reader of whole files and the follower of live ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from toyspec.findings import State
 
 Target = Literal["value", "event"]
-"""What a line is decoded into first; the other is made when a record is asked for it, at some cost."""
+"""What a line is decoded into at once; the other is decoded on demand, which takes longer."""
 
 _SHOWN_BYTES = 60
 
 
-# What a line holds is a tree, so no record is in a cycle; the collector would look at each one twice.
+# The content of a line is a tree, so records are not in cycles; the garbage collector would visit each one twice.
 class Record(msgspec.Struct, eq=False, gc=False):
     """One committed JSON object, with the bytes that it came from.
 
@@ -37,15 +37,15 @@ class Record(msgspec.Struct, eq=False, gc=False):
     """
 
     raw: bytes
-    """The line exactly as it is in the stream, without its LF; unknown kinds and keys survive in it."""
+    """The line exactly as it is in the stream, without its LF; unknown kinds and keys included."""
     line: int
     """Line number, counted from 1."""
     # The offset less the line number: from line to line it grows by the length, and each LF counts as one line.
     _lead: int
     profile: Profile | None
-    """The format of the stream; None where it is none of toyspec's."""
+    """The profile of the stream; None for a file of another format."""
     kind: str | None
-    """What the record declares to be; None when it declares nothing, no string, or the profile has no kinds."""
+    """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
     _event: Any = msgspec.UNSET
 
@@ -56,37 +56,37 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def value(self) -> dict[str, Any]:
-        """The decoded object; of a repeated key, the last value. Integers are ints, however they are written."""
+        """The decoded object; of a repeated key, the last value. Integers are ints, whatever their spelling."""
         if self._value is None:
             value = decode(self.raw) or validate(self.raw, first=False).value
-            assert value is not None, "a record is made of a readable line"
+            assert value is not None, "a record is made from a readable line"
             take_integers(value, self.profile, self.kind)
             self._value = value
         return self._value
 
     @property
     def event(self) -> Any:
-        """The object as the type of its kind, for example ``Step``; None when the kind is unknown or a field is wrong.
+        """The object as the type of its kind, for example ``Step``; None if the kind is unknown or a field is wrong.
 
-        The forms of dates and what holds between lines are for the checker, not judged here.
+        The formats of dates and the rules between lines are not checked here; the checker does that.
         """
         if self._event is msgspec.UNSET:
             self._event = event_of(self.raw, self.value, self.kind, self.profile)
         return self._event
 
     def valid(self, key: str) -> Any:
-        """Return the member *key* as its type; UNSET where it is absent, not known, or faulty by itself."""
+        """Return the member *key* as its type; UNSET if it is absent, unknown, or invalid."""
         if self.profile is None:
             return msgspec.UNSET
         return valid_member(self.value, key, self.kind, self.profile)
 
     def drop_value(self) -> None:
-        """Forget the decoded object, to keep many records in memory; ``value`` decodes it again when asked."""
+        """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
         self._value = None
         self._event = msgspec.UNSET
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of *key*, or *default* when the record does not have it."""
+        """Return the value of *key*, or *default* if the record does not have it."""
         return self.value.get(key, default)
 
     def __getitem__(self, key: str) -> Any:
@@ -101,7 +101,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
         return (self.raw, self.line, self.offset, self.profile) == (other.raw, other.line, other.offset, other.profile)
 
     def __ne__(self, other: object) -> bool:
-        # A Struct brings one of its own, which asks for the same object.
+        # A Struct has its own, which compares identity.
         return not self == other
 
     def __hash__(self) -> int:
@@ -113,7 +113,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
 
 class _EventRecord(Record, eq=False, gc=False):
-    """A record that was decoded into its event, which takes no call to look at."""
+    """A record that was decoded into its event, an attribute that takes no call to read."""
 
     event: Any = None
 
@@ -133,12 +133,12 @@ _RECORDS = frozenset([Record, _EventRecord])
 
 
 class RecordFeed:
-    """Makes records of a stream that arrives in pieces; how it is cut changes nothing.
+    """Makes records from a stream that arrives in pieces of any size.
 
-    The profile is that of the first record unless *profile* names it; *detect* finds it out, by default from the
-    record alone, and is given whether a line was unreadable. *target* changes what records cost, not what they say;
-    with ``bare event`` an event takes the place of its record, where it has one. *max_line_bytes* is the longest line
-    that is read, LF excluded.
+    *profile* None means that the first record decides: *detect* returns the profile, by default from the record
+    alone; its second argument says whether a line was unreadable. *target* changes the speed of records, not their
+    content; with ``bare event`` a record that has an event is replaced by it. *max_line_bytes* is the longest line that
+    is read, LF excluded.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class RecordFeed:
         number, offset = self._splitter.position
         lines = self._splitter.cut(chunk)
         if lines is None:
-            # A line that is too long may be among them.
+            # One of the lines may be too long.
             for line in self._splitter.feed(chunk):
                 self._take(line, found)
             return found
@@ -189,18 +189,18 @@ class RecordFeed:
 
     @property
     def profile(self) -> Profile | None:
-        """The format of the stream as far as it is known now; None where it is none of toyspec's."""
+        """The profile of the stream, as far as it is known; None for a file of another format."""
         if self._is_decided:
             return self._profile
         return self.profile_without_records(has_gap=self.gap_bytes > 0 or is_of_another_format(self.fragment()))
 
     def profile_without_records(self, *, has_gap: bool) -> Profile | None:
-        """Return the format of the same stream if none of its records were read."""
+        """Return the profile that the stream would have without its records."""
         return self._named or self._detect(None, has_gap=has_gap)
 
     @property
     def state(self) -> State:
-        """The state of the stream if it ended here."""
+        """The state of the stream if it ended now."""
         if self.gap_bytes:
             return "damaged"
         closing = closing_kind(self.profile)
@@ -224,11 +224,11 @@ class RecordFeed:
         return self._splitter.size
 
     def fragment(self) -> Fragment | None:
-        """Return the bytes after the last LF as they stand now, or None when there are none."""
+        """Return the bytes after the last LF at this time; None if there are none."""
         return self._splitter.fragment()
 
     def uncommitted(self) -> dict[str, Any] | None:
-        """Return the object in the bytes after the last LF, or None when they are not a whole one."""
+        """Return the object in the bytes after the last LF, or None if they are not a whole object."""
         fragment, data = self._splitter.fragment(), self._splitter.pending()
         if fragment is None or data is None:
             return None
@@ -238,11 +238,11 @@ class RecordFeed:
         return value
 
     def drop_fragment(self) -> None:
-        """Forget the bytes after the last LF, as if they had not been fed."""
+        """Drop the bytes after the last LF, as if they had not been fed."""
         self._splitter.drop_fragment()
 
     def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
-        """Add what *lines* are, of which the first has *number* and *offset*; no call is made for a line."""
+        """Add the records and gaps of *lines*, the first at *number* and *offset*; no call is made for a line."""
         if self._target == "bare event" and self._profile is not None:
             events, kinds, rest = decode_events(lines, self._profile)
             if not rest:
@@ -268,7 +268,7 @@ class RecordFeed:
     def _records(
         self, lines: list[bytes], place: tuple[int, int], profile: Profile | None
     ) -> tuple[list[Record], list[int]]:
-        """Return a record of each line from *place* on, and the indexes of those that must be looked at alone."""
+        """Return a record of each line from *place* on, and the indexes of lines that must be decoded one by one."""
         number, lead = place
         leads = accumulate(map(len, lines), initial=lead)
         if self._target == "value" or profile is None:
@@ -291,7 +291,7 @@ class RecordFeed:
         if value is not None:
             found.append(self._record(line, value))
         elif line.data != b"":
-            self._judge(line, found)
+            self._validate(line, found)
 
     def _record(self, line: Line, value: dict[str, Any]) -> Record:
         if not self._is_decided:
@@ -307,20 +307,20 @@ class RecordFeed:
         self.records += number
         self.last = last
 
-    def _judge(self, line: Line, found: list[Record | Gap]) -> None:
+    def _validate(self, line: Line, found: list[Record | Gap]) -> None:
         verdict = validate_line(line, max_line_bytes=self._splitter.max_line_bytes)
         if verdict.value is not None:
             found.append(self._record(line, verdict.value))
         elif verdict.status == "unreadable":
-            fault = next(fault for fault in verdict.faults if fault.rule != rules.DUPLICATE_KEY)
+            finding = next(finding for finding in verdict.findings if finding.rule != rules.DUPLICATE_KEY)
             self.gap_bytes += line.length + 1
-            found.append(Gap(line.number, line.offset, line.length + 1, fault.rule, fault.message))
+            found.append(Gap(line.number, line.offset, line.length + 1, finding.rule, finding.message))
 
 
 def _values(
     lines: list[bytes], profile: Profile | None
 ) -> tuple[list[dict[str, Any] | None], list[str | None], list[int]]:
-    """Return the object of each line, its kind, and the indexes of lines that must be looked at alone: None."""
+    """Return the object of each line, its kind, and the indexes of lines to decode one by one; these are None."""
     values, odd = decode_values(lines)
     tag = tag_of(profile)
     kinds = [None if value is None else value.get(tag) for value in values]
@@ -335,5 +335,5 @@ def _values(
 
 
 def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile | None, kind: str | None) -> Record:
-    assert line.data is not None, "a record is made of a readable line"
+    assert line.data is not None, "a record is made from a readable line"
     return Record(line.data, line.number, line.offset - line.number, profile, kind, value)

@@ -1,4 +1,4 @@
-"""Answers the usual questions about a toy/v1 run: its settings, its steps, its loss and how it ended."""
+"""Gives the settings, steps, loss and end of a toy/v1 run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class RunLog:
-    """One run, as its stream stood when it was opened; steps are those of the latest attempt.
+    """One run, with the records its stream had when it was opened; steps are those of the latest attempt.
 
-    Memory does not grow with the run until ``steps``, ``loss_curve`` or ``loss_by_step`` is asked for.
+    Memory does not grow with the run until ``steps``, ``loss_curve`` or ``loss_by_step`` is used.
     """
 
     dir: str
-    """The run directory as it was named."""
+    """The run directory, as given."""
     config: Record
     """The run_start event: ``log.config["config"]["lr"]``, or typed, ``log.config.event``."""
     run_end: Record | None
-    """The last run_end event; None when the run crashed or goes on."""
+    """The last run_end event; None if the run crashed or is running."""
     report: ReadReport
-    """The account of the reading; its state is torn for a run without run_end."""
+    """The report of the reading; its state is torn for a run without run_end."""
 
     def __init__(self, path: str) -> None:
         is_stream = not os.path.isdir(path) and os.path.lexists(path)
@@ -51,7 +51,7 @@ class RunLog:
 
         Raises StreamMissingError without an events.jsonl, RunStartMissingError without a run_start,
         DamagedStreamError naming path and line at the first unreadable line, and StreamUnreadableError.
-        A torn end is no error: it is in ``report``.
+        A torn end is not an error: see ``report``.
         """
         return cls(os.fspath(path))
 
@@ -59,10 +59,10 @@ class RunLog:
     def scan(cls, root: str | os.PathLike[str], *, on_error: Literal["skip", "raise"] = "skip") -> list[RunLog]:
         """Return the run in every subdirectory of *root* that has an events.jsonl, lowest final_loss first.
 
-        Runs without a final_loss come last; equal ones are in the order of their names. A stream that has
-        no record yet is left out. A directory that is linked to a second time is listed once. A run that ``open``
-        raises for is left out with a warning; with *on_error* ``"raise"``, the error comes out. Raises
-        StreamMissingError when *root* is not a directory.
+        Runs without a final_loss come last; equal ones are in the order of their names. A stream
+        without a record is left out. A directory with several links is listed once. A run that ``open`` raises for is
+        left out with a warning; with *on_error* ``"raise"``, the error is raised. Raises StreamMissingError if *root*
+        is not a directory.
         """
         runs = []
         for path in _run_directories(os.fspath(root)):
@@ -73,21 +73,21 @@ class RunLog:
                     continue
                 if on_error == "raise":
                     raise
-                warnings.warn(f"a run is left out: {error}", stacklevel=2)
+                warnings.warn(f"run left out: {error}", stacklevel=2)
         runs.sort(key=lambda run: (run.final_loss is None, run.final_loss or 0.0, os.path.basename(run.dir)))
         return runs
 
     @property
     def run_id(self) -> str | None:
-        """Name of the run by its run_start; None when that has none or no string."""
+        """Name of the run by its run_start; None if that has no string there."""
         run_id = self.config.get("run_id")
         return run_id if isinstance(run_id, str) else None
 
     @property
     def final_loss(self) -> float | None:
-        """Loss at the end: that of run_end, else the last one of ``loss_curve``; None when there is none.
+        """Loss at the end: that of run_end, else the last one of ``loss_curve``; None if there is none.
 
-        A run_end that says null says that the loss was not finite, and no earlier loss stands in for it.
+        null in run_end means that the loss was not finite; no earlier loss replaces it.
         """
         if self.run_end is not None and _is_loss(self.run_end.get("final_loss", "")):
             return _number(self.run_end["final_loss"])
@@ -95,9 +95,9 @@ class RunLog:
 
     @cached_property
     def steps(self) -> list[Record]:
-        """The step events of every phase, in order; read from the file when first asked for.
+        """The step events of every phase, in order; read from the file on first use.
 
-        Raises StreamReplacedError or StreamMissingError when the stream that was opened is no longer there.
+        Raises StreamReplacedError or StreamMissingError if the stream that was opened is no longer there.
         """
         return [record for record in self._latest() if record.kind == "step"]
 
@@ -105,8 +105,8 @@ class RunLog:
     def loss_curve(self) -> list[float | None]:
         """The loss of every step of the run's own phase that has one, in order; None where it was not finite.
 
-        The run's own phase is that of its run_start, else train. Read from the file when first asked for; raises as
-        ``steps`` does.
+        The run's own phase is that of its run_start, else train. Read from the file on first use; raises as ``steps``
+        does.
         """
         return [loss for _, loss in self.loss_by_step]
 
@@ -136,19 +136,19 @@ class RunLog:
                     self._last_loss = _number(record["loss"])
 
     def _read(self, mode: Mode) -> Reading:
-        # The directory was named, not this file: something special in its place is not waited for.
+        # The directory was named, not this file: a FIFO in its place must not block.
         source = open_source(self._stream, special="refuse")
         return Reading(source, mode=mode, attempts="all", feed=partial(RecordFeed, profile="toy/v1"))
 
     def _has_loss(self, record: Record) -> bool:
-        """Return whether *record* is a step of the run's own phase with a loss, all of them valid."""
+        """Return whether *record* is a step of the run's own phase with a valid loss."""
         return self._attempts.is_own_step(record) and _is_loss(record.get("loss", ""))
 
     def _latest(self) -> Iterator[Record]:
         return self._attempts.latest(self._records())
 
     def _records(self) -> Iterator[Record]:
-        """Yield the records that were there when the run was opened."""
+        """Yield the records that the stream had when the run was opened."""
         matching = 0
         with self._read("prefix") as reading:
             for record in reading:
@@ -158,7 +158,9 @@ class RunLog:
                 matching += 1
                 yield record
         if matching != self.report.records:
-            raise StreamReplacedError(self._stream, "the stream is not the one that was opened")
+            raise StreamReplacedError(
+                self._stream, "the stream was replaced since the run was opened; open the run again"
+            )
 
 
 def _is_loss(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Locates streams and opens them for reading, without blocking on what is no file and without mapping memory."""
+"""Locates streams and opens them for reading, without blocking on special files and without mapping memory."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from toyspec.reading.gzip_data import GzipData
 
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
-"""Names of the files in a run directory that are streams, the first found being the run's."""
+"""Names of streams in a run directory; the first that exists is the run's."""
 
 GZIP_MAGIC = b"\x1f\x8b"
-"""The bytes that gzip data begins with."""
+"""The first bytes of gzip data."""
 
 SpecialFiles = Literal["allow", "refuse"]
-"""Whether a FIFO or a device may be read: only one that a person named."""
+"""Whether a FIFO or a device may be read: only if the user named it."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-# Keeps an open from waiting when a FIFO takes the place of the file between the look and the open.
+# Opening does not wait if a FIFO replaces the file between stat and open.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 def locate_stream(path: str) -> tuple[str, SpecialFiles]:
-    """Return the stream that *path* names, itself or in the run directory that it is.
+    """Return the path of the stream *path*, or of the stream in the run directory *path*.
 
     Raises StreamMissingError for a directory without a stream.
     """
@@ -44,7 +44,7 @@ def locate_stream(path: str) -> tuple[str, SpecialFiles]:
 
 
 def may_be_there(path: str) -> bool:
-    """Return False when nothing has the name *path*, and True also where the system does not tell."""
+    """Return False if nothing has the name *path*; True also if the system cannot tell."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -57,8 +57,8 @@ def may_be_there(path: str) -> bool:
 def open_stream(path: str, *, special: SpecialFiles) -> int:
     """Return a descriptor on the file at *path*, open for reading.
 
-    A FIFO, where allowed, waits for its writer as a shell would. Raises StreamMissingError when nothing is
-    there, and StreamUnreadableError when it cannot be opened or is of a kind that is not allowed.
+    A FIFO, where allowed, waits for its writer as a shell would. Raises StreamMissingError if there is no file, and
+    StreamUnreadableError if it cannot be opened or is a special file that is not allowed.
     """
     try:
         mode = os.stat(path).st_mode
@@ -83,13 +83,13 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
 
 
 def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
-    """Return the exception for an input *error* on *path*, after *offset* bytes where some were read."""
+    """Return the exception for an input *error* on *path*, after *offset* bytes if some were read."""
     fact = cause_of(error)
     return StreamUnreadableError(path, fact if offset is None else f"{fact} after byte {offset}", offset=offset)
 
 
 def _open_shared(path: str, flags: int) -> int:
-    """Return a descriptor that keeps nobody from renaming or deleting the file."""
+    """Return a descriptor that allows other processes to rename or delete the file."""
     if sys.platform == "win32":
         import _winapi
         import msvcrt
@@ -121,10 +121,10 @@ def is_compressed(path: str) -> bool:
 
 
 class _Input:
-    """The bytes of a file object as it gives them, counted."""
+    """The bytes of a file object, counted."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        # One read of a buffered object waits until the buffer is full; read1 gives what a pipe has.
+        # read of a buffered object waits until the buffer is full; read1 returns what a pipe has.
         self._read = getattr(file, "read1", file.read)
         self._name = name
         self.received = 0
@@ -132,7 +132,7 @@ class _Input:
     def read(self, size: int) -> bytes:
         chunk = self._read(size)
         if chunk is None:
-            raise BlockingIOError("the file object does not wait for data")
+            raise BlockingIOError("the file object is non-blocking; give one that waits for data")
         if not isinstance(chunk, bytes):
             raise TypeError(f"{self._name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
         self.received += len(chunk)
@@ -140,10 +140,10 @@ class _Input:
 
 
 class Source:
-    """The bytes of a binary file object from where it stands: the start of a stream.
+    """The bytes of a binary file object from its position on.
 
-    *name* is what messages call it; by default the object's own, ``-`` when it has none. gzip data, known by its
-    first bytes, is decompressed, unless *gzip* says to keep it.
+    *name* is its name in messages, by default the object's own, ``-`` if it has none. gzip data, known by its first
+    bytes, is decompressed unless *gzip* is ``"keep"``.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Source:
 
     @property
     def received(self) -> int:
-        """Number of bytes that were read of the file, compressed ones where it is gzip data."""
+        """Number of bytes read from the file; compressed bytes of gzip data."""
         return self._input.received
 
     def read(self, size: int) -> bytes:
@@ -194,7 +194,7 @@ class Source:
         return self._gzip.read(size)
 
     def measure(self) -> int | None:
-        """Return how many bytes there are from the start as of now, or None when only reading shows it."""
+        """Return the number of bytes from the start to the end at this time; None if only reading can tell."""
         if self._start is None or self._gzip is not None:
             return None
         try:
@@ -206,7 +206,7 @@ class Source:
         return max(0, end - self._start)
 
     def rewind(self) -> bool:
-        """Go back to the start; return False when the source cannot be read twice."""
+        """Go back to the start; return False if the source cannot be read twice."""
         if self._start is None:
             return False
         self._file.seek(self._start)
@@ -214,12 +214,12 @@ class Source:
         return True
 
     def close(self) -> None:
-        """Let go of the file object, closing it where this source owns it; further calls do nothing."""
+        """Drop the file object, and close it if this source owns it; further calls do nothing."""
         if self._on_close == "close":
             self._file.close()
 
     def __del__(self) -> None:
-        # A reading that is dropped before its end is no leak worth a warning.
+        # Dropping a reading before its end is not a leak that deserves a warning.
         if hasattr(self, "_file"):
             self.close()
 

@@ -10,14 +10,14 @@ _NOT_FINITE = {"unicode": "\N{MULTIPLICATION SIGN}", "ascii": "x"}
 
 
 class Curve:
-    """Keeps the first, last, least and greatest value of a series, and means of equal parts of it."""
+    """Keeps the first, last, lowest and highest value of a series, and means of equal parts of it."""
 
     def __init__(self, parts: int = 32) -> None:
         """Keep between *parts* and twice as many means; *parts* is even."""
         self.first: tuple[int, float | None] | None = None
         self.last: tuple[int, float | None] | None = None
-        self.least: tuple[int, float] | None = None
-        self.greatest: tuple[int, float] | None = None
+        self.lowest: tuple[int, float] | None = None
+        self.highest: tuple[int, float] | None = None
         self.count = 0
         """Number of values, those that were not finite included."""
         self.not_finite = 0
@@ -37,10 +37,10 @@ class Curve:
             self.not_finite += 1
         else:
             self._open.append(value)
-            if self.least is None or value < self.least[1]:
-                self.least = (step, value)
-            if self.greatest is None or value > self.greatest[1]:
-                self.greatest = (step, value)
+            if self.lowest is None or value < self.lowest[1]:
+                self.lowest = (step, value)
+            if self.highest is None or value > self.highest[1]:
+                self.highest = (step, value)
         self._taken += 1
         if self._taken == self._share:
             self._close()

@@ -51,7 +51,7 @@ class FixedClock:
         self._passed += _FIXED_STEP_SECONDS
 
 
-class Surroundings(NamedTuple):
+class Environment(NamedTuple):
     """What run_start says beside model and settings."""
 
     host: Host
@@ -61,16 +61,16 @@ class Surroundings(NamedTuple):
     clock: RunClock
 
 
-def real_surroundings() -> Surroundings:
+def real_environment() -> Environment:
     """Return what this process runs in."""
     host = this_host()
     backend = Backend(kind="cpu", device=host.arch, compute=f"numpy {np.__version__}")
-    return Surroundings(host, backend, git_revision(), RealClock())
+    return Environment(host, backend, git_revision(), RealClock())
 
 
-def fixed_surroundings() -> Surroundings:
-    """Return made-up surroundings that are the same everywhere and at any time."""
-    return Surroundings(
+def fixed_environment() -> Environment:
+    """Return a constant environment, the same everywhere and at any time."""
+    return Environment(
         Host(name="host", os="linux", arch="x86_64"),
         Backend(kind="cpu", device="x86_64", compute="numpy"),
         Git(sha="0" * 40, branch="main", dirty=False),
@@ -78,5 +78,5 @@ def fixed_surroundings() -> Surroundings:
     )
 
 
-SURROUNDINGS: dict[str, Callable[[], Surroundings]] = {"real": real_surroundings, "fixed": fixed_surroundings}
+ENVIRONMENTS: dict[str, Callable[[], Environment]] = {"real": real_environment, "fixed": fixed_environment}
 """By the value of ``--clock``; the first is the default."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.trainer.baselines import Baseline
-    from toyspec.trainer.environment import Surroundings
+    from toyspec.trainer.environment import Environment
     from toyspec.trainer.gates import Gate, Verdict
     from toyspec.trainer.interruption import Interrupted
     from toyspec.trainer.settings import Settings
@@ -60,7 +60,7 @@ class Training:
         self,
         directory: str,
         settings: Settings,
-        surroundings: Surroundings,
+        environment: Environment,
         *,
         on_step: Callable[[int, float], None],
         baseline: Baseline | None = None,
@@ -68,8 +68,8 @@ class Training:
         """Train in *directory*, whose name is the run's id; *on_step* is called with number and loss of each step."""
         self._directory = directory
         self._settings = settings
-        self._surroundings = surroundings
-        self._clock = surroundings.clock
+        self._environment = environment
+        self._clock = environment.clock
         self._baseline = baseline
         self._on_step = on_step
         self._text = shipped_text()
@@ -87,9 +87,9 @@ class Training:
             log.run_start(
                 model=self._architecture.described(),
                 config=self._config,
-                backend=self._surroundings.backend,
-                host=self._surroundings.host,
-                git=self._surroundings.git,
+                backend=self._environment.backend,
+                host=self._environment.host,
+                git=self._environment.git,
                 phase="train",
                 compare_to=UNSET if self._baseline is None else self._baseline.run_id,
             )

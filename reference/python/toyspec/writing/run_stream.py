@@ -262,9 +262,9 @@ class RunStream:
             fact = f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}"
             raise RecordRefusedError("line-too-long", fact)
         verdict = validate(raw, first=self._progress.records == 0)
-        if b"\n" in raw or verdict.value is None or verdict.faults:
-            fault = verdict.faults[0] if verdict.faults else None
-            fact = f"{fault.rule} at byte {fault.offset}: {fault.message}" if fault else "it is not a single line"
+        if b"\n" in raw or verdict.value is None or verdict.findings:
+            finding = verdict.findings[0] if verdict.findings else None
+            fact = f"{finding.rule} at byte {finding.offset}: {finding.message}" if finding else "it is not one line"
             raise InvalidEventError(f"the line cannot be forwarded: {fact}")
         kind = verdict.value.get("kind")
         if not isinstance(kind, str):

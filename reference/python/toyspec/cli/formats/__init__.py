@@ -1,4 +1,4 @@
-"""Forms of a report, one module each; a format's module is imported only when it is asked for."""
+"""Forms of a report, one module each; a format's module is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
     color: ColorChoice = "auto"
     infos: Literal["hidden", "shown"] = "hidden"
     detail: Literal["full", "brief"] = "full"
-    """brief is one line a finding and nothing else."""
+    """brief is one line per finding and nothing else."""
 
     def shows(self, severity: Severity) -> bool:
         """Return whether findings of *severity* are shown."""

@@ -35,7 +35,7 @@ class GitHubFormat:
             self._command(_COMMANDS[finding.severity], message, properties | {"title": finding.rule})
 
     def file(self, report: FileReport) -> None:
-        """Write a notice about what was counted and not listed."""
+        """Write a notice about findings that were counted and not listed."""
         self._tally.file(report)
         for rule, number in report.suppressed.items():
             message = f"{counted(number, 'more finding')}, counted but not listed"

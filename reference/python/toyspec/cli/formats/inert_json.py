@@ -1,4 +1,4 @@
-"""JSON for machines that is safe to look at, in any encoding: all of it is ASCII."""
+"""JSON for machines that is safe to print in any encoding: all of it is ASCII."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _OUTSIDE = re.compile("[^\x00-\x7e]")
 
 
 def inert_json(value: Any) -> str:
-    r"""Return *value* as JSON on one line; whatever is not printable ASCII is a ``\u`` escape.
+    r"""Return *value* as JSON on one line; all that is not printable ASCII becomes a ``\u`` escape.
 
-    Such characters stand only inside strings, so that a parser returns exactly the same value. No
+    Such characters occur only inside strings, so that a parser returns exactly the same value. No
     terminal obeys the text, and a console with another encoding than UTF-8 does not spoil it.
     """
     return inert(msgspec.json.encode(value).decode())
 
 
 def inert(text: str) -> str:
-    r"""Return the JSON *text* with whatever is not printable ASCII as a ``\u`` escape."""
+    r"""Return the JSON *text* with all that is not printable ASCII as ``\u`` escapes."""
     return _OUTSIDE.sub(_escape, text)
 
 

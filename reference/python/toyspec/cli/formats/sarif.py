@@ -51,7 +51,7 @@ class SarifFormat:
         self._separator = ",\n"
 
     def file(self, report: FileReport) -> None:
-        """Keep a note about what was counted and not listed."""
+        """Keep a note about findings that were counted and not listed."""
         for rule, number in report.suppressed.items():
             text = f"{paths.shown(report.path)}: {counted(number, 'more finding')} of {rule}, counted but not listed"
             self._notifications.append({"level": "note", "message": {"text": text}})
@@ -81,7 +81,7 @@ def open_format(stream: TextIO, options: FormatOptions) -> SarifFormat:  # noqa:
 
 
 def relative_address(path: str) -> str:
-    """Return *path* as a relative, percent-encoded URI; where it cannot be relative, only its name is told."""
+    """Return *path* as a relative, percent-encoded URI; if it cannot be relative, only its name."""
     if path == "-":
         return "stdin"
     try:

@@ -21,7 +21,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Tally:
-    """Counts runs by state and says them in one line; a run with two streams has the worse state of both."""
+    """Counts runs by state for one line; a run with two streams has the worse state of both."""
 
     def __init__(self) -> None:
         self._states: dict[str, int] = dict.fromkeys(_STATES, 0)
@@ -68,7 +68,7 @@ class Tally:
         return " · ".join(parts)
 
     def _has_runs(self) -> bool:
-        """Return whether to give a number of runs: not where only files of other formats were named."""
+        """Return whether to show a number of runs: not if only files of other formats were named."""
         return not self._foreign or self._without_stream > 0 or any(self._states.values())
 
     def _runs(self) -> str:

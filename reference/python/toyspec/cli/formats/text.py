@@ -1,4 +1,4 @@
-"""The form for people: a finding a line, its place in the line, what to do, and one line at the end."""
+"""The form for people: a line for each finding, its place in the stream, what to do, and a line of totals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from toyspec.cli.formats import FormatOptions
     from toyspec.findings import Excerpt, FileReport, Finding, PathError, Skipped
 
-# Output that is no terminal is cut the same way everywhere.
+# Width of excerpts where the output is not a terminal.
 _PIPED_COLUMNS = 120
 _LEAST_COLUMNS = 40
 _INDENT = "    "
-# The checker cuts excerpts to this length; one that is as long may go on in the line.
+# The checker cuts excerpts to this length; the line of one that is as long may go on.
 _EXCERPT_BYTES = 160
 
 
@@ -36,7 +36,7 @@ class TextFormat:
         self._shown_rules: set[str] = set()
 
     def finding(self, path: str, finding: Finding) -> None:
-        """Show one finding; what helps against its rule is said once."""
+        """Show one finding; the help of a rule is shown once."""
         if not self._options.shows(finding.severity):
             return
         self._shown_rules.add(finding.rule)
@@ -51,7 +51,7 @@ class TextFormat:
             self._help(finding)
 
     def file(self, report: FileReport) -> None:
-        """Say what was counted and not listed."""
+        """Show how many findings were counted and not listed."""
         self._tally.file(report)
         for rule, number in report.suppressed.items():
             if rule in self._shown_rules:
@@ -86,7 +86,7 @@ class TextFormat:
             self._terminal.line(line)
 
     def _lines(self, text: str, indent: str) -> list[str]:
-        """Break *text* for a terminal, where a line that is too long would be cut within a word."""
+        """Return *text* in lines; only for a terminal it is wrapped, so that none is cut within a word."""
         return wrapped(text, self._columns, indent) if self._terminal.interactive else [text]
 
     def _excerpt(self, line: int, excerpt: Excerpt) -> None:
@@ -115,7 +115,7 @@ def _visible(excerpt: Excerpt, room: int) -> tuple[str, str]:
     before = ("…" if excerpt.start else "") + printable_bytes(_whole_start(head) if excerpt.start else head)
     cut_here = len(excerpt.data) >= _EXCERPT_BYTES
     after = printable_bytes(_whole_end(tail) if cut_here else tail) + ("…" if cut_here else "")
-    # Half of the room stays for what follows the place, as far as something does.
+    # Half of the room is for the text after the mark, if there is as much.
     before = cut_start(before, room - min(width(after), room // 2))
     return before, cut(after, room - width(before))
 

@@ -1,4 +1,4 @@
-"""What the record layer found in one record, before it has a place in the stream."""
+"""Findings of the record layer in one record, before they have a place in the stream."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 from toyspec.generated import rules
 
 
-class RecordFault(msgspec.Struct, frozen=True):
-    """One fault in a record."""
+class RecordFinding(msgspec.Struct, frozen=True):
+    """One finding in a record."""
 
     rule: str
     pointer: str
@@ -23,6 +23,6 @@ class UnknownKey(msgspec.Struct, frozen=True):
     rule: ClassVar[str] = rules.UNKNOWN_KEY
 
     path: str
-    """The key with those of the objects around it, array indexes left out."""
+    """The key, after the keys of the objects around it; array indexes are left out."""
     pointer: str
     suggestion: str | None

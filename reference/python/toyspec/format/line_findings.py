@@ -1,12 +1,12 @@
-"""One fault of one line, as a value."""
+"""A finding in one line, as a value."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """One fault of the bytes or JSON layer in one line."""
+class LineFinding(msgspec.Struct, frozen=True):
+    """One finding of the bytes or JSON layer in one line."""
 
     rule: str
     """Name of the rule, for example ``invalid-json``."""
