@@ -161,7 +161,8 @@ def test_every_rule_is_required() -> None:
 def test_kind_has_its_page(kind: str) -> None:
     """Every kind that has a schema has a page with an example and a place for the table of its fields."""
     text = _text(f"{kind}.md")
-    assert text.startswith(f"# {kind.rpartition('/')[2]}\n")
+    profile, _, name = kind.rpartition("/")
+    assert text.startswith(f"# {name} ({profile})\n")
     assert text.count("<!-- generated:fields -->") == text.count("<!-- /generated -->") == 1
     assert text.count("```json\n") == 1
 

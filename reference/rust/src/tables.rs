@@ -38,7 +38,7 @@ pub enum Rule {
     NestedTooDeep,
     /// a line is not JSON
     InvalidJson,
-    /// a line is JSON, but no object
+    /// a line is JSON, but not an object
     NotAnObject,
     /// a number is not finite
     NonFiniteNumber,
@@ -54,7 +54,7 @@ pub enum Rule {
     WrongType,
     /// a value is not one of those allowed
     UnexpectedValue,
-    /// a string does not have its required form
+    /// a string does not have the required form
     BadFormat,
     /// a number or a length is outside its range
     OutOfRange,
@@ -88,9 +88,9 @@ pub enum Rule {
     FinalLossMismatch,
     /// regions do not nest like a stack
     RegionNotNested,
-    /// a compare event, but run_start names no baseline
+    /// a compare event without a baseline in run_start
     CompareWithoutBaseline,
-    /// the run ended by an error that is not named
+    /// the run ended with an error, but does not name it
     ErrorNotExplained,
     /// wall_time_ms is smaller than in the entry before
     WallTimeGoesBackwards,
@@ -111,10 +111,10 @@ pub static RULES: [Rule; 41] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::Nu
 pub(crate) static RULE_FACTS: [RuleFacts; 41] = [
     ("line-too-long", ["split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream"], [Error, Error, Error], None),
     ("byte-order-mark", ["write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark"], [Error, Error, Error], None),
-    ("nul-bytes", ["a power loss leaves NUL bytes where data was not written; `toyspec repair` sets a NUL tail aside", "a power loss leaves NUL bytes where data was not written; `toyspec repair` sets a NUL tail aside", "a power loss leaves NUL bytes where data was not written; `toyspec repair` sets a NUL tail aside"], [Error, Error, Error], Some(Warning)),
+    ("nul-bytes", ["a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file"], [Error, Error, Error], Some(Warning)),
     ("invalid-utf8", ["encode the record as UTF-8 before writing it", "encode the record as UTF-8 before writing it", "encode the record as UTF-8 before writing it"], [Error, Error, Error], None),
-    ("carriage-return", ["open the file in binary mode, so that a line ends in LF alone", "open the file in binary mode, so that a line ends in LF alone", "open the file in binary mode, so that a line ends in LF alone"], [Warning, Warning, Warning], None),
-    ("unterminated-line", ["a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` sets it aside", "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` sets it aside", "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` sets it aside"], [Warning, Warning, Warning], None),
+    ("carriage-return", ["open the file in binary mode, so that lines end in LF only", "open the file in binary mode, so that lines end in LF only", "open the file in binary mode, so that lines end in LF only"], [Warning, Warning, Warning], None),
+    ("unterminated-line", ["a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` moves it to a side file", "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` moves it to a side file", "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` moves it to a side file"], [Warning, Warning, Warning], None),
     ("stream-empty", ["the writer died before its first record, or has not started", "the writer died before its first record, or has not started", "the writer died before its first record, or has not started"], [Warning, Warning, Warning], None),
     ("nested-too-deep", ["flatten the record; the limit protects every reader's stack", "flatten the record; the limit protects every reader's stack", "flatten the record; the limit protects every reader's stack"], [Error, Error, Error], None),
     ("invalid-json", ["write each record as one JSON object on one line, with a JSON library", "write each record as one JSON object on one line, with a JSON library", "write each record as one JSON object on one line, with a JSON library"], [Error, Error, Error], None),
@@ -131,25 +131,25 @@ pub(crate) static RULE_FACTS: [RuleFacts; 41] = [
     ("unsupported-schema", ["check it with a toyspec that knows this schema, or correct the declaration", "check it with a toyspec that knows this schema, or correct the declaration", "check it with a toyspec that knows this schema, or correct the declaration"], [Error, Error, Error], None),
     ("unknown-kind", ["nothing to do if a newer producer wrote it; otherwise correct the kind", "nothing to do if a newer producer wrote it; otherwise correct the kind", "nothing to do if a newer producer wrote it; otherwise correct the kind"], [Info, Info, Info], None),
     ("unknown-key", ["nothing to do if a newer producer wrote it; otherwise correct the key, or use config or extra", "nothing to do if a newer producer wrote it; otherwise correct the key, or use config or extra", "nothing to do if a newer producer wrote it; otherwise correct the key, or use config or extra"], [Info, Info, Info], None),
-    ("integer-as-float", ["nothing to do for toyspec readers, which give the integer; write digits only", "nothing to do for toyspec readers, which give the integer; write digits only", "nothing to do for toyspec readers, which give the integer; write digits only"], [Info, Info, Info], None),
-    ("unknown-format", ["name the profile with --profile if it is one of toyspec's; otherwise use the tool that reads this format", "name the profile with --profile if it is one of toyspec's; otherwise use the tool that reads this format", "name the profile with --profile if it is one of toyspec's; otherwise use the tool that reads this format"], [Error, Error, Error], None),
-    ("run-start-missing", ["write run_start first and flush it before compute starts", "write run_start first and flush it before compute starts", "write run_start first and flush it before compute starts"], [Error, Error, Error], None),
+    ("integer-as-float", ["nothing to do for toyspec readers, which return the integer; other readers may need digits only", "nothing to do for toyspec readers, which return the integer; other readers may need digits only", "nothing to do for toyspec readers, which return the integer; other readers may need digits only"], [Info, Info, Info], None),
+    ("unknown-format", ["pass --profile if the file follows a toyspec profile; otherwise use a tool that reads its format", "pass --profile if the file follows a toyspec profile; otherwise use a tool that reads its format", "pass --profile if the file follows a toyspec profile; otherwise use a tool that reads its format"], [Error, Error, Error], None),
+    ("run-start-missing", ["write run_start first and flush it before the computation starts", "write run_start first and flush it before the computation starts", "write run_start first and flush it before the computation starts"], [Error, Error, Error], None),
     ("run-start-repeated", ["give each run a directory of its own; to continue a run, write run_resume", "give each run a directory of its own; to continue a run, write run_resume", "give each run a directory of its own; to continue a run, write run_resume"], [Error, Error, Error], None),
     ("event-after-run-end", ["write run_end once, last", "write run_end once, last", "write run_end once, last"], [Error, Error, Error], None),
     ("run-end-missing", ["the run was killed or is still running; a run that ends writes run_end", "the run was killed or is still running; a run that ends writes run_end", "the run was killed or is still running; a run that ends writes run_end"], [Warning, Warning, Warning], None),
-    ("time-goes-backwards", ["take t from a monotonic clock and clamp it; after a restart go on from the last t", "take t from a monotonic clock and clamp it; after a restart go on from the last t", "take t from a monotonic clock and clamp it; after a restart go on from the last t"], [Error, Error, Error], None),
-    ("step-goes-backwards", ["write a run_resume event before repeating steps", "log from one process only; a training that starts again needs a file of its own", "write a run_resume event before repeating steps"], [Error, Warning, Error], None),
+    ("time-goes-backwards", ["take t from a monotonic clock and clamp it; after a restart continue from the last t", "take t from a monotonic clock and clamp it; after a restart continue from the last t", "take t from a monotonic clock and clamp it; after a restart continue from the last t"], [Error, Error, Error], None),
+    ("step-goes-backwards", ["write a run_resume event before repeating steps", "log from one process only; write a restarted training to a new file", "write a run_resume event before repeating steps"], [Error, Warning, Error], None),
     ("step-skipped", ["record every step, or set config.subsample in run_start", "record every step, or set config.subsample in run_start", "record every step, or set config.subsample in run_start"], [Warning, Warning, Warning], None),
     ("final-step-mismatch", ["write the step of the last train step event", "write the step of the last train step event", "write the step of the last train step event"], [Warning, Warning, Warning], None),
     ("final-loss-mismatch", ["nothing to do if final_loss is a smoothed or evaluated loss", "nothing to do if final_loss is a smoothed or evaluated loss", "nothing to do if final_loss is a smoothed or evaluated loss"], [Info, Info, Info], None),
     ("region-not-nested", ["leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end"], [Warning, Warning, Warning], None),
     ("compare-without-baseline", ["set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline"], [Warning, Warning, Warning], None),
     ("error-not-explained", ["write the error's text as error in run_end", "write the error's text as error in run_end", "write the error's text as error in run_end"], [Warning, Warning, Warning], None),
-    ("wall-time-goes-backwards", ["measure from the start of training on a monotonic clock; after a restart go on from the last value", "measure from the start of training on a monotonic clock; after a restart go on from the last value", "measure from the start of training on a monotonic clock; after a restart go on from the last value"], [Warning, Warning, Warning], None),
+    ("wall-time-goes-backwards", ["measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value"], [Warning, Warning, Warning], None),
     ("not-readable-by-source", ["nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null"], [Info, Info, Info], None),
-    ("stream-missing", ["name a run directory with events.jsonl or metrics.jsonl, or a directory above some", "name a run directory with events.jsonl or metrics.jsonl, or a directory above some", "name a run directory with events.jsonl or metrics.jsonl, or a directory above some"], [Error, Error, Error], None),
-    ("run-id-mismatch", ["name the directory after the run, or write the run_id that it is named for", "name the directory after the run, or write the run_id that it is named for", "name the directory after the run, or write the run_id that it is named for"], [Warning, Warning, Warning], None),
-    ("sidecar-unreadable", ["write the file beside its final name and rename it; the stream stays the only truth", "write the file beside its final name and rename it; the stream stays the only truth", "write the file beside its final name and rename it; the stream stays the only truth"], [Error, Error, Error], None),
+    ("stream-missing", ["name a directory that contains events.jsonl or metrics.jsonl, directly or below", "name a directory that contains events.jsonl or metrics.jsonl, directly or below", "name a directory that contains events.jsonl or metrics.jsonl, directly or below"], [Error, Error, Error], None),
+    ("run-id-mismatch", ["rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id"], [Warning, Warning, Warning], None),
+    ("sidecar-unreadable", ["write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it"], [Error, Error, Error], None),
 ];
 
 /// Whether each rule is one of each profile.

@@ -1,4 +1,4 @@
-/** Judges one line as bytes and as JSON: see spec/encoding.md#the-order-of-vetting. */
+/** Judges one line as bytes and as JSON: see spec/encoding.md#order-of-line-validation. */
 
 import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";

@@ -1,4 +1,4 @@
-/** Scans one JSON text strictly, byte by byte from the left: see spec/encoding.md#the-order-of-vetting. */
+/** Scans one JSON text strictly, byte by byte from the left: see spec/encoding.md#order-of-line-validation. */
 
 import { printable, shortened } from "./escaping.js";
 import { LIMITS } from "./tables.js";

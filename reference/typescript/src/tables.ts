@@ -149,7 +149,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a line holds NUL bytes",
-  "help": "a power loss leaves NUL bytes where data was not written; `toyspec repair` sets a NUL tail aside",
+  "help": "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file",
   "severity_at_end": "warning"
  },
  {
@@ -182,7 +182,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a line holds a carriage return",
-  "help": "open the file in binary mode, so that a line ends in LF alone"
+  "help": "open the file in binary mode, so that lines end in LF only"
  },
  {
   "id": "unterminated-line",
@@ -198,7 +198,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "bytes follow the last line feed",
-  "help": "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` sets it aside"
+  "help": "a writer was killed or is still writing; readers leave the fragment out, `toyspec repair` moves it to a side file"
  },
  {
   "id": "stream-empty",
@@ -261,7 +261,7 @@ export const RULES: RuleTable[] = [
    "metrics/v1",
    "kaun/v1"
   ],
-  "summary": "a line is JSON, but no object",
+  "summary": "a line is JSON, but not an object",
   "help": "wrap the value in an object; only objects are records"
  },
  {
@@ -393,7 +393,7 @@ export const RULES: RuleTable[] = [
    "metrics/v1",
    "kaun/v1"
   ],
-  "summary": "a string does not have its required form",
+  "summary": "a string does not have the required form",
   "help": "write the form that the schema describes"
  },
  {
@@ -468,7 +468,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "an integer is written with a fraction or an exponent",
-  "help": "nothing to do for toyspec readers, which give the integer; write digits only"
+  "help": "nothing to do for toyspec readers, which return the integer; other readers may need digits only"
  },
  {
   "id": "unknown-format",
@@ -476,7 +476,7 @@ export const RULES: RuleTable[] = [
   "severity": {},
   "profiles": [],
   "summary": "the records are not in a format that toyspec knows",
-  "help": "name the profile with --profile if it is one of toyspec's; otherwise use the tool that reads this format",
+  "help": "pass --profile if the file follows a toyspec profile; otherwise use a tool that reads its format",
   "without_profile": "error"
  },
  {
@@ -489,7 +489,7 @@ export const RULES: RuleTable[] = [
    "toy/v1"
   ],
   "summary": "the first record is not a run_start",
-  "help": "write run_start first and flush it before compute starts"
+  "help": "write run_start first and flush it before the computation starts"
  },
  {
   "id": "run-start-repeated",
@@ -537,7 +537,7 @@ export const RULES: RuleTable[] = [
    "toy/v1"
   ],
   "summary": "t is smaller than in the record before",
-  "help": "take t from a monotonic clock and clamp it; after a restart go on from the last t"
+  "help": "take t from a monotonic clock and clamp it; after a restart continue from the last t"
  },
  {
   "id": "step-goes-backwards",
@@ -553,7 +553,7 @@ export const RULES: RuleTable[] = [
   "summary": "a step repeats or goes back",
   "help": {
    "toy/v1": "write a run_resume event before repeating steps",
-   "metrics/v1": "log from one process only; a training that starts again needs a file of its own"
+   "metrics/v1": "log from one process only; write a restarted training to a new file"
   }
  },
  {
@@ -613,7 +613,7 @@ export const RULES: RuleTable[] = [
   "profiles": [
    "toy/v1"
   ],
-  "summary": "a compare event, but run_start names no baseline",
+  "summary": "a compare event without a baseline in run_start",
   "help": "set compare_to in run_start to the run id of the baseline"
  },
  {
@@ -625,7 +625,7 @@ export const RULES: RuleTable[] = [
   "profiles": [
    "toy/v1"
   ],
-  "summary": "the run ended by an error that is not named",
+  "summary": "the run ended with an error, but does not name it",
   "help": "write the error's text as error in run_end"
  },
  {
@@ -638,7 +638,7 @@ export const RULES: RuleTable[] = [
    "metrics/v1"
   ],
   "summary": "wall_time_ms is smaller than in the entry before",
-  "help": "measure from the start of training on a monotonic clock; after a restart go on from the last value"
+  "help": "measure from the start of training on a monotonic clock; after a restart continue from the last value"
  },
  {
   "id": "not-readable-by-source",
@@ -668,7 +668,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a directory holds no stream",
-  "help": "name a run directory with events.jsonl or metrics.jsonl, or a directory above some"
+  "help": "name a directory that contains events.jsonl or metrics.jsonl, directly or below"
  },
  {
   "id": "run-id-mismatch",
@@ -682,7 +682,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "run_id differs from the name of the directory",
-  "help": "name the directory after the run, or write the run_id that it is named for"
+  "help": "rename the directory to the run_id, or correct the run_id"
  },
  {
   "id": "sidecar-unreadable",
@@ -696,7 +696,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a file beside the stream cannot be read as one JSON object",
-  "help": "write the file beside its final name and rename it; the stream stays the only truth"
+  "help": "write the file under a temporary name and rename it; readers can do without it"
  }
 ];
 

@@ -37,7 +37,7 @@ class Scalar(Struct, kw_only=True, tag_field="type", tag="scalar"):
     value: float | None
     """Value of the metric; null where it was not finite."""
     minimize: bool | UnsetType = UNSET
-    """True when smaller values are better, false when larger ones are. Absent, the name of the tag decides. A key of this project: kaun-board does not write it."""
+    """True when smaller values are better, false when larger ones are. If absent, the name of the tag decides. toyspec defines this key; kaun-board does not write it."""
     epoch: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     """Number of the epoch."""
 

@@ -18,7 +18,7 @@ class Host(Struct, kw_only=True):
 
 
 class Backend(Struct, kw_only=True):
-    """What computes."""
+    """The device and software that compute."""
 
     kind: str
     """Kind of backend: cpu, cuda, metal or another."""
@@ -100,7 +100,7 @@ class QualityGate(Struct, kw_only=True):
 
 
 class RunStart(Struct, kw_only=True, tag_field="kind", tag="run_start"):
-    """The first event of a run: who runs what, where and with which settings."""
+    """The first event of a run: its program, machine, model and settings."""
 
     schema: Literal['toy/v1'] | UnsetType = UNSET
     """Names the format. Early producers leave it out; a writer declares it."""
@@ -284,7 +284,7 @@ class Drift(Struct, kw_only=True, tag_field="kind", tag="drift"):
     head: Annotated[int, Meta(ge=0)] | None | UnsetType = UNSET
     """Index of the attention head, from 0; null for all heads together."""
     token_id: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
-    """Id of the token whose row of the parameter is meant, from 0."""
+    """Id of the token of the parameter's row, from 0."""
     freq: Annotated[float, Meta(ge=0.0)] | None | UnsetType = UNSET
     """How often that token occurred; a count or a relative frequency, as the producer states in config."""
 
@@ -326,7 +326,7 @@ class Eval(Struct, kw_only=True, tag_field="kind", tag="eval"):
 
 
 class Compare(Struct, kw_only=True, tag_field="kind", tag="compare"):
-    """Where the run stands against its baseline at a step."""
+    """The run compared with its baseline at a step."""
 
     phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
     """What the run was doing; absent means the phase of run_start, and train where that has none."""
@@ -408,7 +408,7 @@ class RunEnd(Struct, kw_only=True, tag_field="kind", tag="run_end"):
 
 
 class RunResume(Struct, kw_only=True, tag_field="kind", tag="run_resume"):
-    """The run goes on after an interruption, from an earlier step; t goes on, the next train step is from_step + 1."""
+    """The run continues from an earlier step after an interruption; t continues, and the next train step is from_step + 1."""
 
     phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
     """What the run was doing; absent means the phase of run_start, and train where that has none."""
@@ -466,7 +466,7 @@ class Define(Struct, kw_only=True, tag_field="kind", tag="define"):
     t: Annotated[float, Meta(ge=0.0)]
     """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
     name: str
-    """Name of the metric; a * at the end stands for every name that begins so."""
+    """Name of the metric; a * at the end matches every name with this prefix."""
     goal: Literal['min', 'max', 'none'] | UnsetType = UNSET
     """min when smaller is better, max when larger is better, none when neither is."""
     unit: str | UnsetType = UNSET
