@@ -16,6 +16,12 @@ MAX_LINE_BYTES: int = _tables["limits"]["max_line_bytes"]
 MAX_DEPTH: int = _tables["limits"]["max_depth"]
 """How deep objects and arrays may be nested."""
 
+BINARY32_LIMIT: float = _tables["limits"]["binary32_limit"]
+"""Every number of smaller magnitude rounds to a finite binary32 value."""
+
+MAX_LISTED_GAPS: int = _tables["limits"]["max_listed_gaps"]
+"""How many gaps a report has to list; it counts the others."""
+
 TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _tables["profiles"].items()}
 """The key that names the kind of a record, by profile; None where there is none."""
 

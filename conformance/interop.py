@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.adapters import AdapterError
 from conformance.comparing import record_differences
 from conformance.corpus import selected
+from conformance.format_facts import BINARY32_LIMIT
 from conformance.probes.expected import is_own, with_defaults
 from conformance.probes.writers import is_clean
 from conformance.running import Channel
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 BATCH = 100
 _SHOWN = 10
-_F32_LIMIT = 3.4028235677973366e38
 # With so many digits a binary32 number always reads back.
 _F32_DIGITS = range(1, 10)
 
@@ -182,7 +182,7 @@ def _quick_f32(number: float) -> str:
     for digits in _F32_DIGITS:
         text = f"{number:.{digits - 1}e}"
         # The nearest decimal of few digits can lie beyond the largest number.
-        if abs(float(text)) < _F32_LIMIT and to_f32(float(text)) == number:
+        if abs(float(text)) < BINARY32_LIMIT and to_f32(float(text)) == number:
             return float_text(float(text))
     raise AssertionError(f"{number!r} has no text of nine digits")
 

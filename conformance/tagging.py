@@ -20,13 +20,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache
 from typing import Any
 
-from conformance.format_facts import TAG_KEYS, WHOLE_FLOATS
+from conformance.format_facts import BINARY32_LIMIT, TAG_KEYS, WHOLE_FLOATS
 
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 # The middle between the largest binary32 number and the next power of two.
-_F32_LIMIT = 3.4028235677973366e38
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled")
 
 
@@ -120,7 +119,7 @@ class _Tagging:
         types = schema.get("type", ())
         names = {types} if isinstance(types, str) else set(types)
         if "number" in names:
-            is_f32 = schema.get("x-width") == 32 and abs(value) < _F32_LIMIT
+            is_f32 = schema.get("x-width") == 32 and abs(value) < BINARY32_LIMIT
             return {"f32": f32_text(float(value))} if is_f32 else {"float": float_text(float(value))}
         is_whole = isinstance(value, float) and value.is_integer()
         if isinstance(value, int) or (is_whole and "integer" in names and self._takes_whole_floats):

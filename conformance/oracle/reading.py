@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.format_facts import BINARY32_LIMIT, MAX_LISTED_GAPS
 from conformance.oracle import tables
 from conformance.oracle.json_text import Value, is_integer, whole
 from conformance.tagging import TAGS, f32_text, float_text
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.oracle.lines import Line, Lines
 
-_F32_LIMIT = 3.4028235677973366e38
 _STEPPING = frozenset({"run_start", "run_resume", "run_end"})
-MAX_LISTED_GAPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ class Reading:
         if "number" not in _types(schema):
             return {"int": literal} if is_integer(literal) else {"float": float_text(float(literal))}
         number = self.number(literal)
-        if schema.get("x-width") == 32 and abs(number) < _F32_LIMIT:
+        if schema.get("x-width") == 32 and abs(number) < BINARY32_LIMIT:
             return {"f32": f32_text(number)}
         return {"float": float_text(number)}
 

@@ -80,14 +80,13 @@ static void say_integer(struct out *out, const struct toyspec_value *value) {
 }
 
 static void say_number(struct out *out, const struct toyspec_value *value, struct place *place) {
-    const double binary32_limit = 3.4028235677973366e38;
     int width = toyspec_number_width(place->profile, place->record, place->path, place->depth);
     char text[32];
     if (width == 0 && value->type == TOYSPEC_INTEGER) {
         say_integer(out, value);
         return;
     }
-    if (width == 32 && fabs(value->number) < binary32_limit) {
+    if (width == 32 && fabs(value->number) < TOYSPEC_BINARY32_LIMIT) {
         say(out, "{\"f32\":\"");
         add(out, text, toyspec_binary32_text((float)value->number, text));
     } else {

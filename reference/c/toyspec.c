@@ -1397,7 +1397,7 @@ static double number_in(const struct toyspec_value *value) {
 }
 
 static bool is_valid(struct views *v, const struct toyspec_value *value, const struct field *field) {
-    const double binary32_limit = 3.4028235677973366e38; /* the encoder would write null for what is beyond */
+    /* The encoder would write null for what is beyond. */
     struct encoder e = {.out = &v->scratch};
     bool number = value->type == TOYSPEC_INTEGER || value->type == TOYSPEC_FLOAT;
     if (number && field->form == BINARY32 && fabs(number_in(value)) >= binary32_limit) return false;

@@ -16,6 +16,7 @@ extern "C" {
 #define TOYSPEC_MAX_LINE_BYTES 16777216
 #define TOYSPEC_MAX_DEPTH 64
 #define TOYSPEC_MAX_LISTED_GAPS 100
+#define TOYSPEC_BINARY32_LIMIT 3.4028235677973366e38   /* smaller magnitudes round to a finite binary32 */
 
 /* Values. Strings need not end with NUL; their bytes have to be UTF-8. */
 

@@ -16,6 +16,7 @@ _PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
 _LIMITS = {
     "max_line_bytes": "The longest line that every reader accepts, in bytes without its LF.",
     "max_depth": "The deepest nesting that every reader accepts; the record itself is the first.",
+    "max_listed_gaps": "How many gaps a report lists; it counts the others.",
 }
 # The crate holds these types of rules to be so, and has no place for another answer.
 _AT_A_GAP = {
@@ -40,8 +41,7 @@ def rust_tables() -> str:
     for name, value in _sizes(table["limits"]).items():
         parts += [f"/// {_LIMITS.get(name, name)}", f"pub const {name.upper()}: usize = {value};"]
     parts.append(f"pub const MAX_SAFE_INTEGER: u64 = {table['limits']['max_safe_integer']};")
-    loss = next(item for item in table["profiles"]["metrics/v1"]["kinds"]["entry"]["fields"] if item.get("width") == 32)
-    parts += [f"pub const BINARY32_LIMIT: f64 = {loss['exclusiveMaximum']!r};", ""]
+    parts += [f"pub const BINARY32_LIMIT: f64 = {table['limits']['binary32_limit']!r};", ""]
     parts += [*_rules(table["rules"]), "", f"pub static PROFILES: [ProfileTable; {len(_PROFILES)}] = ["]
     for profile, content in table["profiles"].items():
         parts += _profile(profile, content)
@@ -70,7 +70,7 @@ def _look(entry: dict[str, Any]) -> str:
 
 
 def _sizes(limits: dict[str, int]) -> dict[str, int]:
-    return {name: value for name, value in limits.items() if name != "max_safe_integer"}
+    return {name: value for name, value in limits.items() if name not in ("binary32_limit", "excerpt_bytes", "max_safe_integer")}
 
 
 def _rules(registry: list[dict[str, Any]]) -> list[str]:

@@ -36,8 +36,7 @@ const (
 	Damaged  State = "damaged"
 )
 
-// maxListedGaps bounds the gaps that a report lists; all are counted.
-const maxListedGaps = 100
+// MaxListedGaps bounds the gaps that a report lists; all are counted.
 
 // Record is one committed JSON object.
 type Record struct {
@@ -226,7 +225,7 @@ func (r *reading) line(line splitLine, number int) error {
 
 func (r *reading) gap(gap Gap) {
 	r.report.GapBytes += gap.Length
-	if len(r.report.Gaps) < maxListedGaps || gap.Reason == "stopped" {
+	if len(r.report.Gaps) < MaxListedGaps || gap.Reason == "stopped" {
 		r.report.Gaps = append(r.report.Gaps, gap)
 	}
 }

@@ -119,7 +119,7 @@ func valid(record map[string]any, key string, fields []field) (any, bool) {
 	}
 	// The encoder would write null for what overflows binary32.
 	if number, isNumber := value.(json.Number); isNumber && declared.form == formBinary32 {
-		if wide, _ := number.Float64(); math.Abs(wide) >= binary32Limit {
+		if wide, _ := number.Float64(); math.Abs(wide) >= Binary32Limit {
 			return nil, false
 		}
 	}
@@ -127,9 +127,6 @@ func valid(record map[string]any, key string, fields []field) (any, bool) {
 	e.value(value, declared, 1)
 	return value, e.err == nil
 }
-
-// binary32Limit is the middle between the largest binary32 number and the next power of two.
-const binary32Limit = 3.4028235677973366e38
 
 func validText(record map[string]any, key string, fields []field) (string, bool) {
 	value, ok := valid(record, key, fields)

@@ -11,6 +11,9 @@ import (
 const (
 	MaxLineBytes = 16777216
 	MaxDepth     = 64
+	MaxListedGaps = 100
+	// Binary32Limit is the middle between the largest binary32 number and the next power of two.
+	Binary32Limit = 3.4028235677973366e+38
 )
 
 var profileTables = map[Profile]profileTable{

@@ -33,7 +33,7 @@ let distinct members =
 
 let tag_float (t : Tables.value option) x : json =
   match t with
-  | Some { form = Binary32; _ } when Float.abs x < Numbers.binary32_limit -> `Assoc [ ("f32", `String (Numbers.binary32_text x)) ]
+  | Some { form = Binary32; _ } when Float.abs x < Tables.binary32_limit -> `Assoc [ ("f32", `String (Numbers.binary32_text x)) ]
   | _ -> `Assoc [ ("float", `String (Numbers.binary64_text x)) ]
 
 let tag_int (t : Tables.value option) digits : json =

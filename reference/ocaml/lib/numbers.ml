@@ -1,4 +1,3 @@
-let binary32_limit = 3.4028235677973366e38
 let to_binary32 x = Int32.float_of_bits (Int32.bits_of_float x)
 
 (* 0.d1d2d3… times ten to the power of point *)

@@ -1,7 +1,5 @@
 (** The canonical text of numbers. *)
 
-val binary32_limit : float
-(** The middle between the largest binary32 number and the next power of two. *)
 
 val to_binary32 : float -> float
 (** [to_binary32 x] is the nearest binary32 number, ties to even. *)

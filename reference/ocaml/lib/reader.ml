@@ -15,7 +15,6 @@ type report = {
 
 exception Refused_stream of { name : string; line : int; offset : int; reason : string; report : report }
 
-let listed_gaps = 100
 let state_name = function Complete -> "complete" | Torn -> "torn" | Damaged -> "damaged"
 
 type reading = {
@@ -39,7 +38,7 @@ type reading = {
 
 let add_gap r (gap : gap) =
   r.gap_bytes <- r.gap_bytes + gap.length;
-  if List.length r.gaps < listed_gaps || gap.reason = "stopped" then r.gaps <- gap :: r.gaps
+  if List.length r.gaps < Tables.max_listed_gaps || gap.reason = "stopped" then r.gaps <- gap :: r.gaps
 
 let take_record r raw each =
   let value = Yojson.Safe.from_string raw in

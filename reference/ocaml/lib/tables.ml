@@ -2,6 +2,8 @@
 
 let max_line_bytes = 16777216
 let max_depth = 64
+let max_listed_gaps = 100
+let binary32_limit = 3.4028235677973366e+38
 
 type form =
   | Integer

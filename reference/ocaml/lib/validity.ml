@@ -6,7 +6,7 @@ let number : Yojson.Safe.t -> float = function
 
 let in_range (t : Tables.value) value =
   let x = number value in
-  x >= t.least && x <= t.greatest && (t.form <> Tables.Binary32 || Float.abs x < Numbers.binary32_limit)
+  x >= t.least && x <= t.greatest && (t.form <> Tables.Binary32 || Float.abs x < Tables.binary32_limit)
 
 let is_allowed (t : Tables.value) text =
   (t.allowed = [] || List.mem text t.allowed)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.format.numbers import binary32, binary32_text
 from toyspec.format.profiles import record_kind
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import BINARY32_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
 
 _TAGS = frozenset({"int", "float", "f32", "object"})
-_F32_LIMIT = 3.4028235677973366e38
 
 
 def tagged_record(value: Mapping[str, Any], profile: Profile | None) -> Any:
@@ -54,7 +54,7 @@ def _tagged(value: Any, declared: Any) -> Any:
         return [_tagged(item, declared[1] if declared[:1] == ("array",) else "") for item in value]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
-    if declared == "binary32" and abs(value) < _F32_LIMIT:
+    if declared == "binary32" and abs(value) < BINARY32_LIMIT:
         return {"f32": binary32_text(float(value))}
     if isinstance(value, int) and declared not in ("number", "binary32"):  # a tuple, as declared may be one
         return {"int": str(value)}

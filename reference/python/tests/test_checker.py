@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import toyspec.checker.collecting
 from toyspec.checker import (
     CheckOptions,
     StreamChecker,
@@ -20,6 +19,7 @@ from toyspec.checker import (
 from toyspec.checker.parallel import batches
 from toyspec.findings import FileReport, PathError
 from toyspec.format.date_times import is_date_time
+from toyspec.generated.limits import EXCERPT_BYTES
 from toyspec.generated.rules import ORDER
 from toyspec.runs.discovery import Found, Stream
 
@@ -236,7 +236,7 @@ def test_excerpt_shows_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.offset == len(START) + finding.excerpt.mark
     shown = finding.excerpt.data[finding.excerpt.mark - finding.excerpt.start :]
     assert shown.startswith(b"1.5")
-    assert toyspec.checker.collecting._EXCERPT_BYTES == len(finding.excerpt.data)
+    assert EXCERPT_BYTES == len(finding.excerpt.data)
 
 
 def test_glued_records_are_named() -> None:

@@ -16,10 +16,11 @@ from toyspec.errors import (
     TornStreamError,
 )
 from toyspec.generated.kaun_v1 import Scalar
+from toyspec.generated.limits import MAX_LISTED_GAPS
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.generated.toy_v1 import RunStart, Step
 from toyspec.read_reports import Gap, ReadReport
-from toyspec.reading.reader import MAX_LISTED_GAPS, Mode, read
+from toyspec.reading.reader import Mode, read
 from toyspec.reading.records import Record, RecordFeed
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'

@@ -23,7 +23,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     """A part of a log line around the place of a finding."""
 
     data: bytes
-    """At most 160 bytes of the line, exactly as they are in the file."""
+    """At most ``limits.EXCERPT_BYTES`` bytes of the line, exactly as they are in the file."""
     start: int
     """Offset of *data* from the start of the line, in bytes from 0."""
     mark: int

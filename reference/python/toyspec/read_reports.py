@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from toyspec.findings import Profile, State
+from toyspec.generated.limits import EXCERPT_BYTES
 
-HEAD_BYTES = 160
+HEAD_BYTES = EXCERPT_BYTES
 """Number of bytes that are kept of a line that is not held whole."""
 
 

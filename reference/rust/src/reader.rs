@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::lines::{is_blank, Line, Splitter};
 use crate::profile::{detect, detect_without_record, Hints, COMPRESSED};
 use crate::source::Source;
-use crate::tables::{Rule, MAX_LINE_BYTES};
+use crate::tables::{Rule, MAX_LINE_BYTES, MAX_LISTED_GAPS};
 use crate::vet::{Status, Vetter};
 use crate::{Map, Profile, Value};
 
@@ -152,7 +152,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-const MAX_LISTED_GAPS: usize = 100;
 const CHUNK_BYTES: usize = 1 << 16;
 
 /// Gives the records of a stream in order. After the last one, or after an error, `report` accounts for every byte.

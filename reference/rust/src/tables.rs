@@ -12,6 +12,8 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_OPEN_REGIONS: usize = 4096;
 /// max_findings_per_rule
 pub const MAX_FINDINGS_PER_RULE: usize = 100;
+/// How many gaps a report lists; it counts the others.
+pub const MAX_LISTED_GAPS: usize = 100;
 /// max_message_value_chars
 pub const MAX_MESSAGE_VALUE_CHARS: usize = 80;
 pub const MAX_SAFE_INTEGER: u64 = 9007199254740991;

@@ -1,5 +1,6 @@
 /** Findings as `toyspec check -v` prints them into a file: a finding a line, its place in the line, what to do. */
 
+import { LIMITS } from "../src/tables.js";
 import type { FileReport, Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
 import type { Excerpt } from "../src/places.js";
@@ -7,7 +8,7 @@ import { type Entry, sorted, summarize } from "./report.js";
 
 const COLUMNS = 120;
 const INDENT = "    ";
-const EXCERPT_BYTES = 160;
+const EXCERPT_BYTES = LIMITS.excerpt_bytes;
 const EXCERPT_BEFORE = 60;
 const WITHOUT = "without a stream";
 

@@ -14,7 +14,7 @@ export interface Line {
   data: Uint8Array | null;
   /** The same as text where all bytes are ASCII and came in one piece; null where that is not known. */
   text: string | null;
-  /** The first bytes of a line without data, at most 160; empty for all others. */
+  /** The first bytes of a line without data, at most `excerpt_bytes`; empty for all others. */
   head: Uint8Array;
 }
 
@@ -24,12 +24,12 @@ export interface Fragment {
   offset: number;
   length: number;
   allNul: boolean;
-  /** The first bytes, at most 160. */
+  /** The first bytes, at most `excerpt_bytes`. */
   head: Uint8Array;
 }
 
 const LF = 0x0a;
-const HEAD_BYTES = 160;
+const HEAD_BYTES = LIMITS.excerpt_bytes;
 const EMPTY = new Uint8Array();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 

@@ -1,5 +1,6 @@
 /** Where a finding lies, and what of its line is kept for a person. */
 
+import { LIMITS } from "./tables.js";
 import type { Line } from "./lines.js";
 import type { Node, ObjectNode } from "./scanner.js";
 
@@ -28,7 +29,7 @@ export interface Place {
 }
 
 const EXCERPT_BYTES = 400;
-const EXCERPT_BEFORE = 160;
+const EXCERPT_BEFORE = LIMITS.excerpt_bytes;
 
 /** Returns the part of the line around a place, undefined where the line is not known. */
 export function excerptAt(place: Place): Excerpt | undefined {

@@ -2,7 +2,7 @@
 
 import { isWhole } from "./numbers.js";
 import type { NumberNode, ObjectNode } from "./scanner.js";
-import { type FieldTable, type KindTable, type ProfileName, PROFILES, RULES, type TypeTable } from "./tables.js";
+import { type FieldTable, type KindTable, type ProfileName, PROFILES, RULES, type TypeTable, LIMITS } from "./tables.js";
 
 export type State = "complete" | "torn" | "damaged";
 
@@ -87,4 +87,4 @@ export function numberType(table: TypeTable | undefined, node: NumberNode, takes
 }
 
 /** The middle between the largest binary32 number and the next power of two. */
-export const BINARY32_LIMIT = 3.4028235677973366e38;
+export const BINARY32_LIMIT = LIMITS.binary32_limit;

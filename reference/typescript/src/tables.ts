@@ -99,7 +99,10 @@ export const LIMITS = {
  "max_safe_integer": 9007199254740991,
  "max_open_regions": 4096,
  "max_findings_per_rule": 100,
- "max_message_value_chars": 80
+ "max_listed_gaps": 100,
+ "excerpt_bytes": 160,
+ "max_message_value_chars": 80,
+ "binary32_limit": 3.4028235677973366e+38
 };
 
 export const RULES: RuleTable[] = [

@@ -13,9 +13,6 @@ import (
 	"toyspec"
 )
 
-// binary32Limit is the middle between the largest binary32 number and the next power of two.
-const binary32Limit = 3.4028235677973366e38
-
 // tagRecord returns a record in the tagged form of the protocol.
 func tagRecord(profile toyspec.Profile, value map[string]any) any {
 	return tagMembers(value, func(key string) toyspec.NumberPlace { return profile.NumberPlace(value, key) })
@@ -67,7 +64,7 @@ func tagNumber(text string, place toyspec.NumberPlace) any {
 	if err != nil {
 		panic(err)
 	}
-	if place.IsBinary32() && math.Abs(number) < binary32Limit {
+	if place.IsBinary32() && math.Abs(number) < toyspec.Binary32Limit {
 		return map[string]string{"f32": toyspec.Binary32Text(float32(number))}
 	}
 	return map[string]string{"float": toyspec.Binary64Text(number)}

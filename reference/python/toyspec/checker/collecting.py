@@ -9,14 +9,13 @@ import msgspec
 
 from toyspec.findings import Excerpt, Finding, Profile, Severity
 from toyspec.generated import rules
-from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
     from toyspec.read_reports import Fragment
 
-_EXCERPT_BYTES = 160
 _EXCERPT_BEFORE = 60
 
 
@@ -36,8 +35,8 @@ class Place(msgspec.Struct, gc=False):
         """Return the part of the line around the place; None if the line is not known."""
         if not self.data:
             return None
-        start = max(0, min(self.byte - _EXCERPT_BEFORE, len(self.data) - _EXCERPT_BYTES))
-        return Excerpt(self.data[start : start + _EXCERPT_BYTES], start, self.byte)
+        start = max(0, min(self.byte - _EXCERPT_BEFORE, len(self.data) - EXCERPT_BYTES))
+        return Excerpt(self.data[start : start + EXCERPT_BYTES], start, self.byte)
 
 
 class _Tally(msgspec.Struct):

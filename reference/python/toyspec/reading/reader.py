@@ -12,7 +12,7 @@ from toyspec.errors import DamagedStreamError, TornStreamError
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import rules
-from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
 from toyspec.read_reports import Gap, ReadReport
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
@@ -33,9 +33,6 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 
 AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
-
-MAX_LISTED_GAPS = MAX_FINDINGS_PER_RULE
-"""Number of gaps that a report lists; the others are counted."""
 
 _CHUNK_BYTES = 1 << 16
 

@@ -7,7 +7,7 @@ module Toyspec
     # Text of so many characters is read right by Ruby itself.
     SURE_DIGITS = 18
     # The middle between the largest binary32 number and the next power of two.
-    BINARY32_LIMIT = 3.4028235677973366e38
+    BINARY32_LIMIT = LIMITS.fetch("binary32_limit")
 
     module_function
 

@@ -26,7 +26,7 @@ module Toyspec
   # Reads a stream; see Toyspec.read.
   class Reader
     MODES = %w[strict tail prefix salvage].freeze
-    LISTED_GAPS = 100
+    LISTED_GAPS = LIMITS.fetch("max_listed_gaps")
 
     # manifest says whether the manifest of a kaun/v1 run is beside the stream.
     def initialize(io, mode:, profile:, name:, max_line_bytes:, manifest: false)

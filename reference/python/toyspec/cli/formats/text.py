@@ -9,6 +9,7 @@ from toyspec.cli.columns import cut, cut_start, width, wrapped
 from toyspec.cli.formats.tally import Tally, counted
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable, printable_bytes
+from toyspec.generated.limits import EXCERPT_BYTES
 from toyspec.generated.rules import STREAM_MISSING
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _PIPED_COLUMNS = 120
 _LEAST_COLUMNS = 40
 _INDENT = "    "
-# The checker cuts excerpts to this length; the line of one that is as long may go on.
-_EXCERPT_BYTES = 160
 
 
 class TextFormat:
@@ -113,7 +112,7 @@ def _visible(excerpt: Excerpt, room: int) -> tuple[str, str]:
     at = excerpt.mark - excerpt.start
     head, tail = excerpt.data[:at], excerpt.data[at:]
     before = ("…" if excerpt.start else "") + printable_bytes(_whole_start(head) if excerpt.start else head)
-    cut_here = len(excerpt.data) >= _EXCERPT_BYTES
+    cut_here = len(excerpt.data) >= EXCERPT_BYTES
     after = printable_bytes(_whole_end(tail) if cut_here else tail) + ("…" if cut_here else "")
     # Half of the room is for the text after the mark, if there is as much.
     before = cut_start(before, room - min(width(after), room // 2))
