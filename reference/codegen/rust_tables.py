@@ -70,7 +70,8 @@ def _look(entry: dict[str, Any]) -> str:
 
 
 def _sizes(limits: dict[str, int]) -> dict[str, int]:
-    return {name: value for name, value in limits.items() if name not in ("binary32_limit", "excerpt_bytes", "max_safe_integer")}
+    others = ("binary32_limit", "excerpt_bytes", "max_safe_integer")
+    return {name: value for name, value in limits.items() if name not in others}
 
 
 def _rules(registry: list[dict[str, Any]]) -> list[str]:
