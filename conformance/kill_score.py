@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from conformance.adapters import Adapter, AdapterError
+from conformance.adapters import Adapter
 from conformance.corpus import selected
-from conformance.messages import ProtocolError, encoded
+from conformance.inside import Inside, reasons_of
 from conformance.mutants.all_mutants import ALL
-from conformance.probes.question import Stage, UntestableError
+from conformance.probes.question import Stage
 from conformance.probes.roles import questions
 from conformance.registry import ROOT
 from conformance.running import run
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from conformance.cases import Case
     from conformance.mutants.mutant import Mutant
-    from conformance.oracle.adapter import Oracle
     from conformance.probes.question import Question
     from conformance.verdicts import Result
 
@@ -101,41 +99,16 @@ def _kill_inside(mutant: Mutant, asked: Iterator[Question]) -> Kill:
     adapter = mutant.make()
     hello = adapter.hello()
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        stage = Stage(_Inside(adapter), lambda: tempfile.mkdtemp(dir=folder), hello)
+        stage = Stage(Inside(adapter), lambda: tempfile.mkdtemp(dir=folder), hello)
         for question in asked:
             if question.needs.missing(hello):
                 continue
             count += 1
-            reasons = _reasons(question, stage)
+            reasons = reasons_of(question, stage)
             if any(re.search(mutant.reason, reason) for reason in reasons):
                 return Kill(mutant, question.name, count)
             other = other or (reasons[0] if reasons else None)
     return Kill(mutant, None, count, other)
-
-
-class _Inside:
-    """Asks an adapter in this process; nothing is shared between question and answer but JSON."""
-
-    def __init__(self, adapter: Oracle) -> None:
-        self._adapter = adapter
-
-    def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        message = json.loads(encoded(request)) | ({"stream": request["stream"]} if "stream" in request else {})
-        try:
-            answer = self._adapter.answer(message)
-        except Exception as error:  # noqa: BLE001  (a program would have crashed)
-            raise AdapterError(f"crashed: {type(error).__name__}: {error}") from None
-        carried: dict[str, Any] = json.loads(json.dumps({key: item for key, item in answer.items() if key != "stream"}))
-        return carried | ({"stream": answer["stream"]} if "stream" in answer else {})
-
-
-def _reasons(question: Question, stage: Stage) -> list[str]:
-    try:
-        return question.play(stage)
-    except (AdapterError, ProtocolError) as error:
-        return [str(error)]
-    except UntestableError:
-        return []
 
 
 def _kill_program(mutant: Mutant, asked: Iterator[Question]) -> Kill:

@@ -1,0 +1,175 @@
+"""Asks many mutants, some processes at a time."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from conformance.corpus import questions_of, selected
+from conformance.mutation import copies
+from conformance.mutation.instruments import Instruments
+from conformance.mutation.memory import question_digests
+from conformance.mutation.sites import EVERYWHERE, Module
+from conformance.mutation.subjects import MODULES, ONLY_ASKED_OF
+from conformance.mutation.traces import traced
+from conformance.mutation.trials import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import CodeType
+
+    from conformance.mutation.memory import Memory
+    from conformance.mutation.sites import Mutant
+    from conformance.mutation.traces import Trace
+    from conformance.probes.question import Question
+
+_RECENT = 12
+_MOST_BYTES_IN_PIECES = 420
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    reason: str | None
+    """What was wrong with an answer; None where it survived."""
+    asked: int
+    """Number of questions that execute the changed statement."""
+
+
+class Corpus:
+    """All questions, small ones first, and what the oracle does with each."""
+
+    def __init__(self, modules: Sequence[Module], memory: Memory, jobs: int) -> None:
+        self.instruments = Instruments(modules)
+        hello: Mapping[str, Any] = copies.load(self.instruments.codes, {"__hits__": self.instruments.hits})().hello()
+        self.hello = hello
+        self.questions: list[Question] = sorted(
+            filter(_is_worth_its_time, questions_of(selected(()), hello["roles"])),
+            key=lambda question: ("#" in question.case.name, len(question.case.data), question.name),
+        )
+        self.digests = question_digests(self.questions)
+        traces = memory.traces(self.digests)
+        if traces is None:
+            traces = traced(self.instruments, self.questions, jobs)
+            memory.keep_traces(self.digests, traces)
+        self.traces: list[Trace] = traces
+
+    @property
+    def faults(self) -> list[str]:
+        """What the oracle itself answers wrong."""
+        found = zip(self.questions, self.traces, strict=True)
+        return [f"{question.name}: {trace.faults[0]}" for question, trace in found if trace.faults]
+
+    def reaching(self, mutant: Mutant) -> list[int]:
+        """Return the indexes of the questions that execute the statement that *mutant* changes."""
+        mark = self.instruments.mark(mutant)
+        found = self._answered if mark == EVERYWHERE else self._by_mark[mark]
+        return [
+            index
+            for index in found
+            if mutant.module in ONLY_ASKED_OF.get(self.questions[index].detail, (mutant.module,))
+        ]
+
+    @cached_property
+    def _answered(self) -> list[int]:
+        return [index for index, trace in enumerate(self.traces) if not trace.faults]
+
+    @cached_property
+    def _by_mark(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        marks: dict[bytes, list[int]] = {}
+        for index in self._answered:
+            hits = self.traces[index].hits
+            if hits not in marks:
+                marks[hits] = [mark for mark, is_hit in enumerate(hits) if is_hit]
+            for mark in marks[hits]:
+                found[mark].append(index)
+        return found
+
+
+class Sweep:
+    """Asks mutants, and remembers what became of them."""
+
+    def __init__(self, modules: Sequence[Module], corpus: Corpus, memory: Memory) -> None:
+        self._modules = {module.name: module for module in modules}
+        self._corpus, self._memory = corpus, memory
+        self._codes = {module.name: copies.compiled(module.name, module.unchanged()) for module in modules}
+        self._index = {digest: index for index, digest in enumerate(corpus.digests)}
+        self._known = frozenset(corpus.digests)
+        self._asked = memory.keep_questions(corpus.digests)
+        self._recent: dict[str, list[int]] = defaultdict(list)
+        self._running: dict[int, tuple[Mutant, Trial, int]] = {}
+
+    def run(self, mutants: Iterable[Mutant], jobs: int, on_fate: Callable[[Fate], None]) -> None:
+        """Ask *mutants*, *jobs* at a time; call *on_fate* with what became of each."""
+        gc.collect()
+        gc.freeze()  # so that the collector does not copy what the processes share
+        try:
+            for mutant in mutants:
+                fate = self._start(mutant)
+                if fate is not None:
+                    on_fate(fate)
+                while len(self._running) >= jobs:
+                    on_fate(self._ended())
+            while self._running:
+                on_fate(self._ended())
+        finally:
+            self._memory.save()
+
+    def _start(self, mutant: Mutant) -> Fate | None:
+        """Begin to ask *mutant*; return what became of it where that is known."""
+        reaching = self._corpus.reaching(mutant)
+        reason = self._memory.is_killed(mutant.key, self._known)
+        if reason is not None:
+            return Fate(mutant, reason, len(reaching))
+        answered = self._memory.answered(mutant.key)
+        order = [index for index in self._order(mutant, reaching) if self._corpus.digests[index] not in answered]
+        if not order:
+            self._memory.note_survived(mutant.key, self._asked)
+            return Fate(mutant, None, len(reaching))
+        trial = Trial(self._corpus.questions, self._corpus.traces, self._corpus.hello)
+        trial.start(lambda: self._code(mutant), order)
+        self._running[trial.child] = mutant, trial, len(reaching)
+        return None
+
+    def _ended(self) -> Fate:
+        """Wait until one mutant has been asked; return what became of it."""
+        child, status = os.wait()
+        mutant, trial, asked = self._running.pop(child)
+        outcome = trial.outcome(status)
+        if outcome.killer is None:
+            self._memory.note_survived(mutant.key, self._asked)
+            return Fate(mutant, None, asked)
+        self._memory.note_killed(mutant.key, self._corpus.digests[outcome.killer], outcome.reason)
+        for name in (mutant.module, f"{mutant.module}.{mutant.function}"):
+            killers = [outcome.killer, *(index for index in self._recent[name] if index != outcome.killer)]
+            self._recent[name] = killers[:_RECENT]
+        return Fate(mutant, outcome.reason, asked)
+
+    def _order(self, mutant: Mutant, reaching: Sequence[int]) -> Sequence[int]:
+        """Return *reaching* with the questions first that killed this mutant before, or others like it."""
+        likely = [self._index[killer] for killer in [self._memory.killer(mutant.key)] if killer in self._index]
+        likely += self._recent[f"{mutant.module}.{mutant.function}"] + self._recent[mutant.module]
+        allowed = set(reaching)
+        first = [index for index in dict.fromkeys(likely) if index in allowed]
+        return first + [index for index in reaching if index not in first]
+
+    def _code(self, mutant: Mutant) -> Mapping[str, CodeType]:
+        tree = self._modules[mutant.module].mutated(mutant)
+        return {**self._codes, mutant.module: copies.compiled(mutant.module, tree)}
+
+
+def _is_worth_its_time(question: Question) -> bool:
+    """Return whether a question is asked at all: small streams show what it means to grow in many pieces."""
+    return question.detail != "pieces" or len(question.case.data) <= _MOST_BYTES_IN_PIECES
+
+
+def all_modules() -> list[Module]:
+    """Return every module of the oracle, read from its source."""
+    return [Module(name) for name in MODULES]
