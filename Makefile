@@ -188,6 +188,10 @@ outsider: $(DEV) ## ask the emitter in Java that was written from the published 
 		javac -Xlint:all -Werror -d $(OUTSIDER) conformance/outsider/*.java && \
 		$(BIN)/python -m conformance $(ARGS) --adapter '$(OUTSIDER_ADAPTER)')
 
+.PHONY: mutants
+mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every mutant; `make mutants SAMPLE=300`
+	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
+
 ##@ Other languages
 
 .PHONY: languages

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-_NEGATED = {
+_NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.LtE: ast.Gt,
     ast.Gt: ast.LtE,
@@ -19,8 +19,8 @@ _NEGATED = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
-_MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
-_INVERTED = {ast.In: ast.NotIn, ast.NotIn: ast.In}
+_MOVED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+_INVERTED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.In: ast.NotIn, ast.NotIn: ast.In}
 _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -89,7 +89,7 @@ def arithmetic(node: ast.AST) -> Iterator[ast.expr]:
 def constant(node: ast.AST) -> Iterator[ast.expr]:
     """Change a number by one, or a text."""
     if isinstance(node, ast.Call) and _name(node.func) == "re.compile" and isinstance(node.args[0], ast.Constant):
-        for pattern in patterns(node.args[0].value):
+        for pattern in patterns(str(node.args[0].value)):
             yield ast.Call(node.func, [ast.Constant(pattern), *node.args[1:]], node.keywords)
     if not isinstance(node, ast.Constant) or isinstance(node.value, bool):
         return
@@ -112,7 +112,7 @@ def bounds(node: ast.AST) -> Iterator[ast.expr]:
         return
     one = ast.Constant(1)
     lower, upper, step = node.slice.lower, node.slice.upper, node.slice.step
-    changed = []
+    changed: list[tuple[ast.expr | None, ast.expr | None]] = []
     if lower is not None:
         changed += [(None, upper), (ast.BinOp(lower, ast.Add(), one), upper)]
     if upper is not None:
@@ -209,7 +209,7 @@ def _shortened(node: ast.expr) -> Iterator[ast.expr]:
             yield ast.Tuple(rest, ast.Load())
 
 
-def _with_operators(node: ast.AST, others: dict[type, type]) -> Iterator[ast.expr]:
+def _with_operators(node: ast.AST, others: Mapping[type[ast.cmpop], type[ast.cmpop]]) -> Iterator[ast.expr]:
     if not isinstance(node, ast.Compare):
         return
     for index, operator in enumerate(node.ops):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.corpus import questions_of, selected
 from conformance.mutation import copies
-from conformance.mutation.instruments import Instruments
+from conformance.mutation.instruments import HITS, Instruments
 from conformance.mutation.memory import question_digests
 from conformance.mutation.sites import EVERYWHERE, Module
 from conformance.mutation.subjects import MODULES, ONLY_ASKED_OF
@@ -19,7 +19,7 @@ from conformance.mutation.traces import traced
 from conformance.mutation.trials import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import CodeType
 
     from conformance.mutation.memory import Memory
@@ -45,12 +45,13 @@ class Fate:
 class Corpus:
     """All questions, small ones first, and what the oracle does with each."""
 
-    def __init__(self, modules: Sequence[Module], memory: Memory, jobs: int) -> None:
+    def __init__(self, modules: Sequence[Module], memory: Memory, jobs: int, patterns: Collection[str] = ()) -> None:
+        """Take the cases that *patterns* name, by default all."""
         self.instruments = Instruments(modules)
-        hello: Mapping[str, Any] = copies.load(self.instruments.codes, {"__hits__": self.instruments.hits})().hello()
+        hello: Mapping[str, Any] = copies.load(self.instruments.codes, {HITS: self.instruments.hits})().hello()
         self.hello = hello
         self.questions: list[Question] = sorted(
-            filter(_is_worth_its_time, questions_of(selected(()), hello["roles"])),
+            filter(_is_worth_its_time, questions_of(selected(patterns), hello["roles"])),
             key=lambda question: ("#" in question.case.name, len(question.case.data), question.name),
         )
         self.digests = question_digests(self.questions)

@@ -23,7 +23,6 @@ class Following:
         self.path = path
         self.reading = reading
         self.file: BinaryIO | None = None
-        self.was_there = False
         self.start_over()
 
     def close(self) -> None:

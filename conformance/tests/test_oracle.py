@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import Case
-from conformance.kill_score import _Inside, kill_all, report
+from conformance.inside import Inside
+from conformance.kill_score import kill_all, report
 from conformance.loading import CASES
 from conformance.mutants.all_mutants import ALL
 from conformance.mutants.rules import NOT_POSSIBLE
@@ -45,7 +46,7 @@ WITHOUT_IMPOSTOR = {
 def test_oracle_is_right(plain_cases: list[Case], tmp_path: Path) -> None:
     """The implementation that mutants are made of, and that reads what writers wrote, passes every plain case."""
     mini = Oracle()
-    stage = Stage(_Inside(mini), lambda: tempfile.mkdtemp(dir=tmp_path), mini.hello())
+    stage = Stage(Inside(mini), lambda: tempfile.mkdtemp(dir=tmp_path), mini.hello())
     small = [case for case in plain_cases if len(case.data) < 100_000]
     faults = [
         f"{question.name}: {reason}"
