@@ -37,6 +37,9 @@ impl Number {
     /// Returns the number that a text stands for, None where it is none of JSON.
     pub fn parse(text: &str) -> Option<Number> {
         let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
         let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if !is_integer {
             let number: f64 = text.parse().ok()?;
@@ -256,5 +259,20 @@ impl Serialize for Map {
             map.serialize_entry(key, value)?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_none() {
+        for text in ["007", "-01", "00", "01.5", "", "-", "x", "+1", "Infinity", "NaN"] {
+            assert_eq!(Number::parse(text), None, "{text}");
+        }
+        for text in ["0", "-0", "7", "0.5", "-0.5", "1e3", "10", "100000000000000000000"] {
+            assert!(Number::parse(text).is_some(), "{text}");
+        }
     }
 }

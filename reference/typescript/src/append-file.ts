@@ -1,10 +1,10 @@
 /** A file of lines that is open for appending, and its one writer: see spec/writing.md. */
 
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, unlinkSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { hasLocks, lock, unlock } from "./locks.js";
-import { chunksOf, codeOf, moveEarlier, moveFragment, syncDirectory, takeBack, writeAll } from "./side-files.js";
+import { chunksOf, codeOf, moveEarlier, moveFragment, syncDirectory, takeBack, writeAll, writeSome } from "./side-files.js";
 
 /** Thrown where a stream cannot be written to although the system would allow it; it is as it was. */
 export class StreamRefusedError extends Error {}
@@ -98,7 +98,7 @@ export class AppendFile {
     const descriptor = this.descriptor!;
     let written = 0;
     try {
-      while (written < line.length) written += writeSync(descriptor, line, written);
+      while (written < line.length) written += writeSome(descriptor, line, written);
       this.isCreated = false;
     } catch (error) {
       const failure = new StreamWriteError(this.path, "a record could not be written", error);

@@ -3,6 +3,7 @@
 import {
   closeSync, constants, existsSync, fstatSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, readSync, renameSync, unlinkSync, writeSync,
 } from "node:fs";
+import { constants as system } from "node:os";
 import { dirname } from "node:path";
 
 const CHUNK_BYTES = 1 << 16;
@@ -13,7 +14,9 @@ const NO_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP",
 
 /** Returns the code of an error of the system, for example `ENOSPC`. */
 export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
+  if (!(error instanceof Error) || !("code" in error)) return "";
+  // Node.js has no name for this one.
+  return "errno" in error && error.errno === -(system.errno.EDQUOT ?? 0) ? "EDQUOT" : String(error.code);
 }
 
 /** Forces a directory to the device, where the system can. */
@@ -31,7 +34,14 @@ export function syncDirectory(path: string): void {
 
 /** Writes all of the bytes at the end of a file, in one write where the system takes them. */
 export function writeAll(descriptor: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
+  for (let at = 0; at < bytes.length; ) at += writeSome(descriptor, bytes, at);
+}
+
+/** Writes bytes from an index on by one write; returns how many the system took, which is never none. */
+export function writeSome(descriptor: number, bytes: Uint8Array, at: number): number {
+  const taken = writeSync(descriptor, bytes, at);
+  if (taken === 0) throw Object.assign(new Error("a write took no byte"), { code: "EIO" });
+  return taken;
 }
 
 /** Yields the bytes of a file from an offset on. */
@@ -62,13 +72,13 @@ export function moveFragment(path: string, descriptor: number, offset: number): 
     for (const chunk of chunksOf(descriptor, offset)) writeAll(aside, chunk);
     fsyncSync(aside);
     syncDirectory(dirname(name));
+    ftruncateSync(descriptor, offset);
   } catch (error) {
     unlinkSync(name);
     throw error;
   } finally {
     closeSync(aside);
   }
-  ftruncateSync(descriptor, offset);
   fsyncSync(descriptor);
 }
 

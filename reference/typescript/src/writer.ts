@@ -89,11 +89,11 @@ export class Writer {
   /** Appends a record and returns whether it is in the stream; throws RefusedError for one that no reader would accept. */
   write(record: Members): boolean {
     if (this.sequence.ended) throw new StreamRefusedError(`${this.path}: the run has ended`);
+    if (!this.file.isOpen) return this.closedFor();
     const isToy = this.profile === "toy/v1";
     const admitted = isToy ? this.sequence.admit({ ...record, t: record["t"] ?? new Float((this.now() - this.start) / 1000) }) : record;
     if (isToy) checkRunId(admitted);
     const line = Buffer.from(encode(this.profile, admitted));
-    if (!this.file.isOpen) return this.closedFor();
     try {
       this.deliver(line, admitted);
     } catch (error) {

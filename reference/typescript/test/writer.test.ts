@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 /** Lets a call of the file system fail, or do something else, until the test ends or `restore` is called. */
-function replaceCall<Name extends "writeSync" | "fsyncSync" | "openSync">(name: Name, implementation: (...parameters: never[]) => unknown): { restore: () => void } {
+function replaceCall<Name extends "writeSync" | "fsyncSync" | "ftruncateSync" | "openSync">(name: Name, implementation: (...parameters: never[]) => unknown): { restore: () => void } {
   const mocked = mock.method(fs, name, implementation as never);
   syncBuiltinESMExports();
   return {
@@ -138,6 +138,34 @@ test("a fragment that finds no room stays in the stream, and leaves no side file
   assert.throws(() => Writer.open(directory, { exist: "resume" }), StreamWriteError);
   assert.equal(readFileSync(path, "utf8"), torn);
   assert.deepEqual(readdirSync(directory), ["events.jsonl"]);
+});
+
+test("a fragment that cannot be cut off leaves no side file", () => {
+  const torn = `${START}{`;
+  writeFileSync(path, torn);
+  replaceCall("ftruncateSync", () => {
+    throw failure("EIO");
+  });
+  assert.throws(() => Writer.open(directory, { exist: "resume" }), StreamWriteError);
+  assert.equal(readFileSync(path, "utf8"), torn);
+  assert.deepEqual(readdirSync(directory), ["events.jsonl"]);
+});
+
+test("a write that takes no byte ends the writer", { timeout: 10_000 }, () => {
+  const writer = started();
+  replaceCall("writeSync", () => 0);
+  assert.throws(() => writer.write({ kind: "step", step: 1 }), (error: Error) => error instanceof StreamWriteError && error.message.startsWith(path));
+  assert.throws(() => writer.write({ kind: "step", step: 2 }), /the writer is closed/);
+});
+
+test("a quota is no end of the writer, though Node.js has no name for its error", { skip: !constants.errno.EDQUOT }, () => {
+  const writer = started();
+  const full = replaceCall("writeSync", () => {
+    throw Object.assign(new Error("injected"), { code: `Unknown system error -${constants.errno.EDQUOT}`, errno: -constants.errno.EDQUOT });
+  });
+  assert.throws(() => writer.write({ kind: "step", step: 1 }), (error: Error) => error instanceof StreamWriteError && error.code === "EDQUOT");
+  full.restore();
+  assert.ok(writer.write({ kind: "step", step: 2 }));
 });
 
 test("the side file and its directory are synced before the stream is cut", () => {

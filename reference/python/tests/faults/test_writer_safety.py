@@ -157,6 +157,20 @@ def test_bytes_of_another_process_are_never_cut(foreign: bytes, tmp_path: Path) 
     assert b"\0" not in content(run.events_path)
 
 
+def test_e01_a_writer_that_raises_says_in_the_stream_what_it_lacks(tmp_path: Path) -> None:
+    """A caller that goes on after the error leaves a note with the number of records."""
+    failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")
+    run = writer(tmp_path / "r", calls=failing.calls)
+    run.run_start()
+    run.step(1)
+    with pytest.raises(OSError, match="No space left"):
+        run.step(2)
+    run.step(3)
+    run.run_end()
+    assert b'"text":"1 record was dropped here: No space left on device"' in content(run.events_path)
+    assert 1 == run.dropped
+
+
 def test_e06_e11_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is acknowledged after it, and run_end least of all."""
     failing = FailingCalls(at=3, error=errno.EIO, only="fsync")

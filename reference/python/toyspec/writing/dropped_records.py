@@ -44,6 +44,12 @@ class DroppedRecords:
         if cause != self.cause:
             self.begin(cause)
 
+    def tell_caller(self, cause: str) -> None:
+        """Count a record whose caller gets an error. The stream says so too: the caller may go on without it."""
+        self.count += 1
+        self.outage += 1
+        self._cause = cause
+
     def end_outage(self) -> None:
         """Say that the outage is over."""
         if self._outages <= _MOST_OUTAGES:

@@ -352,7 +352,7 @@ class RunStream:
         """Raise *error* where the caller wants it; else drop the record, or give up where that is final."""
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
-            self._dropped.count += 1
+            self._dropped.tell_caller(cause_of(error))
             if not self._survives(error, file):
                 raise error
             return

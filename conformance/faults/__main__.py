@@ -1,0 +1,7 @@
+"""``python -m conformance.faults`` prints the table of writers and faults."""
+
+import sys
+
+from conformance.faults.command import main
+
+sys.exit(main())

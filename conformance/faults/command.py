@@ -1,0 +1,120 @@
+"""The command line of the fault runner: ``make writer-faults``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from argparse import ArgumentParser
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from conformance import page
+from conformance.escaping import markdown, printable
+from conformance.faults.case import Case, LeftOutError
+from conformance.faults.catalogue import FAULTS, Fault
+from conformance.faults.programs import ProgramError, Writer, writers
+from conformance.registry import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+GOOD, BAD = 0, 1
+
+
+@dataclass
+class Cell:
+    """How one writer met one fault."""
+
+    complaints: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    met: int = 0
+    """Number of the parts of the fault that were run to their end."""
+
+    @property
+    def text(self) -> str:
+        """The cell in words."""
+        if self.complaints:
+            return "**not ok**"
+        return "ok" if self.met else "-"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Let every writer meet every fault, and print the table; return 0 when all cells are ok."""
+    parser = ArgumentParser(prog="faults", description="Let every writer meet every fault.")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
+    parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
+    parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
+    parser.add_argument("--long", action="store_true", help="kill writers for minutes")
+    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
+    options = parser.parse_args(arguments)
+    faults = [fault for fault in FAULTS if options.fault in fault.title]
+    columns: dict[str, list[Cell]] = {}
+    left_out: dict[str, str] = {}
+    failed = False
+    for writer in writers(options.only):
+        try:
+            if why := writer.missing():
+                left_out[writer.name] = why
+                continue
+            if not options.no_build:
+                writer.make()
+        except BuildError as error:
+            left_out[writer.name] = str(error)
+            failed = True
+            continue
+        columns[writer.name] = _column(writer, faults, is_long=options.long)
+    text = list(lines(faults, columns))
+    sys.stdout.write("".join(f"{line}\n" for line in text))
+    sys.stdout.write("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
+    if options.page and not options.only and not options.fault and not left_out:
+        page.put(options.page, "writer-faults", text)
+    is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
+    return BAD if failed or is_bad or not columns else GOOD
+
+
+def lines(faults: Sequence[Fault], columns: dict[str, list[Cell]]) -> Iterator[str]:
+    """Yield the table in Markdown, then what is not ok and what was left out."""
+    yield f"| fault | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for number, fault in enumerate(faults):
+        yield f"| {markdown(fault.title)} | {' | '.join(cells[number].text for cells in columns.values())} |"
+    yield ""
+    for number, fault in enumerate(faults):
+        for name, cells in columns.items():
+            for complaint in cells[number].complaints:
+                yield f"not ok: {name}, {fault.title}: {printable(complaint)}"
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for number, fault in enumerate(faults):
+        for name, cells in columns.items():
+            for reason in cells[number].left_out:
+                reasons.setdefault((fault.title, reason), []).append(name)
+    for (title, reason), names in reasons.items():
+        yield f"left out: {', '.join(dict.fromkeys(names))}: {title}: {printable(reason)}"
+
+
+def _column(writer: Writer, faults: Sequence[Fault], *, is_long: bool) -> list[Cell]:
+    """Return the cells of one writer. Two faults are met in parallel: most of the time is waiting."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        cells = list(pool.map(lambda fault: meet(writer, fault, is_long=is_long), faults))
+    sys.stderr.write(f"{writer.name}: {sum(cell.text == 'ok' for cell in cells)} of {len(faults)} ok\n")
+    return cells
+
+
+def meet(writer: Writer, fault: Fault, *, is_long: bool = False) -> Cell:
+    """Let *writer* meet *fault*."""
+    cell = Cell()
+    for part in fault.parts:
+        with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+            case = Case(writer, folder, is_long=is_long)
+            try:
+                part(case)
+                cell.met += 1
+            except LeftOutError as error:
+                cell.left_out.append(str(error))
+            except ProgramError as error:
+                case.demand(False, str(error))
+            finally:
+                case.abandon()
+            cell.complaints += case.complaints
+    return cell
