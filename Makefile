@@ -59,7 +59,8 @@ pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: faults
-faults: $(DEV) ## kill, starve and confuse writers and readers for minutes, and print a table
+faults: $(DEV) ## kill, starve and confuse writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
+	@$(BIN)/python -m conformance.faults --long $(if $(PAGE),--page '$(PAGE)')
 	@TOYSPEC_FAULTS=long TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
 
 .PHONY: fuzz
@@ -172,6 +173,7 @@ conform: $(DEV) ## prove every implementation that this machine can build, and t
 	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md --proven conformance/proven.json
 	@$(BIN)/python -m conformance cross --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance.locks --no-build --page docs/reference/conformance.md
+	@$(BIN)/python -m conformance.faults
 	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
 
 .PHONY: locks
@@ -191,6 +193,10 @@ outsider: $(DEV) ## ask the emitter in Java that was written from the published 
 .PHONY: mutants
 mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every mutant; `make mutants SAMPLE=300`
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
+
+.PHONY: writer-faults
+writer-faults: $(DEV) ## let each writer meet each fault; `make writer-faults ARGS='--only go --fault disk'`
+	@$(BIN)/python -m conformance.faults $(ARGS)
 
 ##@ Other languages
 
@@ -258,7 +264,7 @@ clean: ## remove everything that make has made
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+		/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # Environments. A stamp names the Python it was made with, so that another one makes another environment.
 

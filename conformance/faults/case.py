@@ -29,6 +29,10 @@ class LeftOutError(Exception):
     """A fault cannot be made here, or this language cannot meet it; the text says why."""
 
 
+class MachineError(LeftOutError):
+    """This machine lacks what makes the fault."""
+
+
 class Case:
     """What a fault does with a writer. It collects complaints; a case without any is ok."""
 
@@ -51,9 +55,9 @@ class Case:
         assert self._program is not None
         return self._program
 
-    def run(self, prefix: Sequence[str] = (), file_size: int | None = None) -> None:
+    def run(self, prefix: Sequence[str] = ()) -> None:
         """Start the program, under the command *prefix* where given."""
-        self._program = Program([*prefix, *self._writer.command], file_size)
+        self._program = Program([*prefix, *self._writer.command])
 
     def say(self, command: str) -> Answer:
         """Send one command; what it acknowledges, and what fails, is remembered."""

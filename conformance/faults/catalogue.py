@@ -78,8 +78,10 @@ def _ends() -> list[Fault]:
         Fault("SIGKILL: records of 100 bytes", (partial(deaths.killed, size=100),)),
         Fault("SIGKILL: records of 3 kB", (partial(deaths.killed, size=3000),)),
         Fault("SIGKILL: records of 300 kB", (partial(deaths.killed, size=300_000),)),
-        Fault("torn: a fragment, NULs", (fragments.torn_small,)),
-        Fault("torn: a fragment of 200,000 bytes", (fragments.torn_large,)),
+        Fault(
+            "torn: a fragment, NULs", tuple(partial(fragments.torn, fragment=f) for f in (fragments.SMALL, bytes(5000)))
+        ),
+        Fault("torn: a fragment of 200,000 bytes", (partial(fragments.torn, fragment=fragments.LARGE),)),
         Fault("torn: metrics/v1", (fragments.torn_metrics,)),
         Fault("torn: side files are there already", (fragments.side_file_there,)),
         Fault(

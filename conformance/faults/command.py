@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance import page
 from conformance.escaping import markdown, printable
-from conformance.faults.case import Case, LeftOutError
+from conformance.faults.case import Case, LeftOutError, MachineError
 from conformance.faults.catalogue import FAULTS, Fault
 from conformance.faults.programs import ProgramError, Writer, writers
 from conformance.registry import BuildError
@@ -28,6 +28,8 @@ class Cell:
 
     complaints: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    lacks_machine: bool = False
+    """True when this machine cannot make the fault."""
     met: int = 0
     """Number of the parts of the fault that were run to their end."""
 
@@ -67,7 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     text = list(lines(faults, columns))
     sys.stdout.write("".join(f"{line}\n" for line in text))
     sys.stdout.write("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
-    if options.page and not options.only and not options.fault and not left_out:
+    lacks_machine = any(cell.lacks_machine for cells in columns.values() for cell in cells)
+    if options.page and not (options.only or options.fault or left_out or lacks_machine):
         page.put(options.page, "writer-faults", text)
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
@@ -83,21 +86,22 @@ def lines(faults: Sequence[Fault], columns: dict[str, list[Cell]]) -> Iterator[s
     for number, fault in enumerate(faults):
         for name, cells in columns.items():
             for complaint in cells[number].complaints:
-                yield f"not ok: {name}, {fault.title}: {printable(complaint)}"
+                yield f"- not ok: {name}, {fault.title}: {printable(complaint)}"
     reasons: dict[tuple[str, str], list[str]] = {}
     for number, fault in enumerate(faults):
         for name, cells in columns.items():
             for reason in cells[number].left_out:
                 reasons.setdefault((fault.title, reason), []).append(name)
     for (title, reason), names in reasons.items():
-        yield f"left out: {', '.join(dict.fromkeys(names))}: {title}: {printable(reason)}"
+        yield f"- left out: {', '.join(dict.fromkeys(names))}: {title}: {printable(reason)}"
 
 
 def _column(writer: Writer, faults: Sequence[Fault], *, is_long: bool) -> list[Cell]:
     """Return the cells of one writer. Two faults are met in parallel: most of the time is waiting."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         cells = list(pool.map(lambda fault: meet(writer, fault, is_long=is_long), faults))
-    sys.stderr.write(f"{writer.name}: {sum(cell.text == 'ok' for cell in cells)} of {len(faults)} ok\n")
+    met = [cell for cell in cells if cell.text != "-"]
+    sys.stderr.write(f"{writer.name}: {sum(cell.text == 'ok' for cell in met)} of {len(met)} ok\n")
     return cells
 
 
@@ -112,8 +116,12 @@ def meet(writer: Writer, fault: Fault, *, is_long: bool = False) -> Cell:
                 cell.met += 1
             except LeftOutError as error:
                 cell.left_out.append(str(error))
+                cell.lacks_machine = isinstance(error, MachineError)
             except ProgramError as error:
                 case.demand(False, str(error))
+            except (OSError, LookupError, ValueError) as error:
+                # A file that has to be there is not, or is not what it was.
+                case.demand(False, f"{type(error).__name__}: {error}")
             finally:
                 case.abandon()
             cell.complaints += case.complaints

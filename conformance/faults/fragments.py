@@ -11,8 +11,8 @@ from conformance.faults.tracing import SYNCS, calls_in, traced
 if TYPE_CHECKING:
     from conformance.faults.case import Case
 
-_SMALL = b'{"kind":"st'
-_LARGE = b'{"kind":"note","text":"' + b"z" * 200_000
+SMALL = b'{"kind":"st'
+LARGE = b'{"kind":"note","text":"' + b"z" * 200_000
 _OFFSET = len(START + STEP)
 _SIDE = f"events.jsonl.torn-{_OFFSET}"
 
@@ -25,55 +25,42 @@ def torn(case: Case, fragment: bytes) -> None:
     case.demand(case.files().get(_SIDE) == fragment, "the fragment is not in its side file")
 
 
-def torn_small(case: Case) -> None:
-    """A fragment of a few bytes, and one of NULs."""
-    torn(case, _SMALL)
-    case.acknowledged.clear()
-    os.remove(os.path.join(case.directory, _SIDE))
-    torn(case, bytes(5000))
-
-
-def torn_large(case: Case) -> None:
-    """A fragment of 200,000 bytes."""
-    torn(case, _LARGE)
-
-
 def torn_metrics(case: Case) -> None:
     """A log of metrics/v1 is appended to; the fragment is in a side file."""
     path = os.path.join(case.directory, "metrics.jsonl")
-    case.make(ENTRY + _LARGE, path)
+    case.make(ENTRY + LARGE, path)
     case.acknowledged.append("entry 1")
     case.run()
     case.say_all(f"append {path}", "entry 2", "close")
     case.settle(path)
-    case.demand(case.files().get(f"metrics.jsonl.torn-{len(ENTRY)}") == _LARGE, "the fragment is not in its side file")
+    case.demand(case.files().get(f"metrics.jsonl.torn-{len(ENTRY)}") == LARGE, "the fragment is not in its side file")
 
 
 def side_file_there(case: Case) -> None:
     """Side files of earlier tears are there; they stay as they are."""
-    _tear(case, _SMALL)
+    _tear(case, SMALL)
     for name in (_SIDE, f"{_SIDE}-2"):
         case.make(name.encode(), os.path.join(case.directory, name))
     case.run()
     _resume(case)
     files = case.files()
     case.demand(all(files.get(name) == name.encode() for name in (_SIDE, f"{_SIDE}-2")), "a side file was overwritten")
-    case.demand(files.get(f"{_SIDE}-3") == _SMALL, "the fragment is not in a new side file")
+    case.demand(files.get(f"{_SIDE}-3") == SMALL, "the fragment is not in a new side file")
 
 
 def killed_while_moving(case: Case, calls: str, path: str) -> None:
     """SIGKILL while a fragment is moved; every byte is in the stream or the side file, and a later start goes on."""
-    _tear(case, _LARGE)
+    _tear(case, LARGE)
     case.run(traced(calls, os.path.join(case.directory, path), "signal=KILL:when=1"))
     case.program.send(f"open resume {case.directory}\nresume 1\n")
     case.program.wait()
     case.abandon()
     files = case.files()
-    is_there = files["events.jsonl"].endswith(_LARGE) or files.get(_SIDE) == _LARGE
+    is_there = files["events.jsonl"].endswith(LARGE) or files.get(_SIDE) == LARGE
     case.demand(is_there, "bytes of the fragment are lost")
     case.run()
     _resume(case)
-    case.demand(_LARGE in case.files().values(), "bytes of the fragment are lost by the later start")
+    case.demand(LARGE in case.files().values(), "bytes of the fragment are lost by the later start")
 
 
 def cannot_be_cut(case: Case) -> None:
@@ -89,7 +76,7 @@ def side_file_fails(case: Case) -> None:
 def order_of_syncs(case: Case) -> None:
     """The side file and its directory are synced before the stream is cut."""
     log = os.path.join(case.folder, "log")
-    _tear(case, _SMALL)
+    _tear(case, SMALL)
     case.run(traced(f"{SYNCS},ftruncate", log=log))
     _resume(case)
     calls = calls_in(log)
@@ -123,7 +110,7 @@ def _resume(case: Case) -> None:
 
 
 def _fail_to_move(case: Case, prefix: list[str]) -> None:
-    _tear(case, _LARGE)
+    _tear(case, LARGE)
     before = case.files()
     case.run(prefix)
     opened = case.say(f"open resume {case.directory}")

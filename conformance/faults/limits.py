@@ -13,6 +13,8 @@ from conformance.faults.tracing import fill, small_disk, traced
 if TYPE_CHECKING:
     from conformance.faults.case import Case
 
+_LIMITED = ["sh", "-c", 'ulimit -S -f 6 && exec "$@"', "sh"]
+"""Limits the size of files to six blocks, 3072 or 6144 bytes."""
 _MANY = 60
 _FRAGMENT = b'{"kind":"note","text":"' + b"y" * 20_000
 _FOREIGN = b'{"kind":"foreign","t":1.5}\n'
@@ -34,9 +36,9 @@ def full_disk(case: Case) -> None:
 
 
 def limit_of_size(case: Case) -> None:
-    """The limit of file size is reached, with SIGXFSZ at its default; the program lives, and goes on when it is lifted."""
+    """The limit of file size is reached, with SIGXFSZ at its default; the program goes on when it is gone."""
     os.makedirs(case.directory)
-    case.run(file_size=3000)
+    case.run(_LIMITED)
     case.say_all(f"open replace {case.directory}", "start")
     _until_refused(case, 400)
     case.refused("note 90 400")
@@ -47,7 +49,7 @@ def limit_of_size(case: Case) -> None:
 def limit_and_no_cut(case: Case) -> None:
     """A part of a line is written and cannot be cut off; no later record is glued to it."""
     os.makedirs(case.directory)
-    case.run(traced("ftruncate", case.stream, "error=EIO"), file_size=3000)
+    case.run([*_LIMITED, *traced("ftruncate", case.stream, "error=EIO")])
     case.say_all(f"open replace {case.directory}", "start")
     _until_refused(case, 400)
     for command in ("step 100", "end", "close"):
@@ -125,7 +127,7 @@ def _lift(case: Case) -> None:
 def _meet_no_room(case: Case, content: bytes | None) -> None:
     """Write, let another process change the stream (append to it when *content* is None), and run out of room."""
     os.makedirs(case.directory, exist_ok=True)
-    case.run(file_size=1_000_000)
+    case.run()
     case.say_all(f"open replace {case.directory}", "start", "note 1 500", "note 2 500")
     if content is None:
         with open(case.stream, "ab") as file:

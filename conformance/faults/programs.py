@@ -6,7 +6,8 @@ A program reads one command per line and answers with one line. It holds one wri
 |---|---|
 | ``open EXIST DIRECTORY`` | opens the toy/v1 stream in the directory; EXIST is replace, fail or resume |
 | ``append PATH`` | opens the metrics/v1 stream at the path |
-| ``start``, ``resume N``, ``step N``, ``note N SIZE``, ``end`` | writes run_start, run_resume, a step, a note with a text of SIZE bytes, run_end |
+| ``start``, ``resume N``, ``end`` | writes run_start, a run_resume from step N, run_end |
+| ``step N``, ``note N SIZE`` | writes a step, a note of step N with a text of SIZE bytes |
 | ``entry N`` | writes an entry of metrics/v1 |
 | ``value NAME`` | writes what is hostile in this language; see ``values.py`` |
 | ``fork N`` | writes step N in a forked child, and answers what the child was told |
@@ -22,14 +23,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import select
 import signal
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.registry import HERE, BuildError, Implementation, filled, load
 
@@ -93,8 +93,8 @@ def writers(only: Sequence[str]) -> Iterator[Writer]:
 class Program:
     """A running program."""
 
-    def __init__(self, command: Sequence[str], file_size: int | None = None) -> None:
-        """Start *command*; *file_size* limits the size of its files, with SIGXFSZ at its default."""
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start *command*, with every signal at its default."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self._popen = subprocess.Popen(
             command,
@@ -102,10 +102,10 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             env={**os.environ, **_ENVIRONMENT},
-            preexec_fn=None if file_size is None else lambda: _limit(file_size),
             start_new_session=True,
         )
         self._buffer = b""
+        self._said = ""
 
     @property
     def pid(self) -> int:
@@ -163,8 +163,10 @@ class Program:
 
     def stderr(self) -> str:
         """Return what the program wrote to standard error so far."""
-        self._stderr.seek(0)
-        return self._stderr.read().decode(errors="replace").strip()
+        if not self._stderr.closed:
+            self._stderr.seek(0)
+            self._said = self._stderr.read().decode(errors="replace").strip()
+        return self._said
 
     def close(self) -> int:
         """End the input, and return the exit status."""
@@ -178,10 +180,6 @@ class Program:
             self.kill()
             status = self._popen.wait()
         self._popen.stdout.close()
+        self.stderr()
+        self._stderr.close()
         return status
-
-
-def _limit(size: int) -> None:
-    """Limit the size of files in a child: SIGXFSZ then comes as a program would have it without Python's own setting."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -7,7 +7,6 @@ import os
 import re
 from typing import Any, NamedTuple
 
-
 FOREIGN_KIND = "foreign"
 """The kind of the records that stand for those of another process."""
 

@@ -11,7 +11,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
-from conformance.faults.case import LeftOutError
+from conformance.faults.case import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ _SECONDS = 30.0
 def traced(calls: str, path: str = "", inject: str = "", log: str = os.devnull) -> list[str]:
     """Return the command under which *calls* on *path* are traced into *log*, and fail as *inject* says."""
     if why := _strace_trouble():
-        raise LeftOutError(why)
+        raise MachineError(why)
     # Faster, but signals are not injected then.
     faster = [] if "signal" in inject else ["--seccomp-bpf"]
     words = ["strace", "-f", *faster, "-qq", "-y", "-o", log, "-e", f"trace={calls}"]
@@ -42,7 +42,7 @@ def calls_in(log: str) -> list[str]:
 def small_disk(folder: str, size: str) -> Iterator[str]:
     """Yield the path of an empty disk of *size*. It is mounted where only one program, and its path, can see it."""
     if not shutil.which("unshare"):
-        raise LeftOutError("unshare is not installed")
+        raise MachineError("unshare is not installed")
     disk = os.path.join(folder, "disk")
     os.mkdir(disk)
     script = 'mount -t tmpfs -o "size=$2" none "$1" && echo mounted && exec cat'
@@ -52,7 +52,7 @@ def small_disk(folder: str, size: str) -> Iterator[str]:
         assert holder.stdout is not None
         assert holder.stderr is not None
         if holder.stdout.readline() != b"mounted\n":
-            raise LeftOutError(f"no disk can be mounted: {holder.stderr.read().decode(errors='replace').strip()[-80:]}")
+            raise MachineError(f"no disk can be mounted: {holder.stderr.read().decode(errors='replace').strip()[-80:]}")
         yield f"/proc/{holder.pid}/root{disk}"
 
 
@@ -76,7 +76,7 @@ def wait_until_open(path: str) -> None:
                 if any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd")):
                     return
         time.sleep(0.01)
-    raise LeftOutError("nobody opened the stream")
+    raise MachineError("nobody opened the stream")
 
 
 @cache

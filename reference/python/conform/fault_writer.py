@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import toyspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _FAILURES = (OSError, ValueError, TypeError, OverflowError, RecursionError, toyspec.ToyspecError)
 
@@ -21,7 +23,7 @@ def _values() -> dict[str, Callable[[toyspec.RunWriter], object]]:
     return {
         "long-integer": lambda run: run.step(10**400),
         "bad-utf8": lambda run: run.note("\ud800"),
-        "twin-keys": lambda run: run.write({"kind": "mine", "m": {"\ud800": 1, "\ud801": 2}}),
+        "twin-keys": lambda run: run.write({"kind": "mine", "m": dict.fromkeys(("\ud800", "\ud801"), 1)}),
         "nan": lambda run: run.step(1000, loss=math.nan),
         "deep": lambda run: run.write({"kind": "mine", "m": nested}),
         "long": lambda run: run.note("x" * 17_000_000),

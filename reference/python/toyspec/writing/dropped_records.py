@@ -48,7 +48,7 @@ class DroppedRecords:
         """Count a record whose caller gets an error. The stream says so too: the caller may go on without it."""
         self.count += 1
         self.outage += 1
-        self._cause = cause
+        self.cause = cause
 
     def end_outage(self) -> None:
         """Say that the outage is over."""
