@@ -53,7 +53,7 @@ def test_page_shows_messages_that_are_right() -> None:
     """Each example on the page is a message of the protocol."""
     page = (HERE / "PROTOCOL.md").read_text()
     examples = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
-    assert len(examples) == 4
+    assert len(examples) == 5
     assert [] == [
         error for example in examples for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(example)
     ]
