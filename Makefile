@@ -1,5 +1,5 @@
-# Everything that one does with this tree; `make help` lists it.
-# Needed: GNU make, a POSIX shell and Python 3.11 or later. The rest is installed into .venv and build/.
+# The commands of this tree; `make help` lists them.
+# Requires GNU make, a POSIX shell and Python 3.11 or later. The rest is installed into .venv and build/.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -18,21 +18,21 @@ SITE := site
 DEV := $(VENV)/installed-$(PYTHON_VERSION)
 DEMO_VENV := build/demo-venv
 
-# What the wheel is made of.
+# The sources of the wheel.
 PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas spec conformance
 
-# Those of the further languages that are there.
+# The other languages that this tree has.
 LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard reference/*)))
 
-# What stands for the checker that is built into the site.
+# The file that shows that the site's checker was built.
 CHECKER_PAGE := docs/assets/checker/page/main.js
 
-# Pages of the site that stand outside of docs/, and what is put into docs/ when the site is built.
+# Pages of the site outside docs/, and files that the build puts into docs/.
 WRITTEN_ELSEWHERE := spec CHANGELOG.md CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
 SITE_FILES := $(addprefix docs/,SHA256SUMS changelog.md conformance downloads.md implementations includes llms.txt llms-full.txt requirements \
 	requirements.md schemas spec)
 
-# What `make generate` may write.
+# The files that `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml
 
 export NO_MKDOCS_2_WARNING := 1
@@ -59,7 +59,7 @@ pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: faults
-faults: $(DEV) ## kill, starve and confuse writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
+faults: $(DEV) ## inject failures into writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
 	@$(BIN)/python -m conformance.faults --long $(if $(PAGE),--page '$(PAGE)')
 	@TOYSPEC_FAULTS=long TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
 
@@ -68,11 +68,11 @@ fuzz: $(DEV) ## feed mutated streams to every implementation; `make fuzz SECONDS
 	@PYTHONPATH=.:reference/python/tests TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m faults.fuzz $(or $(SECONDS),600)
 
 .PHONY: generate
-generate: $(DEV) ## write everything that is made from schemas/
+generate: $(DEV) ## generate everything that is made from schemas/
 	@cd reference && ../$(BIN)/python -m codegen
 
 .PHONY: format
-format: $(DEV) ## format the code and fix what can be fixed
+format: $(DEV) ## format the code and apply automatic fixes
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
@@ -81,7 +81,7 @@ docs: $(DEV) site-files page ## build the site into site/
 	@$(BIN)/mkdocs build --strict --site-dir '$(SITE)'
 
 .PHONY: docs-serve
-docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and rebuild it on change
+docs-serve: $(DEV) site-files page ## serve the site on this machine only, and rebuild it on change
 	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000 $(addprefix --watch ,$(WRITTEN_ELSEWHERE))
 
 # What the site has and the tree does not keep: stubs of pages written elsewhere, requirements, downloads, llms.txt.
@@ -89,9 +89,9 @@ docs-serve: $(DEV) site-files page ## serve the site to this machine alone, and 
 site-files: $(DEV)
 	@PYTHONPATH=reference $(BIN)/python -m codegen.site
 
-# The checker of docs/check.md. Where it cannot be built the page says so.
+# The checker of docs/check.md. If it cannot be built, the page reports that.
 .PHONY: page
-page: ## build the checker that the site has in its page
+page: ## build the checker that runs in the site's page
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		$(MAKE) -s $(CHECKER_PAGE))
 	@[ -f $(CHECKER_PAGE) ] || { mkdir -p $(dir $(CHECKER_PAGE)) && cp reference/typescript/page/left-out.js $(CHECKER_PAGE) && \
@@ -102,7 +102,7 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 	@touch $@
 
 .PHONY: screenshots
-screenshots: $(DEV) ## picture pages of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
+screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
 BENCH := reference/python/bench
@@ -145,7 +145,7 @@ fresh: ## run the README's two commands in a minimal Debian 13 (root, Linux, deb
 	@.ci/fresh
 
 .PHONY: drift
-drift: $(DEV) ## prove that generated files are what the schemas make
+drift: $(DEV) ## check that generated files match the schemas
 	@cd reference && ../$(BIN)/python -m codegen --check || \
 		{ echo "stale files: run \`make generate\` and commit what it writes" >&2; exit 1; }
 ifdef CI
@@ -169,7 +169,7 @@ wheel-test: $(DEV) ## build the wheel and test it away from the source tree
 ##@ Conformance
 
 .PHONY: conform
-conform: $(DEV) ## prove every implementation that this machine can build, and test the proof
+conform: $(DEV) ## test every implementation that this machine can build, and the corpus with mutants
 	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md --proven conformance/proven.json
 	@$(BIN)/python -m conformance cross --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance.locks --no-build --page docs/reference/conformance.md
@@ -177,14 +177,14 @@ conform: $(DEV) ## prove every implementation that this machine can build, and t
 	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
 
 .PHONY: locks
-locks: $(DEV) ## let each writer hold a stream while every other one would write to it
+locks: $(DEV) ## let each writer hold a stream while every other writer tries to write to it
 	@$(BIN)/python -m conformance.locks $(ARGS)
 
 OUTSIDER := build/outsider
 OUTSIDER_ADAPTER := java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp $(OUTSIDER) Adapter
 
 .PHONY: outsider
-outsider: $(DEV) ## ask the emitter in Java that was written from the published pages alone; `make outsider ARGS='doctor'`
+outsider: $(DEV) ## test the Java emitter that was written from the published pages only; `make outsider ARGS='doctor'`
 	@$(call with_tool,javac -version && java -version,apt install default-jdk-headless · brew install openjdk · winget install Microsoft.OpenJDK.21,\
 		mkdir -p $(OUTSIDER) && cp schemas/bundled/*-v1.json $(OUTSIDER) && \
 		javac -Xlint:all -Werror -d $(OUTSIDER) conformance/outsider/*.java && \
@@ -195,7 +195,7 @@ mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every m
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
 
 .PHONY: writer-faults
-writer-faults: $(DEV) ## let each writer meet each fault; `make writer-faults ARGS='--only go --fault disk'`
+writer-faults: $(DEV) ## inject each failure into each writer; `make writer-faults ARGS='--only go --fault disk'`
 	@$(BIN)/python -m conformance.faults $(ARGS)
 
 ##@ Other languages
@@ -209,7 +209,7 @@ c: ## test the C library, with sanitizers
 		$(MAKE) -C reference/c test all)
 
 .PHONY: go
-go: ## vet and test the Go module
+go: ## lint and test the Go module
 	@$(call with_tool,go version,apt install golang-go · brew install go · winget install GoLang.Go,\
 		cd reference/go && gofmt -l . && test -z "$$(gofmt -l .)" && go vet ./... && go test ./...)
 
@@ -239,7 +239,7 @@ typescript: ## test the TypeScript package
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		cd reference/typescript && npm install --silent --no-audit --no-fund && npm test --silent)
 
-# with_tool PROBE,HOW TO GET IT,COMMANDS: a missing tool is a failure in CI; anyone else is told, and goes on without.
+# with_tool PROBE,HOW TO GET IT,COMMANDS: a missing tool is a failure in CI; elsewhere it is reported and left out.
 define with_tool
 if { $(1); } >/dev/null 2>&1; then $(3); \
 else echo "left out: \`$(1)\` does not run ($(2))"; test -z "$(CI)"; fi
@@ -291,7 +291,7 @@ $(DEV): pyproject.toml | python-is-there
 .PHONY: always
 always:
 
-# Not editable, with what the trainer needs and nothing else: what a user gets.
+# Not editable, with the trainer's dependencies only, as a user would install it.
 $(DEMO_VENV)/installed-$(PYTHON_VERSION): always | python-is-there
 	@if [ ! -f $@ ] || [ -n "$$(find Makefile $(PACKAGED) -type f ! -path '*__pycache__*' -newer $@ | head -n 1)" ]; then \
 		echo "installing toyspec into $(DEMO_VENV) (Python $(PYTHON_VERSION))" && \

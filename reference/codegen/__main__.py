@@ -57,7 +57,7 @@ def outputs() -> dict[str, str]:
 
 
 def pages() -> dict[str, str]:
-    """Return the reference pages and diagrams of the site, as they follow from the package that is there now."""
+    """Return the reference pages and diagrams of the site, made from the current package."""
     from codegen import api_page, cli_page, report_page
     from codegen.diagrams import diagrams
 
@@ -69,7 +69,7 @@ def pages() -> dict[str, str]:
 
 
 def stale(made: dict[str, str]) -> list[str]:
-    """Return the paths whose files differ from *made*."""
+    """Return the paths of the files that differ from *made*."""
     return [path for path, text in made.items() if _content(path) != text]
 
 
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     made = outputs() | ({"schemas/lock.json": lock_text()} if options.lock else {})
     differing = _settled(made, options.check)
-    # The package is made of what was written just now, so its pages come last.
+    # The package uses files that were written just now, so its pages come last.
     differing += _settled(pages(), options.check)
     return 1 if options.check and differing else 0
 

@@ -72,7 +72,7 @@ def _definition(module: str, name: str) -> Definition:
 
 
 def _signature(definition: Definition) -> str:
-    """Return how *definition* is called, one parameter a line where there are many."""
+    """Return the signature of *definition*, one parameter per line if there are many."""
     if isinstance(definition, ast.FunctionDef):
         return _call(definition, prefix="")
     initializer = _initializer(definition)
@@ -101,7 +101,7 @@ def _call(function: ast.FunctionDef, *, prefix: str) -> str:
 
 
 def _split(arguments: str) -> list[str]:
-    """Return the parameters in *arguments*, which brackets and quotes may hold commas of."""
+    """Return the parameters in *arguments*; brackets and quotes may contain commas."""
     parts, depth, quote = [""], 0, ""
     for character in arguments:
         if character in "'\"":
@@ -115,7 +115,7 @@ def _split(arguments: str) -> list[str]:
 
 
 def _markdown(node: Definition) -> str:
-    """Return the docstring of *node* as Markdown, and after that of a class what its call does."""
+    """Return the docstring of *node* as Markdown; for a class, followed by what its call does."""
     initializer = _initializer(node) if isinstance(node, ast.ClassDef) else None
     texts = [ast.get_docstring(part) for part in (node, initializer) if part is not None]
     return "\n\n".join(_flowing(text) for text in texts if text)
@@ -136,7 +136,7 @@ def _fields(definition: ast.ClassDef) -> Iterator[str]:
 
 
 def _text(node: ast.stmt | None) -> str:
-    """Return the docstring that *node* is, or nothing."""
+    """Return *node*'s text if it is a docstring, otherwise nothing."""
     value = node.value if isinstance(node, ast.Expr) else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 

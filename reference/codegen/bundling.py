@@ -1,6 +1,6 @@
-"""Bundles a profile into one document whose references all begin with ``#/$defs/``.
+"""Bundles a profile into one document in which all references begin with ``#/$defs/``.
 
-Code generators cannot follow URN references, and validators then need no registry.
+Code generators cannot follow URN references, and validators need no registry for such a document.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def bundle(profile: str) -> Schema:
 
 
 def bundle_text(profile: str) -> str:
-    """Return the bundle of *profile* as it is committed."""
+    """Return the bundle of *profile* as committed text."""
     return json.dumps(bundle(profile), indent=1, ensure_ascii=False) + "\n"
 
 

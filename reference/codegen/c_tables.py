@@ -1,4 +1,4 @@
-"""Makes the header that holds the tables of the C implementation."""
+"""Makes the header with the tables of the C implementation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATTERN = re.compile(r"\^\[\^(?P<set>.*)\]\{(?P<least>\d+),(?P<most>\d+)\}\(\?!
 
 
 def c_tables() -> str:
-    """Return the generated header. It is included by ``toyspec.c`` alone, after the types that it uses."""
+    """Return the generated header. Only ``toyspec.c`` includes it, after the types that it uses."""
     return _Tables().text()
 
 

@@ -60,7 +60,7 @@ def _section(parser: argparse.ArgumentParser) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return *text* for Markdown: indented lines are kept as they are, the rest flows."""
+    """Return *text* for Markdown: indented lines are kept unchanged, the rest is wrapped."""
     blocks = [
         f"```text\n{block}\n```" if block.startswith("  ") else _escaped(block) for block in re.split(r"\n{2,}", text)
     ]
@@ -102,7 +102,7 @@ def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _examples(epilog: str) -> str:
-    """Return the epilog: what is indented below ``examples:`` as a block, the rest as prose."""
+    """Return the epilog: the indented lines below ``examples:`` as a block, the rest as prose."""
     parts = []
     for block in re.split(r"\n{2,}", epilog):
         title, _, rest = block.partition("\n")
@@ -115,7 +115,7 @@ def _examples(epilog: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return *text* with what Markdown would read as markup escaped, outside of code spans."""
+    """Return *text* with Markdown's markup escaped, except in code spans."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
         part if part.startswith("`") else re.sub(r"([|*_])", r"\\\1", part).replace("<", "&lt;") for part in parts

@@ -1,4 +1,4 @@
-"""Brings pages that are written elsewhere into the site: a stub for each, and their part of the navigation.
+"""Brings pages from outside docs/ into the site: a stub for each, and its entry in the navigation.
 
 The stubs mirror ``spec/`` below ``docs/spec/``, so that links between pages hold in both places. `make docs` writes
 them; the navigation in mkdocs.yml is committed.
@@ -23,7 +23,7 @@ _LAYER_TITLES = {"bytes": "Bytes", "json": "JSON", "record": "Record", "stream":
 _NAVIGATION = re.compile(r"( +)# generated:(\w+)\n.*?# /generated:\2\n", re.DOTALL)
 _STATEMENT = re.compile(r"^\*\*\[([^\]\n]+)\]\*\* ", re.MULTILINE)
 _PICTURES = {"spec/stream.md": tuple(f"automaton-{profile.partition('/')[0]}" for profile in sources.PROFILES)}
-"""Diagrams that stand at the end of a page, where the chapter closes with what they show."""
+"""Diagrams at the end of a page, for chapters that end with what the diagram shows."""
 _FIGURE = """\
 
 <figure class="diagram">
@@ -36,7 +36,7 @@ _TAGS = {
     "spec/bundle.md": ("bundle", "what is a bundle"),
     "spec/writing.md": ("lock", "two writers"),
 }
-"""What people type who look for a page that is written elsewhere; pages of docs/ say so themselves."""
+"""Search terms of pages that are written elsewhere; pages of docs/ name their own."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -76,7 +76,7 @@ def _languages(root: Path) -> list[str]:
 
 
 def _implementations(root: Path, by_hand: str) -> list[str]:
-    """Return the pages on the corpus and on each implementation as lines of YAML, but for those placed *by_hand*."""
+    """Return the pages on the corpus and on each implementation as lines of YAML, except those placed *by_hand*."""
     pages = [page for page in _sources(root) if f"- {page}\n" not in by_hand]
     corpus = sorted((page for page in pages if page.startswith("conformance/")), key=lambda page: "README" not in page)
     languages = [page for page in pages if page.startswith("implementations/")]
@@ -95,7 +95,7 @@ def _pages(spec: Path) -> list[str]:
 
 def _stub(root: Path, page: str, source: str) -> str:
     """Return the page *source* with what only the site has: diagrams, and where the ids of its statements lead."""
-    # The heading has to be the first element: it is the title of the page.
+    # The heading must be the first element, because it is the title of the page.
     included = f'--8<-- "{source}"\n\n<!-- Made by `make docs`; the page is {source}. -->\n'
     statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
     up = "../" * page.count("/")

@@ -34,7 +34,7 @@ def digest(profile: str, revision: str) -> str:
 
 
 def lock_text() -> str:
-    """Return the content of ``schemas/lock.json`` for the schemas as they are."""
+    """Return the content of ``schemas/lock.json`` for the current schemas."""
     digests = {
         profile: {revision: digest(profile, revision) for revision in revisions(profile)}
         for profile in sources.PROFILES
@@ -44,7 +44,7 @@ def lock_text() -> str:
 
 
 def newer_and_required(profile: str) -> list[str]:
-    """Return the keys that a later revision added as required, which none may."""
+    """Return the keys that a later revision added as required, which is not allowed."""
     return [
         f"{kind}.{key}"
         for kind, schema in bundle(profile)["$defs"].items()

@@ -39,7 +39,7 @@ def tables() -> Table:
 
 
 def tables_text() -> str:
-    """Return the table as it is committed."""
+    """Return the table as committed text."""
     return json.dumps(tables(), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -90,7 +90,7 @@ def _type(schema: Table, document: Table) -> Table:
     if "x-width" in schema:
         table["width"] = schema["x-width"]
     if schema.get("x-always-written"):
-        # A canonical writer writes the key also where it has nothing to put there: an empty map.
+        # A canonical writer writes the key even if it has no value for it: an empty map.
         table["always_written"] = True
     if "items" in schema:
         table["items"] = _type(schema["items"], document)

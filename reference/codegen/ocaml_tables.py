@@ -52,7 +52,7 @@ let value ?(nullable = false) ?(least = neg_infinity) ?(greatest = infinity) ?(a
 let field ?(required = false) ?(always = false) name value = {{ name; required; always; value }}
 """
 
-# What a schema of the neutral table may say; a key that is missing here would be left out of the tables unnoticed.
+# The keywords that a schema of the neutral table may have. The tables would silently leave out any other.
 _KNOWN = frozenset(
     {
         "name",

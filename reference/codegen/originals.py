@@ -1,4 +1,4 @@
-"""Makes the table of the page on the originals from what `make originals` has measured."""
+"""Makes the table of the page on the originals from the results of `make originals`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Makes msgspec types from a profile's bundle.
 
 The public types come from datamodel-code-generator, put into schema order; the strict types are
-subclasses that refuse unknown keys and unsafe integers, so that one decode proves a line regular.
+subclasses that refuse unknown keys and unsafe integers, so that one decode validates a line.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _class_text(node: ast.ClassDef, schema: Schema, tag: str | None) -> str:
 
 
 class _Undescribed(ast.NodeTransformer):
-    """Takes descriptions out of annotations; the docstring below a field says them."""
+    """Removes descriptions from annotations; the docstring below a field has them."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)

@@ -28,7 +28,7 @@ What a checker looks for, from the bytes to the bundle. A finding in a terminal,
 begins with the name of its rule; the page of that name says what it checks, why, and what to do. `toyspec explain
 NAME` prints the same page without a network.
 
-| rule | severity | the fault, and what to do |
+| rule | severity | problem and fix |
 |---|---|---|
 {{rows}}
 
@@ -124,9 +124,9 @@ def _rule_row(rule: Mapping[str, Any]) -> str:
     is_general = len(rule["profiles"]) == len(sources.PROFILES) or isinstance(rule["severity"], dict)
     profiles = "" if is_general else f" in {profiles_text(rule)}"
     statement = f"[statement](../../{address_of(f'rules/{name}')})"
-    fault = f"{sentence(rule['summary'])}<br>*{help_text(rule)}* · {statement}"
+    problem = f"{sentence(rule['summary'])}<br>*{help_text(rule)}* · {statement}"
     severity = _SEVERITY.sub(r'<span class="severity-\1">\1</span>', severity_text(rule))
-    return f"| [{name}]({name}.md) | {severity}{profiles} | {fault} |"
+    return f"| [{name}]({name}.md) | {severity}{profiles} | {problem} |"
 
 
 def _kinds_of(profile: str) -> str:

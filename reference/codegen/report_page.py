@@ -36,7 +36,7 @@ What `toyspec check --format json` prints, as its schema [`report.json`](../sche
 
 ## Example
 
-A run whose second line is
+A run in which the second line is
 
 ```text
 LINE
@@ -53,7 +53,7 @@ _PARTS = {"The report": "", "An entry of `files`": "file", "A finding": "finding
 
 
 def report_page() -> str:
-    """Return the page: a report as it is printed now, and the meaning of every key."""
+    """Return the page: an example report from the current checker, and the meaning of every key."""
     head = _HEAD.replace("LINE", _STREAM.splitlines()[1]).replace("REPORT", _example())
     return "\n".join([head, *_sections()])
 

@@ -18,7 +18,7 @@ _LIMITS = {
     "max_depth": "The deepest nesting that every reader accepts; the record itself is the first.",
     "max_listed_gaps": "How many gaps a report lists; it counts the others.",
 }
-# The crate holds these types of rules to be so, and has no place for another answer.
+# The crate assumes this of these types of rules, and cannot express anything else.
 _AT_A_GAP = {
     "first": {"silenced_by_gap": True},
     "same-as-last": {"silenced_by_gap": True},
@@ -190,7 +190,7 @@ def _constant(value: Any) -> str:
 
 
 def _pattern(pattern: str) -> str:
-    """Return the table of a pattern that excludes characters and bounds their number; others have no form here."""
+    """Return the table of a pattern that excludes characters and bounds their number; others are not supported."""
     found = _PATTERN.fullmatch(pattern)
     if found is None:
         raise ValueError(f"the pattern {pattern} has a form that the Rust tables lack")
@@ -204,10 +204,10 @@ def _character(text: str) -> str:
 
 
 def _stream_rule(rule: dict[str, Any]) -> str:
-    """Return a rule between lines as the variant that its type names."""
+    """Return a rule that relates records as the variant that its type names."""
     referred = [rule.get("skipped", {}).get("unless", {}).get("kind"), rule.get("needs", {}).get("kind")]
     if any(kind not in (None, "run_start") for kind in referred):
-        raise ValueError(f"{rule['rule']} refers to a kind of which the crate keeps no facts")
+        raise ValueError(f"{rule['rule']} refers to a kind that the crate has no facts about")
     if any(rule[key] != value for key, value in _AT_A_GAP.get(rule["type"], {}).items()):
         raise ValueError(f"{rule['rule']} differs at a gap from what the crate can do")
     name = f"rule: Rule::{_rule(rule['rule'])}"

@@ -99,7 +99,7 @@ def _range(schema: Schema) -> str:
 
 
 def severity_text(rule: Mapping[str, Any]) -> str:
-    """Return how severe a breach of *rule* is, in each profile and at the end of a stream where that differs."""
+    """Return the severity of *rule*, in each profile and at the end of a stream if that differs."""
     severity = rule["severity"]
     if isinstance(severity, dict):
         shown = ", ".join(f"{value} in {profile}" for profile, value in severity.items())
@@ -125,7 +125,7 @@ def help_text(rule: Mapping[str, Any]) -> str:
 
 
 def described(schema: Schema, document: Schema) -> str:
-    """Return what *schema* says of itself, or else what the definition of *document* says that it refers to."""
+    """Return the description of *schema*, or else that of the definition in *document* that it refers to."""
     resolved = document["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     return str(schema.get("description") or resolved.get("description", ""))
 

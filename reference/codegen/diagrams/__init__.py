@@ -1,4 +1,4 @@
-"""Draws what the data says: automata of streams, states of files, reading modes, a saved curve, costs of a step."""
+"""Draws diagrams from data: automata of streams, states of files, reading modes, a saved curve, costs of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the streams of a profile as automata, from the rules between lines in ``stream.json``."""
+"""Draws the streams of a profile as automata, from the rules that relate records in ``stream.json``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROW = 15
 _PADDING = 8
 _SIDE = 142
 _BETWEEN = 62
-# Where along an arrow its label stands, where the middle has another.
+# The position of a label along its arrow, if the middle is taken.
 _SHARES = {("begin", "ended"): 0.87, ("headless", "ended"): 0.2, ("running", "ended"): 0.2}
 
 Schema = dict[str, Any]
@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True)
 class Move:
-    """What one line does to a stream that is in a place."""
+    """What one line does to a stream in a given state."""
 
     source: str
     trigger: str
@@ -45,7 +45,7 @@ def automata() -> dict[str, str]:
 
 
 def moves(stream: Schema) -> list[Move]:
-    """Return every move of the automaton that the rules of a profile describe."""
+    """Return every transition of the automaton that the rules of a profile describe."""
     rules = _by_type(stream)
     if "first" not in rules or "last" not in rules:
         return [Move(place, trigger, "running") for place in ("begin", "running") for trigger in (EACH, GAP)]
@@ -68,7 +68,7 @@ def moves(stream: Schema) -> list[Move]:
 
 
 def comparisons(stream: Schema) -> list[tuple[str, str]]:
-    """Return the other rules between lines, each with what holds while it is kept."""
+    """Return the other rules that relate records, each with its condition."""
     return [(name, holds) for rule in stream["rules"] for name, holds in _comparison(rule)]
 
 
@@ -122,7 +122,7 @@ def _picture(profile: str, stream: Schema) -> Drawing:
 
 
 def _endings(stream: Schema) -> dict[str, str]:
-    """Return for each place what a stream is called that ends in it."""
+    """Return for each state what a stream that ends in it is called."""
     present = _by_type(stream).get("present")
     running = f"torn, {present['rule']}" if present else "complete"
     ended = "complete, torn if another is last"
@@ -130,7 +130,7 @@ def _endings(stream: Schema) -> dict[str, str]:
 
 
 def _draw_places(drawing: Drawing, found: Sequence[Move], endings: dict[str, str]) -> float:
-    """Draw the places and the moves between them; return where the picture goes on."""
+    """Draw the states and the transitions between them; return the coordinate at which the picture continues."""
     texts = {place: _inside(place, found, endings[place]) for place in dict.fromkeys(move.source for move in found)}
     heights = {place: _ROW * len(lines) + _PADDING for place, lines in texts.items()}
     middle = heights["begin"] + _BETWEEN
@@ -151,7 +151,7 @@ def _draw_places(drawing: Drawing, found: Sequence[Move], endings: dict[str, str
 
 
 def _inside(place: str, found: Sequence[Move], ending: str) -> list[tuple[str, str]]:
-    """Return the lines of text in a place: its name, what keeps a stream in it, how one is that ends there."""
+    """Return the lines of text in a state: its name, what keeps a stream in it, how a stream ends in it."""
     lines = [(place, "strong")]
     by_rule: dict[str, list[str]] = defaultdict(list)
     for move in found:
@@ -186,7 +186,7 @@ def _draw_moves(drawing: Drawing, found: Sequence[Move], boxes: dict[str, Box]) 
 
 
 def _ends(start: Box, end: Box) -> tuple[float, float, float, float]:
-    """Return where an arrow leaves one place and reaches another."""
+    """Return where an arrow leaves one state and reaches another."""
     if start.y == end.y:
         y = start.y + start.height / 2
         return start.x + start.width, y, end.x, y

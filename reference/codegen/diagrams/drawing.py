@@ -1,4 +1,4 @@
-"""Writes SVG that can stand inside a page: it takes the colours of the page, and has a title and a description."""
+"""Writes SVG for embedding in a page: it uses the colours of the page, and has a title and a description."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 from typing import Literal, NamedTuple
 
 WIDTH = 360
-"""Units from left to right, so that one is about a pixel on a phone."""
+"""Width in units; one unit is about a pixel on a phone."""
 MONO_WIDTH = 6.3
 """Units that a character of class ``mono`` takes."""
 
@@ -44,7 +44,7 @@ class Box(NamedTuple):
 
     @property
     def bottom(self) -> float:
-        """Where it ends."""
+        """The coordinate of its end."""
         return self.y + self.height
 
 
@@ -74,7 +74,7 @@ class Drawing:
         self._reaches(box.bottom + 1)
 
     def arrow(self, path: str) -> None:
-        """Draw *path* with a head at its end."""
+        """Draw *path* with an arrowhead at its end."""
         self._parts.append(f'<path d="{path}" class="edge" marker-end="url(#{self.name}-head)"/>')
 
     def line(self, points: str) -> None:

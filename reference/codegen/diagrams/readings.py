@@ -1,4 +1,4 @@
-"""Draws what the library makes of streams of the corpus: the states of a file, and what each reading mode gives."""
+"""Draws how the library reads streams of the corpus: the states of a file, and the result of each reading mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMN = 78
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a stream as a reader accounts for it."""
+    """One line of a stream as a reader counts it."""
 
     number: int
     offset: int
@@ -59,7 +59,7 @@ def lines_of(data: bytes) -> list[Line]:
 
 
 def given(data: bytes, mode: Mode) -> tuple[set[int], str]:
-    """Return the lines whose records a reading of *data* in *mode* gives, and the name of what it raises."""
+    """Return the lines that give records when *data* is read in *mode*, and the name of the exception raised."""
     numbers = set()
     try:
         for record in toyspec.read(data, mode=mode):

@@ -12,14 +12,14 @@ NAME = "saved-curve"
 STEPS = 400
 """Number of steps in the log."""
 LOST = 148
-"""Number of the step whose line a killed writer left half written; the next step was appended to it."""
+"""Number of the step that a killed writer left half written; the next step was appended to its line."""
 
 _PLOT = Box(30, 10, WIDTH - 40, 130)
 _LOWEST, _HIGHEST = 1.0, 6.5
 
 
 class Saved(NamedTuple):
-    """What a reading in mode ``salvage`` gives."""
+    """The result of reading in mode ``salvage``."""
 
     points: list[tuple[int, float]]
     """Step and loss of each record that was read."""
@@ -39,7 +39,7 @@ def broken_log() -> bytes:
 
 
 def loss_at(step: int) -> float:
-    """Return a loss that falls, with ripples that stand for noise."""
+    """Return a falling loss, with ripples as noise."""
     ripple = 0.12 * math.sin(1.7 * step) + 0.08 * math.sin(0.61 * step + 1)
     return 1.6 + 4.4 * math.exp(-0.012 * step) + ripple
 

@@ -1,1 +1,1 @@
-"""Makes what the site shows and the tree does not keep: a page for each statement, the downloads, llms.txt."""
+"""Makes the parts of the site that are not committed: a page for each statement, the downloads, llms.txt."""

@@ -1,4 +1,4 @@
-"""Writes what the site has and the tree does not keep: ``python -m codegen.site`` in ``reference/``."""
+"""Writes the parts of the site that are not committed: ``python -m codegen.site`` in ``reference/``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from codegen import sources
 
-# The corpus stands beside the folder that this program is started in.
+# The corpus is beside the folder in which this program is started.
 sys.path.append(str(sources.ROOT))
 
 from codegen.docs_stubs import stubs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OWN_FOLDERS = (FOLDER, "docs/conformance", "docs/implementations", "docs/schemas", "docs/spec")
-"""Nothing else is kept in these: a page whose statement is gone goes too."""
+"""These contain only generated files: the page of a removed statement is removed too."""
 
 
 def site_files() -> dict[str, bytes]:
@@ -32,7 +32,7 @@ def site_files() -> dict[str, bytes]:
 
 
 def main() -> int:
-    """Write what differs, remove what is no more, and say how many files there are."""
+    """Write files that differ, remove files that no longer exist, and print the number of files."""
     made = site_files()
     for name, data in made.items():
         path = sources.ROOT / name

@@ -23,7 +23,7 @@ def is_shown_as_it_is(case: Case) -> bool:
 def example(case: Case) -> str:
     """Return the stream of *case* as a block of Markdown; nothing where it is too long or there is none.
 
-    A session, which has no state, has a stream only as what is there before it.
+    A session has no state; its stream is what exists before it.
     """
     if not case.data or len(case.data) > _MOST_BYTES or case.state is None:
         return ""
@@ -45,7 +45,7 @@ def _note(case: Case, is_torn: bool) -> str:
 
 
 def expected(case: Case) -> str:
-    """Return what a right implementation says of *case*, in few words."""
+    """Return a short text of what a correct implementation reports for *case*."""
     parts = [f"state *{case.state}*"] if case.state else []
     shown = [f"`{finding.rule}` in line {finding.line}" for finding in case.findings[:3]]
     if len(case.findings) > len(shown):

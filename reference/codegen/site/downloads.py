@@ -68,7 +68,7 @@ def _paths() -> Iterator[Path]:
 
 
 def _corpus() -> bytes:
-    """Return the corpus as one archive whose bytes follow from its files alone."""
+    """Return the corpus as one archive; its bytes depend only on its files."""
     root = sources.ROOT / "conformance"
     paths = [path for part in _CORPUS_PARTS for path in (root / part, *(root / part).rglob("*")) if path.is_file()]
     target = io.BytesIO()
@@ -94,14 +94,14 @@ def _sections(found: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _about(name: str) -> str:
-    """Return what the file says of itself."""
+    """Return the file's own description."""
     if name == CORPUS:
         return f"All cases and sessions, the forms they have, and the protocol of adapters; version {version()}."
     content = sources.load(sources.ROOT / name.removeprefix("docs/"))
     known = {
-        "stream.json": f"What holds between the lines of a stream of {content.get('profile')}.",
+        "stream.json": f"The rules that relate the records of a stream of {content.get('profile')}.",
         "tables.json": "All kinds, rules and limits in one file, without references.",
-        "requirements.json": "Every statement, with whom it binds and how a case can show it.",
+        "requirements.json": "Every statement, with the roles that it applies to and how a case can show it.",
         "protocol_cases.json": "Messages on both sides of the schema of the protocol.",
     }
     last = name.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Finds for each statement what shows that it is kept: cases, tests, mutants, and who has been proven."""
+"""Finds the evidence for each statement: cases, tests, mutants and proven implementations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evidence:
     accepts: dict[str, list[Case]] = field(default_factory=lambda: defaultdict(list))
     """The cases that have to be accepted, by their folder; a family has many in one."""
     rejects: dict[str, list[Case]] = field(default_factory=lambda: defaultdict(list))
-    """The cases that have to be refused, or whose findings are about the statement."""
+    """The cases that must be refused, or that have findings about the statement."""
     roles: set[str] = field(default_factory=set)
     """The roles that are asked about it."""
     mutants: list[Mutant] = field(default_factory=list)
@@ -59,7 +59,7 @@ def evidence() -> dict[str, Evidence]:
 
 
 def implementations() -> list[dict[str, Any]]:
-    """Return what was proven of each implementation, the last time that all of them were asked."""
+    """Return what was proven for each implementation in the last run of all of them."""
     found: list[dict[str, Any]] = sources.load(sources.ROOT / PROVEN)["implementations"]
     return found
 

@@ -1,4 +1,4 @@
-"""Makes one page of requirements for each chapter, and the index of all: what shows that a statement is kept."""
+"""Makes one page of requirements for each chapter, and the index of all: the evidence for each statement."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _facts(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
     if rule:
         rows.append(("A breach is reported as", _moved(f"[{rule}](rules/{rule}.md)", "README.md", here)))
     if "observable" in statement.entry:
-        rows.append(("A case looks at", markdown(statement.entry["observable"])))
+        rows.append(("A case compares", markdown(statement.entry["observable"])))
         rows.append(("Kept by", _kept_by(statement, shown)))
     else:
         rows.append(("No case can show it", markdown(statement.entry["excluded"])))
@@ -125,7 +125,7 @@ def _facts(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
 
 
 def _kept_by(statement: Statement, shown: Evidence) -> str:
-    """Return who keeps *statement* in the roles that are asked about it, with the exceptions."""
+    """Return the implementations that follow *statement* in the tested roles, with the exceptions."""
     asked = [role for role in ROLES if role in shown.roles & set(statement.entry["applies"])]
     entries = [entry for entry in implementations() if set(entry["roles"]) & set(asked)]
     limits = [

@@ -20,6 +20,6 @@ def terms() -> dict[str, str]:
 
 
 def terms_file() -> dict[str, str]:
-    """Return, by its path from the root, the file that the site puts behind every page."""
+    """Return, by its path from the root, the file that the site appends to every page."""
     lines = (f"*[{term}]: {meaning.replace('`', '')}" for term, meaning in terms().items() if term not in _UNMARKED)
     return {PATH: "\n".join(lines) + "\n"}

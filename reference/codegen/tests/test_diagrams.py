@@ -1,4 +1,4 @@
-"""Tests of the diagrams: they say what the data, the library and the specification say."""
+"""Tests of the diagrams: they agree with the data, the library and the specification."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_rule_between_lines_is_drawn(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", sources.PROFILES)
 def test_every_place_takes_every_line(profile: str) -> None:
-    """From each place there is one move for each trigger, a gap among them."""
+    """Each state has one transition for each trigger, including a gap."""
     found = [(move.source, move.trigger) for move in moves(sources.stream(profile))]
     places = {move.target for move in moves(sources.stream(profile))} | {"begin"}
     triggers = {trigger for _, trigger in found}
@@ -122,7 +122,7 @@ def test_modes_give_what_the_specification_says() -> None:
 
 
 def test_pictures_say_what_they_show(picture: ET.Element) -> None:
-    """Who cannot see a picture is told its title and its content."""
+    """Every picture has a title and a description for screen readers."""
     name = picture.get("id")
     assert "img" == picture.get("role")
     assert f"{name}-title" == picture.get("aria-labelledby")
@@ -132,7 +132,7 @@ def test_pictures_say_what_they_show(picture: ET.Element) -> None:
 
 
 def test_ids_are_those_of_one_picture(picture: ET.Element) -> None:
-    """Several pictures stand on one page, so each id and each style begins with the name of its picture."""
+    """A page may have several pictures, so each id and each style begins with the name of its picture."""
     name = picture.get("id") or "?"
     assert all((element.get("id") or name).startswith(name) for element in picture.iter())
     styles = (picture.findtext(f"{SVG}style") or "").strip().splitlines()
@@ -170,7 +170,7 @@ def test_height_follows_what_is_drawn() -> None:
 
 
 def test_markup_in_a_log_is_text() -> None:
-    """What a stream holds cannot act in the page."""
+    """The content of a stream is inert in the page."""
     drawing = Drawing("x", "<a>", "&")
     drawing.text(0, 10, "<script>")
     assert "&lt;script&gt;" in drawing.svg()

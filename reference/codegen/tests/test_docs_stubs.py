@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_navigation_follows_the_index_and_the_schemas(tree: Path) -> None:
-    """Chapters stand as the index links to them, kinds as a run writes them; what is placed by hand stands once."""
+    """Chapters follow the index, kinds the order in which a run writes them; pages placed by hand occur once."""
     expected = """\
 site_name: x
 nav:

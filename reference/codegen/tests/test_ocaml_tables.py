@@ -1,4 +1,4 @@
-"""The tables of the OCaml library leave nothing out that the schemas ask for."""
+"""The tables of the OCaml library leave out nothing that the schemas require."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def python() -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_has_its_section_with_all_options(name: str, cli: str) -> None:
-    """Every command has a section, and every option of it stands there with a meaning."""
+    """Every command has a section that explains each of its options."""
     section = cli.partition(f"\n## toyspec {name}\n")[2].partition("\n## ")[0]
     options = re.findall(r"^  (-[^ ,]+)", command_parser(name).format_help(), re.MULTILINE)
     rows = re.findall(r"^\| `(-[^ ,`]+)[^|]*` \| .+ \|$", section.replace("\\|", ""), re.MULTILINE)
@@ -53,12 +53,12 @@ def test_tables_are_tables(cli: str, python: str) -> None:
 
 
 def test_markup_is_escaped_outside_of_code() -> None:
-    """Stars and underscores are shown as they are, and code is left alone."""
+    """Stars and underscores are shown literally, and code is unchanged."""
     assert r"run\_end, `run_end`, &lt;x>, a \| b" == _escaped("run_end, `run_end`, <x>, a | b")
 
 
 def test_parameters_are_parted_at_outer_commas() -> None:
-    """Commas in brackets and quotes part nothing."""
+    """Commas in brackets and quotes do not separate parameters."""
     arguments = "a: dict[str, int]=(1, 2), *, b: Literal['x, y']='x, y', c"
     expected = ["a: dict[str, int]=(1, 2)", "*", "b: Literal['x, y']='x, y'", "c"]
     assert expected == _split(arguments)
@@ -66,7 +66,7 @@ def test_parameters_are_parted_at_outer_commas() -> None:
 
 
 def test_report_page_shows_a_report_that_its_schema_takes() -> None:
-    """The example is a report by the schema, and every key of it stands in a table with what it means."""
+    """The example is a report by the schema, and a table explains each of its keys."""
     page = report_page()
     shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
     schema = sources.load(sources.SCHEMAS / "report/v1/report.json")
@@ -89,7 +89,7 @@ def test_rules_and_kinds_are_all_listed() -> None:
 
 
 def test_required_keys_stand_out() -> None:
-    """The table of kinds tells required keys from optional ones."""
+    """The table of kinds distinguishes required and optional keys."""
     row = next(line for line in reference_pages()["docs/reference/schemas.md"].splitlines() if "/run_end.md" in line)
     assert "**`reason`**" in row
     assert " `final_loss`" in row

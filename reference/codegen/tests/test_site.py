@@ -1,4 +1,4 @@
-"""Tests of what the site has and the tree does not keep: pages of requirements, downloads, llms.txt."""
+"""Tests of the parts of the site that are not committed: pages of requirements, downloads, llms.txt."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_links_hold_where_they_are_moved_to() -> None:
 
 
 def test_blocks_are_parted_by_blank_lines_outside_of_code() -> None:
-    """A fenced block is one block whatever it holds, and comments are none."""
+    """A fenced block is one block whatever it contains, and comments are not blocks."""
     text = "a\nb\n\n<!-- c -->\n```\nd\n\n<!-- e -->\n```\n\n# f\n"
     assert ["a\nb", "```\nd\n\n<!-- e -->\n```", "# f"] == list(blocks(text))
 
@@ -128,7 +128,7 @@ def test_section_says_who_keeps_the_statement(pages: dict[str, str]) -> None:
 
 
 def test_statement_that_no_case_can_show_says_so(pages: dict[str, str]) -> None:
-    """An excluded statement has its reason in its section, and nobody keeps it."""
+    """An excluded statement has its reason in its section, and no implementation claims it."""
     for entry in requirements():
         text = _section(pages, entry["id"])
         assert ("\n- No case can show it: " in text) == ("excluded" in entry)
@@ -165,7 +165,7 @@ def test_other_case_is_shown_with_escapes() -> None:
 
 
 def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
-    """Who checks a stream from its page finds what stands in the comment above it, by the bytes that are shown."""
+    """Checking the shown bytes gives the findings in the comment above them."""
     checked = 0
     for page, text in pages.items():
         for profile, findings, torn, body in SHOWN.findall(re.sub("^    ", "", text, flags=re.MULTILINE)):
@@ -179,7 +179,7 @@ def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
 
 
 def test_shown_cases_cannot_end_their_block() -> None:
-    """No stream of the corpus closes the fence that it stands in."""
+    """No stream of the corpus closes the fence around it."""
     assert [] == [case.name for case in selected(()) if example(case).count("```") not in (0, 2)]
 
 
@@ -229,6 +229,6 @@ def test_llms_txt_lists_every_page_of_the_navigation(files: dict[str, bytes], pa
 
 
 def test_llms_full_has_every_statement() -> None:
-    """The whole specification stands in one text."""
+    """The whole specification is in one text."""
     text = "\n\n".join(llms._full())
     assert [] == [entry["id"] for entry in requirements() if f"**[{entry['id']}]** " not in text]

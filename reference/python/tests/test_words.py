@@ -1,0 +1,117 @@
+"""The tree speaks in the standard terms of the field: phrases that readers stumbled over do not come back."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+SCOPE = ("spec", "schemas", "reference/codegen", ".ci", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+"""Files and folders that are free of the phrases; a folder is added here once it is."""
+
+EXCLUDED = ("schemas/bundled/", "reference/python/tests/test_words.py")
+"""Generated copies, and this list."""
+
+SUFFIXES = {
+    "",
+    ".md",
+    ".py",
+    ".rs",
+    ".ts",
+    ".go",
+    ".c",
+    ".h",
+    ".rb",
+    ".ml",
+    ".mli",
+    ".json",
+    ".js",
+    ".css",
+    ".sh",
+    ".yml",
+    ".toml",
+}
+
+IDS = re.compile(r"\b[a-z_0-9]+(?:/[a-z_0-9-]+)+")
+"""Ids of statements and paths are public names and stay."""
+
+BANNED = {
+    r"\bjudg(?:e|es|ed|ing|e?ments?)\b": "check, validate",
+    r"\bvet(?:s|ted|ting)?\b": "validate; line validation",
+    r"(?<!make )(?<![/-])\bfault(?:y|s)?\b(?! test| injection)": "problem, finding, defect (in code), error (raised)",
+    r"\bmend(?:s|ed|ing)?\b": "fix",
+    r"\bimpostors?\b": "mutant",
+    r"\bminiatures?\b": "oracle",
+    r"\bsurroundings?\b": "environment",
+    r"\btake-?over\b": "reopen, resume",
+    r"\bhe?ld against\b|\bhold(?:s|ing)? against\b": "compare with",
+    r"\bside by side\b": "in parallel",
+    r"\bsets? (?:it|them|\w+ \w+ \w+) aside\b|\bset(?:ting)?(?: \w+){0,2} aside\b": "move to a side file",
+    r"\bone a core\b": "one per core",
+    r"\bleast loss\b": "lowest loss",
+    r"\bnobody\b|\bsomebody\b|\bstrangers?\b": "the user, another process",
+    r"\b(?:is|are|was|were|been|be) told\b": "is reported, is given",
+    r"\btells? (?:of|apart)\b": "reports; distinguishes",
+    r"\bstands? (?:in|before|behind|between|beside|at|there|under|on|out)\b": "is",
+    r"\bbehind (?:it|them|the record|run_end|that|a fragment|each|all|a gap)\b": "after",
+    r"\bsa(?:ys|id) of\b": "describes; the description of",
+    r"\bsays? so\b": "reports this",
+    r"\banew\b": "again; a new …",
+    r"\bline feed behind\b": "LF",
+    r"\bas (?:it is|they are)\b": "unchanged",
+    r"\bwhat holds\b|\bto be held\b": "rules, conditions",
+    r"\blet(?:s|ting)? (?:go of|pass)\b": "release; accept",
+    r"(?<!there )\bis no (?:integer|object|string|number|file|stream|log|run|finding|kind|record)\b": "is not a …",
+    r"\brules? between lines\b": "rules that relate records",
+}
+"""Phrases that are not used, and what is written instead."""
+
+
+def _files() -> Iterator[Path]:
+    """Yield the files in scope that git knows, or will know."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *SCOPE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if not name.startswith(EXCLUDED) and path.suffix in SUFFIXES and path.is_file():
+            yield path
+
+
+def hits(text: str) -> list[str]:
+    """Return the banned phrases in *text*, each with its line number and its replacement."""
+    return [
+        f"{number}: {match[0]!r}: write {instead}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for pattern, instead in BANNED.items()
+        for match in re.finditer(pattern, IDS.sub("", line), re.IGNORECASE)
+    ]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="there is no git tree")
+def test_banned_phrases_are_gone() -> None:
+    """No file in scope has a phrase of the list."""
+    found = {str(path.relative_to(ROOT)): hits(path.read_text(encoding="utf-8")) for path in _files()}
+    assert found
+    assert {} == {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The record is judged.", "a faulty step", "It stands in the wrong place.", "The user is told.", "nobody can tell"],
+)
+def test_phrases_are_found(text: str) -> None:
+    """The patterns match what readers stumbled over."""
+    assert len(hits(text)) == 1
+
+
+def test_ids_of_statements_stay() -> None:
+    """An id is a public name: its words are not those of the prose."""
+    assert [] == hits("See [encoding/fragment-not-judged] and `views/faulty-left-out`.")
