@@ -1,4 +1,4 @@
-"""What reading a stream in each mode reports, derived from the bytes, the findings and the gaps of a case alone."""
+"""The report of reading in each mode, derived only from the bytes, the findings and the gaps of a case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Account:
-    """What a read took and what it left out; committed, fragment and gaps add up to the size of the stream."""
+    """The bytes that a read took and left out; committed, fragment and gaps add up to the size of the stream."""
 
     outcome: Literal["read", "fails"]
     records: int
@@ -41,14 +41,14 @@ class Account:
     gaps: tuple[Gap, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the account as it stands under ``modes`` in a case."""
+        """Return the account as in ``modes`` of a case."""
         content = asdict(self)
         content["gaps"] = [asdict(gap) for gap in self.gaps]
         return content
 
 
 def account(case: Case, mode: Mode) -> Account:
-    """Return what reading the stream of *case* in *mode* has to report."""
+    """Return what reading the stream of *case* in *mode* must report."""
     records = committed = 0
     gaps: list[Gap] = []
     for offset, length, reason in _lines(case):

@@ -1,4 +1,4 @@
-"""What a case is, as data: exact bytes, and what a right implementation finds in them."""
+"""A case as data: exact bytes, and what an implementation must find in them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ STREAMS = ("events.jsonl", "metrics.jsonl")
 
 
 class CaseError(ValueError):
-    """A case is not well formed; the message names the file, the place in it and the fault."""
+    """A case is not well formed; the message names the file, the place in it and the error."""
 
-    def __init__(self, path: str, place: str, fault: str) -> None:
-        super().__init__(f"{path}: {place or 'the file'} {fault}")
+    def __init__(self, path: str, place: str, error: str) -> None:
+        super().__init__(f"{path}: {place or 'the file'} {error}")
         self.path = path
         self.place = place
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One fault at one place; two findings are the same when all four parts are."""
+    """One finding; two findings are equal when all four members are."""
 
     rule: str
     line: int
@@ -41,7 +41,7 @@ class Finding:
     pointer: str
     """RFC 6901 JSON Pointer; "" is the whole line."""
     sidecar: str | None = None
-    """Name of the file beside the stream that the place is in, None for the stream."""
+    """Name of the sidecar that the place is in, None for the stream."""
 
     def __str__(self) -> str:
         where = f"{self.sidecar or 'line'} {self.line}" if self.sidecar is None else f"{self.sidecar}:{self.line}"
@@ -50,12 +50,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the implementation is told besides the bytes."""
+    """Options that the implementation gets besides the bytes."""
 
     profile: Profile | None = None
-    """The profile to follow; None lets it follow from the stream."""
+    """The profile to use; None to detect it from the stream."""
     name: str | None = None
-    """The name of the file that is told; None for the name that the stream has here."""
+    """The file name in the request; None for the name of the stream in the case."""
     max_line_bytes: int = MAX_LINE_BYTES
     """The limit of a line in bytes, LF excluded."""
 
@@ -70,7 +70,7 @@ class Case:
     """The folder itself, as a path that can be opened."""
     why: str
     files: Mapping[str, bytes]
-    """The bytes of every file of the case by its name, case.json left out."""
+    """The bytes of every file of the case by its name, without case.json."""
     stream: str | None
     """Name of the stream in *files*; None only in a bundle without stream and in a follower case."""
     profile: Profile | None
@@ -80,24 +80,24 @@ class Case:
     findings: tuple[Finding, ...]
     """All findings in order, infos included."""
     gaps: tuple[Finding, ...] = ()
-    """The unreadable lines of a stream without profile, in which no finding names them."""
+    """The unreadable lines of a stream without profile, which has no findings about them."""
     suppressed: Mapping[str, int] = field(default_factory=dict)
-    """Number of findings for each rule beyond those that are listed."""
+    """Number of findings of each rule beyond the listed ones."""
     accepts: tuple[str, ...] = ()
-    """Requirements, and rules, that are kept here though they could seem broken."""
+    """Statements that an implementation that is too strict breaks here."""
     rejects: tuple[str, ...] = ()
-    """Requirements, and rules, that are broken here."""
+    """Statements that an implementation that is too lax breaks here."""
     options: Options = field(default_factory=Options)
     form: Literal["any", "canonical"] = "any"
-    """Canonical: each line is the one spelling that a canonical writer gives its record."""
+    """Canonical: each line is exactly what a canonical writer writes for its record."""
     scope: Literal["stream", "bundle"] = "stream"
-    """Bundle: the folder is judged as the directory of a run, sidecars included."""
+    """Bundle: the folder is checked as the directory of a run, sidecars included."""
     summary: Mapping[str, Any] | None = None
-    """The views of the run that the case spells out, as one tagged value; they follow from the rest: see views.py."""
+    """The views of the run, as one tagged value, if the case lists them; they follow from the rest: see views.py."""
     modes: Mapping[str, Any] = field(default_factory=dict)
-    """The report of reading in each mode that the case spells out."""
+    """The report of reading in each mode that the case lists."""
     follow: tuple[Mapping[str, Any], ...] = ()
-    """What happens to a file that is followed, and what the follower has to tell."""
+    """Changes to a followed file, and what the follower must report."""
 
     @property
     def data(self) -> bytes:
@@ -114,6 +114,6 @@ class Family:
     base: Case
     """The stream that the members are made from, with its own expectations."""
     parameters: Mapping[str, Any]
-    """What the rule needs to know further."""
+    """Further parameters of the rule."""
     path: str
     """The file family.json."""

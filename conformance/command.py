@@ -25,20 +25,20 @@ _LONG_SECONDS = 45.0
 _SHOWN_AT_ONCE = 3
 
 DESCRIPTION = """\
-Prove an implementation right or wrong, in any language. It joins by one small
-program, its adapter, which conformance/PROTOCOL.md describes.
+Test an implementation in any language. You provide one small program, its
+adapter; conformance/PROTOCOL.md describes it.
 
-  run         ask the adapter all that the corpus has for its roles (default)
-  doctor      say step by step what is wrong with an adapter
-  list        name the questions, without asking any
-  registered  build and ask the implementations of the registry
-  cross       let every reader of the registry read what every writer writes,
-              and compare what canonical writers make of random numbers
-  kill        prove that the corpus tells wrong implementations from right ones"""
+  run         run the corpus for the roles of the adapter (default)
+  doctor      check the adapter step by step
+  list        list the questions without running them
+  registered  build and test the implementations of the registry
+  interop     let every reader of the registry read the output of every writer,
+              and compare how canonical writers spell random numbers
+  kill        check that the corpus catches every mutant"""
 
 EPILOG = """\
-exit status: 0 when everything that is expected passes, 1 when not, 2 when
-nothing could be asked
+exit status: 0 if every expected question passes, 1 if not, 2 if nothing could
+be asked
 
 examples:
   toyspec conform --adapter ./adapter
@@ -49,42 +49,42 @@ examples:
 
 
 class UsageError(Exception):
-    """The command was called wrongly, or nothing can be asked."""
+    """Wrong usage of the command, or nothing can be asked."""
 
 
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command to *parser*."""
     add = parser.add_argument
-    add("action", nargs="?", default="run", choices=tuple(_ACTIONS), metavar="ACTION", help="what to do; see above")
+    add("action", nargs="?", default="run", choices=tuple(_ACTIONS), metavar="ACTION", help="one of the actions above")
     add("--adapter", metavar="CMD", help="the command that starts the adapter")
     add("--only", action="append", default=[], metavar="NAME", help="an implementation of the registry")
-    add("--no-build", action="store_true", help="take implementations of the registry as they were built before")
-    add("--role", action="append", default=[], choices=ROLES, help="ask about this role alone (repeatable)")
+    add("--no-build", action="store_true", help="use the implementations of the registry as built earlier")
+    add("--role", action="append", default=[], choices=ROLES, help="test only this role (repeatable)")
     add(
         "--select",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="cases below a folder, by * and ?, or with proves:REQUIREMENT (repeatable)",
+        help="a folder of cases, a name with * and ?, or proves:STATEMENT (repeatable)",
     )
-    add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for cross")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="programs side by side")
-    add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time for one answer")
-    add("--mode", choices=("auto", "lines", "oneshot"), default="auto", help="how to talk to the adapter")
+    add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
+    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
+    add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")
+    add("--mode", choices=("auto", "lines", "oneshot"), default="auto", help="how to send requests to the adapter")
     add("--baseline", metavar="FILE", help="known failures with reasons")
-    add("--write-baseline", metavar="FILE", help="write what fails as a baseline; its reasons are yours to give")
-    add("--transcript", metavar="FILE", help="write down every message")
+    add("--write-baseline", metavar="FILE", help="write all failures as a baseline; replace its reasons")
+    add("--transcript", metavar="FILE", help="write every message to this file")
     add("--jsonl", metavar="FILE", help="write every result as a line of JSON")
     add("--junit", metavar="FILE", help="write a report for CI systems")
     add("--matrix", metavar="FILE", help="write a table in Markdown")
-    add("--page", metavar="FILE", help="put the results into a page of the site")
-    add("--proven", metavar="FILE", help="write which statements are kept, for registered")
+    add("--page", metavar="FILE", help="write the results into a page of the site")
+    add("--proven", metavar="FILE", help="write which statements each implementation keeps, for registered")
     add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
-    add("--quiet", action="store_true", help="print the conclusion alone")
+    add("--quiet", action="store_true", help="print only the conclusion")
 
 
 def execute(options: Namespace) -> int:
-    """Do what *options* ask for; return the exit status."""
+    """Execute *options*; return the exit status."""
     action = _ACTIONS[options.action]
     try:
         return action(options)
@@ -109,7 +109,7 @@ def _run(options: Namespace) -> int:
     from conformance.runner import prove
 
     if not options.adapter:
-        raise UsageError("--adapter is missing: the command that starts the adapter")
+        raise UsageError("--adapter is missing: name the command that starts the adapter")
     with _opened(options.transcript) as transcript:
         adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
         adapter.ask_hello()
@@ -134,12 +134,12 @@ def _doctor(options: Namespace) -> int:
     from conformance.doctor import examine
 
     if not options.adapter:
-        raise UsageError("--adapter is missing: the command that starts the adapter")
+        raise UsageError("--adapter is missing: name the command that starts the adapter")
     healthy = True
     for step in examine(Adapter(options.adapter, deadline=options.deadline)):
         healthy = healthy and step.is_right
         _say(step.lines())
-    _say(["nothing is wrong; run it against the corpus" if healthy else "mend the first of these, then look again"])
+    _say(["no errors; now run the corpus" if healthy else "fix the first error, then run the doctor again"])
     return GOOD if healthy else BAD
 
 
@@ -164,29 +164,29 @@ def _registered(options: Namespace) -> int:
         from conformance.proven import proven_text
 
         _write(options.proven, proven_text(runs))
-    # For a user, a toolchain that is not there is named; where everything has to be there, it is a failure.
+    # A missing toolchain is a failure only in CI, where everything is installed.
     whole = not troubles or ("CI" not in os.environ and all(not trouble.is_failure for _, trouble in troubles))
     return GOOD if whole and all(run.is_good for run in runs) else BAD
 
 
-def _cross(options: Namespace) -> int:
-    from conformance.interop import compare_numbers, cross, interop_lines
+def _interop(options: Namespace) -> int:
+    from conformance.interop import compare_numbers, interop_lines, read_one_another
     from conformance.runner import Trouble, registered
 
     asked = list(registered(options.only, options))
     adapters = [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
     if not adapters:
         raise UsageError("no implementation could be asked")
-    found = cross(adapters)
+    found = read_one_another(adapters)
     _say(interop_lines(found))
-    right, faults = compare_numbers(adapters, options.count)
-    _say(f"{name}: {count} random numbers as they have to be" for name, count in right.items())
-    _say(faults)
+    right, errors = compare_numbers(adapters, options.count)
+    _say(f"{name}: {count} random numbers are right" for name, count in right.items())
+    _say(errors)
     _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, Trouble))
     _say([f"{found.streams} streams of {len(adapters)} implementations"])
     if options.page and whole_registry(options) and len(adapters) == len(asked):
         page.put(options.page, "interop", page.interop(found))
-    return BAD if found.faults or faults else GOOD
+    return BAD if found.errors or errors else GOOD
 
 
 def _kill(options: Namespace) -> int:
@@ -194,7 +194,7 @@ def _kill(options: Namespace) -> int:
 
     kills = kill_all(options.only, jobs=options.jobs)
     if not kills:
-        raise UsageError("no mutant has such a name")
+        raise UsageError(f"no mutant is named {options.only[0]!r}; conformance/mutants/all_mutants.py lists them")
     _say(report(kills))
     if options.page and not options.only:
         page.put(options.page, "kills", page.kills(kills))
@@ -206,13 +206,13 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "doctor": _doctor,
     "list": _list,
     "registered": _registered,
-    "cross": _cross,
+    "interop": _interop,
     "kill": _kill,
 }
 
 
 def whole_registry(options: Namespace) -> bool:
-    """Return whether nothing was left out by choice."""
+    """Return whether the options select everything."""
     return not (options.only or options.select or options.role)
 
 
@@ -236,7 +236,7 @@ def _write_reports(options: Namespace, runs: list[Any]) -> None:
 
 
 def _progress(options: Namespace) -> Callable[[Result], None] | None:
-    """Return what shows how far a run is, None where nobody watches."""
+    """Return a function that shows progress, None when standard error is not a terminal."""
     if options.quiet or not sys.stderr.isatty():
         return None
     count = 0

@@ -1,4 +1,4 @@
-"""Compares what an implementation found with what a case expects, and says where they differ.
+"""Compares what an implementation found with what a case expects, and lists the differences.
 
 Messages, helps, severities and offsets are never compared.
 """
@@ -63,7 +63,7 @@ def value_differences(expected: Any, actual: Any, place: str = "") -> Iterator[s
 
 
 def finding_differences(expected: Sequence[Finding], actual: Sequence[Finding]) -> list[str]:
-    """Return which findings are missing, which are too many, and else whether their order differs."""
+    """Return the findings that are missing or not expected, or else the first that is out of order."""
     missing, surplus = list(expected), []
     for finding in actual:
         if finding in missing:
@@ -78,7 +78,7 @@ def finding_differences(expected: Sequence[Finding], actual: Sequence[Finding]) 
 
 
 def item_differences(expected: Sequence[Mapping[str, Any]], actual: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return how the items that a follower gave at one look differ; optional ones may be missing."""
+    """Return how the items that a follower gave at one poll differ; optional ones may be missing."""
     wanted = list(expected)
     for index, item in enumerate(actual):
         while wanted and wanted[0].get("optional") and not _is_item(wanted[0], item):
@@ -92,7 +92,7 @@ def item_differences(expected: Sequence[Mapping[str, Any]], actual: Sequence[Map
 
 
 def finding_of(item: Mapping[str, Any]) -> Finding:
-    """Return the four parts of a finding that are compared."""
+    """Return the four members of a finding that are compared."""
     return Finding(rule=item["rule"], line=item["line"], pointer=item["pointer"], sidecar=item.get("sidecar"))
 
 
@@ -117,7 +117,7 @@ def _member_differences(expected: Mapping[str, Any], actual: Mapping[str, Any], 
             yield f"{place}/{key} is missing"
     for key in actual:
         if key not in expected:
-            yield f"{place}/{key} is there, but not expected"
+            yield f"{place}/{key} was not expected"
 
 
 def _same_number(expected_tag: Any, actual_tag: Any) -> bool:
@@ -129,7 +129,7 @@ def _same_number(expected_tag: Any, actual_tag: Any) -> bool:
     if isinstance(expected, int) and isinstance(actual, int):
         if abs(expected) <= _SAFE:
             return expected == actual
-        # Beyond this, only the binary64 value is promised.
+        # Beyond this, only the binary64 value counts.
         return abs(actual) > _SAFE and float(expected) == float(actual)
     return expected == actual and math.copysign(1, expected) == math.copysign(1, actual)
 

@@ -1,4 +1,4 @@
-"""Talks to one program in ``--lines`` mode: see PROTOCOL.md."""
+"""Exchanges requests and answers with one program in ``--lines`` mode: see PROTOCOL.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 
 class Conversation:
-    """A program in ``--lines`` mode. Several threads may ask at once."""
+    """A program in ``--lines`` mode. Several threads may ask at the same time."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -39,7 +39,7 @@ class Conversation:
 
     @property
     def trouble(self) -> AdapterError | None:
-        """Why nothing more can be asked; None while something can."""
+        """The error that ended the conversation; None while it is open."""
         return self._troubles[0] if self._troubles else None
 
     def ask(self, request: Mapping[str, Any]) -> Answer:
@@ -47,7 +47,7 @@ class Conversation:
         inbox: queue.Queue[Answer | AdapterError] = queue.Queue()
         with self._lock:
             if self.trouble is not None:
-                raise AdapterError("the program had ended already", shared=True)
+                raise AdapterError("the program has ended", shared=True)
             number = self._next
             self._next += 1
             self._waiting[number] = inbox
@@ -69,10 +69,10 @@ class Conversation:
         return found
 
     def close(self) -> None:
-        """End the program: by the end of its input where it heeds that, so that it can clean up."""
+        """Close the input of the program, so that it can clean up, then terminate it."""
         self._outbox.put(None)
         if not self._troubles:
-            self._troubles.append(AdapterError("the conversation is over", shared=True))
+            self._troubles.append(AdapterError("the conversation was closed", shared=True))
             self._process.wait()
         self._process.close()
 
@@ -85,7 +85,7 @@ class Conversation:
                 stdin.write(line)
                 stdin.flush()
             except (OSError, ValueError):
-                return  # the reading side says why the program ended
+                return  # _read_all reports why the program ended
         close_quietly(stdin)
 
     def _read_all(self) -> None:
@@ -95,7 +95,7 @@ class Conversation:
             while line := stdout.readline(MAX_ANSWER_BYTES):
                 self._note("from", line)
                 if not line.endswith(b"\n"):
-                    self._fail("the output ended inside a line, or a line is too long")
+                    self._fail("the output ended within a line, or a line is longer than 256 MiB")
                     return
                 self._take(line)
         except (OSError, ValueError):
@@ -116,7 +116,7 @@ class Conversation:
         with self._lock:
             inbox = self._waiting.pop(number, None) if isinstance(number, int) else None
         if inbox is None:
-            raise ProtocolError(f"an answer has the id {number!a}, which no open request has")
+            raise ProtocolError(f"an answer has the id {number!a}, which no request in flight has")
         inbox.put(message)
 
     def _fail(self, fact: str) -> None:

@@ -1,4 +1,4 @@
-"""The corpus as a whole: its questions, those that are selected, and the version that a claim names."""
+"""The corpus as a whole: its cases, its questions and its version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "sch
 
 
 def selected(patterns: Collection[str], root: str = CASES) -> Iterator[Case]:
-    """Yield the cases below *root* that one of *patterns* names; all of them where there are no patterns.
+    """Yield the cases below *root* that match one of *patterns*; all cases if there are no patterns.
 
     A pattern is the path of a case or of a folder above it, may have ``*`` and ``?``, or is ``proves:`` and a
     requirement.

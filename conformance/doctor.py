@@ -1,4 +1,4 @@
-"""Says step by step what is wrong with an adapter: each step is one duty of the protocol, with one simple example."""
+"""Checks an adapter step by step: each step is one duty of the protocol, with one simple example."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ _REQUESTS = 20
 
 @dataclass(frozen=True)
 class Step:
-    """One duty, and whether it is done."""
+    """One duty of the protocol, and the errors of the adapter in it."""
 
     duty: str
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     help: str = ""
 
     @property
     def is_right(self) -> bool:
-        """True when nothing is wrong."""
-        return not self.faults
+        """True when there is no error."""
+        return not self.errors
 
     def lines(self) -> Iterator[str]:
         """Yield the step as text."""
         yield f"{'ok   ' if self.is_right else 'WRONG'}  {self.duty}"
-        for fault in self.faults:
-            yield f"         {printable(fault)}"
+        for error in self.errors:
+            yield f"         {printable(error)}"
         if not self.is_right and self.help:
             yield f"         help: {self.help}"
 
 
 def examine(adapter: Adapter) -> Iterator[Step]:
-    """Yield one step after the other; the first that makes all others pointless is the last."""
-    step = _step("`--hello` prints one line and exits with 0", adapter.ask_hello, f"print for example {_HELLO}")
+    """Yield the steps in order; stop at an error that makes the rest pointless."""
+    step = _step("`--hello` prints one line and exits with 0", adapter.ask_hello, f"print a line such as {_HELLO}")
     yield step
     if not step.is_right:
         return
@@ -74,7 +74,7 @@ def examine(adapter: Adapter) -> Iterator[Step]:
         if role in roles:
             yield from _statuses(adapter, role)
     if not adapter.hello.get("lines"):
-        yield Step("`--lines` is not offered: every question starts a program, which is slow but right")
+        yield Step("`--lines` is not offered: every question starts a program, which is slow but correct")
         return
     step = _step("`--lines` prints the hello first", lambda: _open(adapter).close(), "flush after every line")
     yield step
@@ -82,7 +82,9 @@ def examine(adapter: Adapter) -> Iterator[Step]:
         return
     yield from _roles(adapter, "--lines", Channel(adapter, Conversation))
     yield _step(
-        "many requests may be under way", lambda: _many(adapter, roles), "echo the id of the request as it came"
+        "several requests may be in flight",
+        lambda: _many(adapter, roles),
+        "repeat the id of each request in its answer",
     )
     yield _step(
         "`--lines` ends with exit status 0 when its input ends",
@@ -92,7 +94,11 @@ def examine(adapter: Adapter) -> Iterator[Step]:
 
 
 def _roles(adapter: Adapter, mode: str, channel: Channel) -> Iterator[Step]:
-    for case, about in ((_complete(), "a complete stream"), (_torn(), "a torn one"), (_damaged(), "a damaged one")):
+    for case, about in (
+        (_complete(), "a complete stream"),
+        (_torn(), "a torn stream"),
+        (_damaged(), "a damaged stream"),
+    ):
         seen = set()
         for question in questions(case, adapter.hello["roles"]):
             name = (question.role, question.detail if question.role == "reader" else "")
@@ -106,9 +112,9 @@ def _roles(adapter: Adapter, mode: str, channel: Channel) -> Iterator[Step]:
 
 def _play(question: Question, channel: Channel, adapter: Adapter) -> None:
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        faults = question.play(Stage(channel.ask, lambda: folder, adapter.hello))
-    if faults:
-        raise _WrongError(faults)
+        errors = question.play(Stage(channel.ask, lambda: folder, adapter.hello))
+    if errors:
+        raise _WrongError(errors)
 
 
 def _statuses(adapter: Adapter, role: str) -> Iterator[Step]:
@@ -117,7 +123,7 @@ def _statuses(adapter: Adapter, role: str) -> Iterator[Step]:
         yield _step(
             f"--oneshot {role} exits with {expected} for a {about} stream",
             lambda data=data, expected=expected: _status(adapter, [role, *option], data, expected),  # type: ignore[misc]
-            "0 is accepted, 1 is rejected, anything else a crash",
+            "exit with 0 to accept, 1 to reject; anything else is a crash",
         )
 
 
@@ -133,30 +139,30 @@ def _open(adapter: Adapter) -> Conversation:
 
 
 def _many(adapter: Adapter, roles: list[str]) -> None:
-    talk = _open(adapter)
+    conversation = _open(adapter)
     role = next((role for role in ("reader", "checker") if role in roles), None)
     if role is None:
         return
-    faults: list[str] = []
+    errors: list[str] = []
 
     def ask(number: int) -> None:
         data = _START * number
         try:
-            answer = talk.ask({"role": role, "stream": data, "name": "events.jsonl"})
+            answer = conversation.ask({"role": role, "stream": data, "name": "events.jsonl"})
             found = answer["count"] if role == "reader" else answer["findings"][-1]["line"]
             if found != number:
-                faults.append(f"the answer to request {number} belongs to another one")
+                errors.append(f"the answer to request {number} belongs to another request")
         except AdapterError as error:
-            faults.append(str(error))
+            errors.append(str(error))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(1, _REQUESTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    talk.close()
-    if faults:
-        raise _WrongError(faults[:3])
+    conversation.close()
+    if errors:
+        raise _WrongError(errors[:3])
 
 
 def _ends(adapter: Adapter) -> None:
@@ -167,7 +173,7 @@ def _ends(adapter: Adapter) -> None:
         if status != 0:
             raise _WrongError([f"exit status {status}", *filter(None, [process.stderr()])])
         if time.monotonic() - start > _ENDING_SECONDS:
-            raise _WrongError(["it took more than five seconds to end"])
+            raise _WrongError(["it took more than five seconds to exit"])
 
 
 def _request(role: str) -> dict[str, Any]:
@@ -181,25 +187,25 @@ def _request(role: str) -> dict[str, Any]:
 
 
 class _WrongError(Exception):
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
+    def __init__(self, errors: list[str]) -> None:
+        super().__init__("; ".join(errors))
+        self.errors = errors
 
 
 def _step(duty: str, try_it: Callable[[], object], help_text: str = "") -> Step:
     try:
         try_it()
     except _WrongError as error:
-        return Step(duty, tuple(error.faults), help_text)
+        return Step(duty, tuple(error.errors), help_text)
     except (AdapterError, ProtocolError) as error:
         return Step(duty, (str(error),), help_text)
     except UntestableError as error:
-        return Step(f"{duty}: the adapter says that it cannot be tested: {printable(str(error))}")
+        return Step(f"{duty}: untestable, says the adapter: {printable(str(error))}")
     return Step(duty)
 
 
 def _case(name: str, data: bytes, state: Any, records: tuple[Any, ...], *findings: Finding) -> Case:
-    """Return a case as the corpus could have it."""
+    """Return a case like those of the corpus."""
     return Case(
         name=name,
         folder=name,

@@ -1,4 +1,4 @@
-"""Makes text that others chose harmless in a terminal, in XML, in Markdown and in CI logs."""
+"""Makes untrusted text harmless in a terminal, in XML, in Markdown and in CI logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_CHARACTERS = 400
 
 
 def printable(text: str) -> str:
-    """Return *text* with everything that could act or hide shown as an escape, cut at 400 characters."""
+    """Return *text* with control and invisible characters as escapes, cut at 400 characters."""
     cut = text[:_MAX_CHARACTERS]
     shown = "".join(c if unicodedata.category(c)[0] not in "CZ" or c == " " else _escape(c) for c in cut)
     return shown if len(text) <= _MAX_CHARACTERS else f"{shown}…"

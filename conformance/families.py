@@ -18,7 +18,7 @@ LF = b"\n"
 
 
 def expand(family: Family) -> Iterator[Case]:
-    """Yield the members of *family* in a fixed order; raise CaseError where its parameters do not fit."""
+    """Yield the members of *family* in a fixed order; raise CaseError if its parameters do not fit."""
     yield from KINDS[family.kind](family)
 
 
@@ -50,7 +50,7 @@ def glued(family: Family) -> Iterator[Case]:
 
 
 def variants(family: Family) -> Iterator[Case]:
-    """Yield the stream with one edit for each member; what differs in the expectations stands beside the edit."""
+    """Yield the stream with one edit for each member; the edit lists the expectations that differ."""
     for index, variant in enumerate(_parameter(family, "variants", list)):
         yield _Variant(family, variant, f"parameters/variants/{index}").case()
 
@@ -65,7 +65,7 @@ KINDS: Mapping[str, Callable[[Family], Iterator[Case]]] = {
 
 
 def _torn(base: Case, name: str, kept: bytes, tail: bytes) -> Case:
-    """Return the case of *kept*, a prefix of the base stream, with *tail* behind it."""
+    """Return the case of *kept*, a prefix of the base stream, followed by *tail*."""
     count = kept.count(LF)
     fragment = kept[kept.rfind(LF) + 1 :] + tail
     is_whole = kept == base.data and not fragment
@@ -90,7 +90,7 @@ def _torn(base: Case, name: str, kept: bytes, tail: bytes) -> Case:
 
 
 def _glued_at(base: Case, name: str, cut: int, index: int) -> Case:
-    """Return the case in which the line *index*, from 0, ends at the byte *cut* and the next line follows at once."""
+    """Return the case in which the line *index*, from 0, ends at the byte *cut*, directly followed by the next line."""
     head, rest = base.data[:cut], base.data[cut:]
     data = head + rest[rest.index(LF) + 1 :]
     kept = (*base.records[:index], *base.records[index + 2 :])
@@ -110,7 +110,7 @@ class _Variant:
     def __init__(self, family: Family, content: Any, place: str) -> None:
         self._base, self._path, self._place = family.base, family.path, place
         if not isinstance(content, dict) or not isinstance(content.get("name"), str):
-            raise CaseError(family.path, place, "is no object with a name")
+            raise CaseError(family.path, place, "must be an object with a name")
         self._content: dict[str, Any] = dict(content)
 
     def case(self) -> Case:
@@ -151,7 +151,7 @@ class _Variant:
         find = edit["find"].encode()
         places = [index for index, line in enumerate(lines) if find in line]
         if len(places) != 1 or lines[places[0]].count(find) != 1:
-            raise CaseError(self._path, self._place, f"looks for {edit['find']!r}, which does not stand there once")
+            raise CaseError(self._path, self._place, f"must find {edit['find']!r} exactly once")
         line = lines[places[0]]
         if "stretch_to" in edit:
             # White space between tokens changes the length of the line and nothing else.
@@ -167,7 +167,7 @@ class _Variant:
 
 
 def _changed(record: Any, change: Mapping[str, Any]) -> Any:
-    """Return a copy of *record* with the member at the pointer set, or left out where no value is given."""
+    """Return a copy of *record* with the member at the pointer set, or removed if no value is given."""
     changed = copy.deepcopy(record)
     *parents, key = change["pointer"].split("/")[1:]
     place = changed
@@ -190,7 +190,7 @@ def _member(base: Case, name: str, data: bytes, **changes: Any) -> Case:
 def _demand_clean(family: Family) -> None:
     base = family.base
     if base.findings or base.state != "complete" or base.data.count(LF) != len(base.records):
-        raise CaseError(family.path, "", "is about a stream that is not clean, or has a blank line")
+        raise CaseError(family.path, "", "needs a clean stream without blank lines")
 
 
 def _parameter(family: Family, name: str, kind: type) -> Any:

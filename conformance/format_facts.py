@@ -11,7 +11,7 @@ with open(_TABLES, encoding="utf-8") as _file:
     _tables = json.load(_file)
 
 MAX_LINE_BYTES: int = _tables["limits"]["max_line_bytes"]
-"""The limit of a line in bytes, LF excluded, where nothing else is said."""
+"""The default limit of a line in bytes, LF excluded."""
 
 MAX_DEPTH: int = _tables["limits"]["max_depth"]
 """How deep objects and arrays may be nested."""
@@ -23,12 +23,12 @@ MAX_LISTED_GAPS: int = _tables["limits"]["max_listed_gaps"]
 """How many gaps a report has to list; it counts the others."""
 
 TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _tables["profiles"].items()}
-"""The key that names the kind of a record, by profile; None where there is none."""
+"""The key that names the kind of a record, by profile; None if there is none."""
 
 RECORD_ERRORS: frozenset[str] = frozenset(
     rule["id"] for rule in _tables["rules"] if rule["layer"] == "record" and "error" in rule["severity"].values()
 )
-"""Rules that make a member faulty: it takes no part in the rules between lines, nor in the views of a run."""
+"""Rules that make a member invalid: the rules between lines and the views of a run ignore it."""
 
 WHOLE_FLOATS: frozenset[str] = frozenset(
     profile for rule in _tables["rules"] if rule["id"] == "integer-as-float" for profile in rule["profiles"]
@@ -40,4 +40,4 @@ UNREADABLE: frozenset[str] = frozenset(
     for rule in _tables["rules"]
     if rule["layer"] in ("bytes", "json") and "error" in rule["severity"].values() and rule["id"] != "duplicate-key"
 )
-"""Rules that make the committed line unreadable that breaks them: see ``reading/`` in the specification."""
+"""Rules that make a committed line unreadable: see ``reading/`` in the specification."""

@@ -1,4 +1,4 @@
-"""Proves implementations by each other: every reader reads what every writer writes, and canonical bytes are equal."""
+"""Tests interoperability: every reader reads the output of every writer, and canonical bytes are equal."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 BATCH = 100
 _SHOWN = 10
-# With so many digits a binary32 number always reads back.
+# A binary32 number with this many digits always reads back.
 _F32_DIGITS = range(1, 10)
 
 
 @dataclass
 class Interop:
-    """What came of letting readers read what writers write."""
+    """What readers found in the output of writers."""
 
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Number of streams that were read right, by writer and reader."""
-    faults: list[str] = field(default_factory=list)
+    """Number of streams that were read correctly, by writer and reader."""
+    errors: list[str] = field(default_factory=list)
     streams: int = 0
-    """Number of streams that differ in a byte or in what was to be written."""
+    """Number of distinct streams."""
 
 
-def cross(adapters: Sequence[Adapter]) -> Interop:
-    """Let every reader among *adapters* read what every writer among them writes of the clean cases of the corpus."""
+def read_one_another(adapters: Sequence[Adapter]) -> Interop:
+    """Let every reader among *adapters* read what every writer writes for the clean cases of the corpus."""
     found = Interop()
     cases = [case for case in selected(()) if "#" not in case.name and is_clean(case)]
     channels = {str(adapter.hello["name"]): Channel(adapter) for adapter in adapters}
@@ -48,16 +48,16 @@ def cross(adapters: Sequence[Adapter]) -> Interop:
     try:
         for case in cases:
             try:
-                _cross_one(case, channels, hellos, found)
+                _read_one(case, channels, hellos, found)
             except AdapterError as error:
-                found.faults.append(f"{case.name}: {error}")
+                found.errors.append(f"{case.name}: {error}")
     finally:
         for channel in channels.values():
             channel.close()
     return found
 
 
-def _cross_one(
+def _read_one(
     case: Case, channels: Mapping[str, Channel], hellos: Mapping[str, Mapping[str, Any]], found: Interop
 ) -> None:
     records = with_defaults(case.records, case.profile)
@@ -70,7 +70,7 @@ def _cross_one(
         if answer.get("outcome") == "written":
             written.setdefault(answer["stream"], []).append(name)
         elif "untestable" not in answer:
-            found.faults.append(f"{name} does not write {case.name}: {answer.get('reason') or answer.get('error')}")
+            found.errors.append(f"{name} does not write {case.name}: {answer.get('reason') or answer.get('error')}")
     found.streams += len(written)
     for stream, writers in written.items():
         for reader in (name for name, hello in hellos.items() if "reader" in hello["roles"]):
@@ -80,39 +80,39 @@ def _cross_one(
             for writer in writers:
                 found.pairs[writer, reader] = found.pairs.get((writer, reader), 0) + (not differences)
             if differences:
-                found.faults.append(f"{reader} reads {case.name} as {writers[0]} writes it: {differences[0]}")
+                found.errors.append(f"{reader} reads {case.name} as {writers[0]} writes it: {differences[0]}")
 
 
 def _differences(expected: list[Any], given: list[Any], profile: str | None) -> Iterator[str]:
     actual = with_defaults(given, profile)
     if len(actual) == len(expected) + 1 and actual[-1].get("kind") == "run_end":
-        actual.pop()  # a run that is left is ended
+        actual.pop()  # a writer ends the run when it is closed
     for one, other in zip(expected, actual, strict=False):
         if "t" not in one and "kind" in other:
             other.pop("t", None)
     yield from record_differences(expected, actual)
 
 
-def interop_lines(crossing: Interop) -> Iterator[str]:
-    """Yield a table in Markdown of who reads whom, and what is wrong."""
-    writers = sorted({writer for writer, _ in crossing.pairs})
-    readers = sorted({reader for _, reader in crossing.pairs})
+def interop_lines(found: Interop) -> Iterator[str]:
+    """Yield a table in Markdown of writers by readers, and the first errors."""
+    writers = sorted({writer for writer, _ in found.pairs})
+    readers = sorted({reader for _, reader in found.pairs})
     yield f"| written by | {' | '.join(f'read by {reader}' for reader in readers)} |"
     yield f"|---|{'---|' * len(readers)}"
     for writer in writers:
-        yield f"| {writer} | {' | '.join(str(crossing.pairs.get((writer, reader), 0)) for reader in readers)} |"
-    yield from crossing.faults[:_SHOWN]
-    if len(crossing.faults) > _SHOWN:
-        yield f"and {len(crossing.faults) - _SHOWN} more"
+        yield f"| {writer} | {' | '.join(str(found.pairs.get((writer, reader), 0)) for reader in readers)} |"
+    yield from found.errors[:_SHOWN]
+    if len(found.errors) > _SHOWN:
+        yield f"and {len(found.errors) - _SHOWN} more"
 
 
 def compare_numbers(adapters: Sequence[Adapter], count: int) -> tuple[dict[str, int], list[str]]:
-    """Return how many numbers each canonical writer spelled right, and the first faults of each.
+    """Return how many numbers each canonical writer spelled correctly, and its first errors.
 
-    *count* numbers of each width are drawn, all bit patterns of finite numbers being equally likely.
+    *count* numbers of each width are drawn; all bit patterns of finite numbers are equally likely.
     """
     right: dict[str, int] = {}
-    faults: list[str] = []
+    errors: list[str] = []
     writers = [adapter for adapter in adapters if "canonical-writer" in adapter.hello["roles"]]
     for adapter in writers:
         name = str(adapter.hello["name"])
@@ -123,24 +123,24 @@ def compare_numbers(adapters: Sequence[Adapter], count: int) -> tuple[dict[str, 
                 stream = _stream_of(channel, request)
                 if stream == expected:
                     right[name] += BATCH
-                elif sum(fault.startswith(f"{name}:") for fault in faults) < _SHOWN:
-                    faults.append(f"{name}: {_first_difference(stream, expected)}")
+                elif sum(error.startswith(f"{name}:") for error in errors) < _SHOWN:
+                    errors.append(f"{name}: {_first_difference(stream, expected)}")
         finally:
             channel.close()
-    return right, faults
+    return right, errors
 
 
 def _stream_of(channel: Channel, request: Mapping[str, Any]) -> bytes:
     try:
         stream: bytes = channel.ask(request).get("stream", b"")
     except AdapterError:
-        return b""  # an adapter that dies of numbers has not written them
+        return b""  # an adapter that crashes has written none of the numbers
     return stream
 
 
 def _batches(count: int) -> Iterator[tuple[dict[str, Any], bytes]]:
-    # The same numbers for everyone and every run: what was found once is found again.
-    source = random.Random(20260531)  # noqa: S311  (nothing is kept secret by it)
+    # A fixed seed: every run draws the same numbers, so an error can be reproduced.
+    source = random.Random(20260531)  # noqa: S311  (not used for security)
     for _ in range(-(-count // BATCH)):
         yield _doubles([_finite(source, "<d", 8) for _ in range(BATCH)])
         yield _floats([_finite(source, "<f", 4) for _ in range(BATCH)])
@@ -175,7 +175,7 @@ def _floats(numbers: list[float]) -> tuple[dict[str, Any], bytes]:
 
 
 def _quick_f32(number: float) -> str:
-    """Return what ``f32_text`` does; only at powers of two, where it matters, by its slow way."""
+    """Return the same as ``f32_text``, but use its slow method only for powers of two, which need it."""
     mantissa = struct.unpack("<I", struct.pack("<f", number))[0] & 0x7FFFFF
     if mantissa == 0:
         return f32_text(number)
@@ -184,7 +184,7 @@ def _quick_f32(number: float) -> str:
         # The nearest decimal of few digits can lie beyond the largest number.
         if abs(float(text)) < BINARY32_LIMIT and to_f32(float(text)) == number:
             return float_text(float(text))
-    raise AssertionError(f"{number!r} has no text of nine digits")
+    raise AssertionError(f"{number!r} cannot be written with nine digits")
 
 
 def _finite(source: random.Random, form: str, size: int) -> float:

@@ -1,4 +1,4 @@
-"""Proves that the corpus tells every mutant from a right implementation, for the reason that it was made for."""
+"""Checks that the corpus kills every mutant, for the reason that the mutant declares."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from conformance.probes.question import Question
     from conformance.verdicts import Result
 
-_TALKING_SECONDS = 1.0
-_MAX_TALKING_QUESTIONS = 40
+_PROGRAM_SECONDS = 1.0
+_MAX_PROGRAM_QUESTIONS = 40
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What became of one mutant."""
+    """The outcome for one mutant."""
 
     mutant: Mutant
     question: str | None
-    """Name of the first question that told it for the declared reason; None where none did."""
+    """Name of the first question that killed it for the declared reason; None if it survived."""
     asked: int
     """Number of questions up to that one."""
     other: str | None = None
-    """The first reason that it failed for otherwise."""
+    """The first other reason for which it failed."""
 
     @property
     def is_killed(self) -> bool:
-        """True when the corpus has told it from a right one."""
+        """True when a question killed it."""
         return self.question is not None
 
 
 def kill_all(names: Collection[str] = (), *, jobs: int = 1) -> list[Kill]:
-    """Return what became of the mutants with *names*, by default of all, in the order of their list."""
+    """Return the outcomes for the mutants with *names*, by default for all, in the order of their list."""
     chosen = [mutant for name, mutant in ALL.items() if not names or name in names]
     cases = _by_statement(chosen)
     with ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -58,7 +58,7 @@ def kill_all(names: Collection[str] = (), *, jobs: int = 1) -> list[Kill]:
 
 
 def report(kills: Sequence[Kill]) -> Iterator[str]:
-    """Yield who survived, and the score."""
+    """Yield the survivors and the score."""
     for kill in kills:
         if not kill.is_killed:
             yield f"SURVIVED  {kill.mutant.name}: {kill.mutant.about}"
@@ -71,7 +71,7 @@ def report(kills: Sequence[Kill]) -> Iterator[str]:
 
 
 def _by_statement(mutants: Sequence[Mutant]) -> Mapping[str, list[Case]]:
-    """Return for each statement that is wanted the cases that prove it, small ones first."""
+    """Return the cases that prove each wanted statement, small ones first."""
     wanted = {mutant.where or mutant.proves for mutant in mutants}
     found: dict[str, list[Case]] = defaultdict(list)
     for case in selected(()):
@@ -90,11 +90,11 @@ def _kill(mutant: Mutant, cases: Sequence[Case]) -> Kill:
         if profile is None or case.profile in {profile, None}
         for question in questions(case, [mutant.role])
     )
-    return _kill_program(mutant, asked) if mutant.talks else _kill_inside(mutant, asked)
+    return _kill_program(mutant, asked) if mutant.is_program else _kill_inside(mutant, asked)
 
 
 def _kill_inside(mutant: Mutant, asked: Iterator[Question]) -> Kill:
-    """Ask a mutant in this process, with what a pipe would have carried."""
+    """Ask a mutant in this process; requests and answers pass through JSON as they would in a pipe."""
     count, other = 0, None
     adapter = mutant.make()
     hello = adapter.hello()
@@ -112,17 +112,17 @@ def _kill_inside(mutant: Mutant, asked: Iterator[Question]) -> Kill:
 
 
 def _kill_program(mutant: Mutant, asked: Iterator[Question]) -> Kill:
-    """Ask a mutant that is a program of its own."""
+    """Ask a mutant that runs as a program."""
     command = [sys.executable, "-m", "conformance.mutants", mutant.name]
-    adapter = Adapter(command, directory=ROOT, deadline=_TALKING_SECONDS)
+    adapter = Adapter(command, directory=ROOT, deadline=_PROGRAM_SECONDS)
     adapter.ask_hello()
-    chosen = [question for question, _ in zip(asked, range(_MAX_TALKING_QUESTIONS), strict=False)]
+    chosen = [question for question, _ in zip(asked, range(_MAX_PROGRAM_QUESTIONS), strict=False)]
 
-    def is_told(result: Result) -> bool:
+    def kills(result: Result) -> bool:
         return any(re.search(mutant.reason, reason) for reason in result.reasons)
 
-    adapter.at_once = 1  # so that it is always the same question that tells it
-    results = run(adapter, chosen, enough=is_told)
-    told = next((result for result in results if is_told(result)), None)
+    adapter.at_once = 1  # so that the same question kills it every time
+    results = run(adapter, chosen, enough=kills)
+    killer = next((result for result in results if kills(result)), None)
     other = next((result.reasons[0] for result in results if result.reasons), None)
-    return Kill(mutant, told.question.name if told else None, len(results), None if told else other)
+    return Kill(mutant, killer.question.name if killer else None, len(results), None if killer else other)

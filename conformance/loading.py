@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
-"""The corpus that lies beside this module."""
+"""The corpus, in the folder next to this module."""
 
 KEYS = (
     "why",
@@ -35,7 +35,7 @@ KEYS = (
     "follow",
     "proves",
 )
-"""Keys of a family, in the order in which they are laid out."""
+"""Keys of a family, in the order of the layout."""
 
 _FAMILY_KEYS = frozenset(KEYS)
 _CASE_KEYS = _FAMILY_KEYS - {"family", "parameters"}
@@ -57,7 +57,7 @@ def load(root: str = CASES) -> Iterator[Case]:
 
 
 def load_folder(folder: str, root: str = CASES) -> Iterator[Case]:
-    """Yield the case that *folder* is, or the members of its family; raise CaseError."""
+    """Yield the case in *folder*, or the members of its family; raise CaseError."""
     if os.path.exists(os.path.join(folder, "family.json")):
         yield from expand(load_family(folder, root))
     else:
@@ -65,12 +65,12 @@ def load_folder(folder: str, root: str = CASES) -> Iterator[Case]:
 
 
 def load_case(folder: str, root: str = CASES) -> Case:
-    """Return the case in *folder*; raise CaseError where it is not well formed."""
+    """Return the case in *folder*; raise CaseError if it is not well formed."""
     return _Description(os.path.join(folder, "case.json"), root, _CASE_KEYS).case()
 
 
 def load_family(folder: str, root: str = CASES) -> Family:
-    """Return the family in *folder*, not expanded; raise CaseError where it is not well formed."""
+    """Return the family in *folder*, not expanded; raise CaseError if it is not well formed."""
     description = _Description(os.path.join(folder, "family.json"), root, _FAMILY_KEYS)
     kind = description.take("family", str)
     if kind not in KINDS:
@@ -97,14 +97,14 @@ class _Description:
         except (ValueError, RecursionError) as error:
             raise CaseError(path, "", f"is not JSON: {error}") from None
         if not isinstance(self._content, dict):
-            raise CaseError(path, "", "is no object")
+            raise CaseError(path, "", "must be an object")
         for key in self._content:
             if key not in keys:
-                raise self.error(key, "is no key of this file")
+                raise self.error(key, "is not a key of this file")
 
-    def error(self, place: str, fault: str) -> CaseError:
+    def error(self, place: str, error: str) -> CaseError:
         """Return the error about *place* in this file."""
-        return CaseError(self.path, place, fault)
+        return CaseError(self.path, place, error)
 
     def take(self, key: str, kind: type, default: Any = ...) -> Any:
         """Return the member *key*, which is a *kind*; raise CaseError."""
@@ -118,7 +118,7 @@ class _Description:
         files = self._files()
         streams = [name for name in STREAMS if name in files]
         if len(streams) > 1:
-            raise self.error("", f"has two streams beside it, {' and '.join(streams)}")
+            raise self.error("", f"must have one stream, but has {' and '.join(streams)}")
         proves = self.take("proves", dict)
         return Case(
             name=os.path.relpath(self._folder, self._root).replace(os.sep, "/"),
@@ -159,7 +159,7 @@ class _Description:
             except TagError as error:
                 raise self.error(f"records/{index}{error.place}", str(error)) from None
             if not isinstance(value, dict):
-                raise self.error(f"records/{index}", "is no object")
+                raise self.error(f"records/{index}", "must be an object")
         return tuple(records)
 
     def _findings(self, name: str, default: Any = ...) -> tuple[Finding, ...]:
@@ -169,7 +169,7 @@ class _Description:
             self._checked(place, item, dict)
             for key in item:
                 if key not in _FINDING_KEYS:
-                    raise self.error(f"{place}/{key}", "is no part of a finding")
+                    raise self.error(f"{place}/{key}", "is not a member of a finding")
             found.append(
                 Finding(
                     rule=self._checked(f"{place}/rule", item.get("rule"), str),
@@ -197,13 +197,13 @@ class _Description:
         try:
             return Options(**options)
         except TypeError:
-            raise self.error("options", "has a key other than profile, name and max_line_bytes") from None
+            raise self.error("options", "may have only the keys profile, name and max_line_bytes") from None
 
     def _modes(self) -> Mapping[str, Any]:
         modes: dict[str, Any] = self.take("modes", dict, {})
         for mode, report in modes.items():
             if mode not in MODES:
-                raise self.error(f"modes/{mode}", "is no mode")
+                raise self.error(f"modes/{mode}", "is not a mode")
             self._checked(f"modes/{mode}", report, dict)
         return modes
 
@@ -238,5 +238,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return members

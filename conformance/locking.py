@@ -42,7 +42,7 @@ def record_lock(descriptor: int, command: int = fcntl.F_SETLK) -> None:
 
 
 def _judge(error: OSError) -> None:
-    """Raise HeldError where *error* says that; pass over one that says that there are no such locks."""
+    """Raise HeldError if *error* means that; ignore an error that means that such locks are not available."""
     if error.errno in _HELD:
         raise HeldError from None
     if error.errno not in _NOT_HERE:

@@ -1,4 +1,4 @@
-"""The implementations that are known: ``implementations.json``, what they need, and how they are built."""
+"""The registry of implementations, ``implementations.json``: what each needs, and how to build it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Implementation:
     directory: str
     """Folder of the implementation, from the root of the tree."""
     needs: tuple[tuple[str, ...], ...]
-    """Commands that succeed where the toolchain is there."""
+    """Commands that succeed if the toolchain is installed."""
     install: str
-    """What to install where it is not, in words."""
+    """What to install if it is not, in words."""
     build: tuple[tuple[str, ...], ...]
     """Commands that are run in the folder before the adapter is started."""
     adapter: tuple[str, ...]
     roles: tuple[str, ...]
-    """The roles that the hello has to name; one that is missing there fails."""
+    """The roles that the hello must name."""
 
     @property
     def folder(self) -> str:
@@ -50,7 +50,7 @@ class Implementation:
         return os.path.join(ROOT, self.directory)
 
     def missing(self) -> str | None:
-        """Return what this machine lacks, None where it has all."""
+        """Return what this machine lacks, None if it has everything."""
         if not os.path.isdir(self.folder):
             return f"{self.directory} is not part of this installation"
         for command in self.needs:
@@ -94,7 +94,7 @@ def filled(words: tuple[str, ...]) -> list[str]:
 def _implementation(path: str, item: Any) -> Implementation:
     keys = {"name", "language", "directory", "needs", "install", "build", "adapter", "roles"}
     if not isinstance(item, dict) or item.keys() != keys:
-        raise RegistryError(f"{path}: an entry has other keys than {', '.join(sorted(keys))}")
+        raise RegistryError(f"{path}: an entry must have exactly the keys {', '.join(sorted(keys))}")
     lists = {key: tuple(map(tuple, item[key])) for key in ("needs", "build")}
     return Implementation(**{**item, **lists, "adapter": tuple(item["adapter"]), "roles": tuple(item["roles"])})
 

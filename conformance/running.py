@@ -1,4 +1,4 @@
-"""Asks an adapter all questions: in parallel, each with a deadline, a crash being blamed on the one that caused it."""
+"""Asks an adapter all questions in parallel, each with a deadline. Only the question that caused a crash fails."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ _MAX_RESTARTS = 200
 
 
 class Channel:
-    """A way to ask that is made anew when it breaks."""
+    """A connection to an adapter that is reopened after a failure."""
 
-    def __init__(self, adapter: Adapter, talk: type[Conversation | OneShots] | None = None) -> None:
-        """Talk by *talk*, by default in the mode of *adapter*."""
+    def __init__(self, adapter: Adapter, connection: type[Conversation | OneShots] | None = None) -> None:
+        """Use *connection*, by default the one for the mode of *adapter*."""
         self._adapter = adapter
-        self._open: type[Conversation | OneShots] = talk or (Conversation if adapter.lines else OneShots)
+        self._open: type[Conversation | OneShots] = connection or (Conversation if adapter.lines else OneShots)
         self._lock = threading.Lock()
-        self._talk: Conversation | OneShots | None = None
+        self._connection: Conversation | OneShots | None = None
         self._starts = 0
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to *request*; raise AdapterError."""
         with self._lock:
-            if self._talk is None or self._talk.trouble is not None:
+            if self._connection is None or self._connection.trouble is not None:
                 self.close()
                 self._starts += 1
                 if self._starts > _MAX_RESTARTS:
-                    raise AdapterError(f"the adapter was started {_MAX_RESTARTS} times already")
-                self._talk = self._open(self._adapter)
-            talk = self._talk
-        return talk.ask(request)
+                    raise AdapterError(f"the adapter crashed {_MAX_RESTARTS} times; no further start is tried")
+                self._connection = self._open(self._adapter)
+            connection = self._connection
+        return connection.ask(request)
 
     def close(self) -> None:
-        """End the programs."""
-        if self._talk is not None:
-            self._talk.close()
-        self._talk = None
+        """Terminate the programs."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def run(
@@ -66,8 +66,8 @@ def run(
 ) -> list[Result]:
     """Return a result for each of *questions*, in their order.
 
-    *jobs* programs are asked side by side. *enough* ends the run at a result for which it is true; results that were
-    not made by then are absent.
+    *jobs* programs are asked in parallel. The first result for which *enough* returns true ends the run; results
+    that are not there by then are absent.
     """
     pool = _Pool(adapter, questions)
     pool.on_result, pool.enough = on_result, enough
@@ -108,7 +108,7 @@ class _Pool:
         self.results: list[Result | None] = [None] * len(questions)
 
     def work(self, jobs: int) -> None:
-        """Ask all questions; those that a crash may be the fault of another one's are put aside."""
+        """Ask all questions; keep those whose failure another question may have caused for repeat_suspects."""
         # One program per question takes minutes, so a run starts with one question about each topic.
         order = range(len(self._questions)) if self._adapter.lines else topics_in_turn(self._questions)
         for index in order:
@@ -138,7 +138,7 @@ class _Pool:
             raise self._broken[0]
 
     def repeat_suspects(self) -> None:
-        """Ask again, one by one and each in a program of its own, what was under way at a crash."""
+        """Repeat the questions that were in flight at a crash, each in a new program."""
         for index in sorted(self._suspects):
             if self.enough is not None and self._is_enough():
                 return
@@ -155,7 +155,7 @@ class _Pool:
             except _SuspectError:
                 with self._lock:
                     self._suspects.append(index)
-            except Exception as error:  # noqa: BLE001  (a fault of the runner: it ends the run)
+            except Exception as error:  # noqa: BLE001  (a defect of the runner ends the run)
                 self._broken.append(error)
                 self._stop = True
             else:
@@ -208,4 +208,4 @@ class _Pool:
 
 
 class _SuspectError(Exception):
-    """A crash that may be the fault of another question."""
+    """A failure that another question may have caused."""

@@ -1,6 +1,6 @@
-"""Sessions of writers: what programs write into a directory, and what has to be there afterwards.
+"""Sessions of writers: what programs write into a directory, and what must be in it afterwards.
 
-They are in ``sessions/<profile>/<name>/``: ``session.json``, and in ``before/`` the files that are there at first.
+They are in ``sessions/<profile>/<name>/``: ``session.json``, and ``before/`` with the files that exist before.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FRAGMENT = b'{"kind":"note","t":9.0,"text":"'
 
 @dataclass(frozen=True, kw_only=True)
 class Session(Case):
-    """One session. Its files are those that are there at first, its records those that the first run writes."""
+    """One session. Its files exist before it; its records are those of the first run."""
 
     content: Mapping[str, Any]
     """The whole of session.json."""
 
     @property
     def runs(self) -> list[Mapping[str, Any]]:
-        """The runs, one after the other in the same directory: exist, end, records, outcome, perhaps error."""
+        """The consecutive runs in the same directory: exist, end, records, outcome, perhaps error."""
         return [self.content, *self.content.get("then", [])]
 
     @property
@@ -43,18 +43,18 @@ class Session(Case):
 
     @property
     def expected(self) -> list[Any]:
-        """The records of the stream afterwards; of run_start and run_resume only what has to be in them."""
+        """The records of the stream afterwards; of run_start and run_resume only the required members."""
         return list(self.content.get("expected", []))
 
     @property
     def beside(self) -> Mapping[str, Any]:
-        """Every file afterwards whose name begins with that of the stream and a dot, and what has to be in it."""
+        """The expected content of every file named like the stream, a dot and a suffix."""
         beside: dict[str, Any] = self.content.get("beside", {})
         return beside
 
     @property
     def is_unchanged(self) -> bool:
-        """True when the last run may change no file."""
+        """True when the last run must not change a file."""
         return bool(self.content.get("unchanged", False))
 
 
@@ -67,7 +67,7 @@ def load(root: str = SESSIONS) -> Iterator[Session]:
 
 
 def load_session(folder: str, root: str = SESSIONS) -> Session:
-    """Return the session in *folder*; raise CaseError where it is not well formed."""
+    """Return the session in *folder*; raise CaseError if it is not well formed."""
     path = os.path.join(folder, "session.json")
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
@@ -122,7 +122,7 @@ def _demand_side_files(path: str, content: Mapping[str, Any], files: Mapping[str
     for name, item in content.get("beside", {}).items():
         known = item in ("previous", "fragment") or ("before" in item and item["before"] in files) or "records" in item
         if not known:
-            raise CaseError(path, f"beside/{name}", "is not previous, fragment, records or a file of before/")
+            raise CaseError(path, f"beside/{name}", "must be previous, fragment, records or a file of before/")
 
 
 def _files(folder: str) -> dict[str, bytes]:

@@ -1,12 +1,12 @@
-"""Values as tagged JSON, in which no number can be lost on the way between languages.
+"""Values as tagged JSON, which keeps numbers exact between languages.
 
 ``{"int": "1"}`` is an integer, ``{"float": "0.1"}`` a binary64 and ``{"f32": "0.1"}`` a binary32 number.
-Strings, booleans, null, arrays and objects stand for themselves. A plain object that would look like a tag
+Strings, booleans, null, arrays and objects are written plainly. An object that would look like a tag
 is wrapped: ``{"object": {"int": "1"}}``.
 
 Which tag a number gets is decided by its place, then by its text: a place that the schema types as number
 holds a float; elsewhere a number without fraction and exponent is an integer. A place that the schema types as
-integer holds an integer whenever the value is one, but for profiles that refuse such a spelling.
+integer holds an integer whenever the value is one, except in profiles that refuse such a spelling.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from conformance.format_facts import BINARY32_LIMIT, TAG_KEYS, WHOLE_FLOATS
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
-# The middle between the largest binary32 number and the next power of two.
+# The midpoint of the largest binary32 number and the next power of two.
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled")
 
 
 class TagError(ValueError):
     """A tagged value is not well formed; ``place`` is a JSON Pointer to it."""
 
-    def __init__(self, place: str, fault: str) -> None:
-        super().__init__(f"{place or 'the value'} {fault}")
+    def __init__(self, place: str, error: str) -> None:
+        super().__init__(f"{place or 'the value'} {error}")
         self.place = place
 
 
 def tag_record(record: Mapping[str, Any], profile: str | None) -> dict[str, Any]:
-    """Return *record*, as a JSON library reads it, as a tagged value of *profile*; None where it has no profile."""
+    """Return *record*, as a JSON library reads it, as a tagged value of *profile*; None if it has no profile."""
     if profile is None:
         return _Tagging({}, takes_whole_floats=False).members(record, {})
     tagging = _Tagging(_definitions(profile), takes_whole_floats=profile in WHOLE_FLOATS)
@@ -46,7 +46,7 @@ def tag_record(record: Mapping[str, Any], profile: str | None) -> dict[str, Any]
 
 
 def tag_value(value: Any) -> Any:
-    """Return *value* as a tagged value where no schema says more than its text."""
+    """Return *value* as a tagged value at a place without a schema."""
     return _Tagging({}, takes_whole_floats=False).value(value, {})
 
 
@@ -70,17 +70,17 @@ def float_text(number: float) -> str:
 
 
 def f32_text(number: float) -> str:
-    """Return the canonical text of *number* rounded to binary32; raise OverflowError where that is infinite."""
+    """Return the canonical text of *number* rounded to binary32; raise OverflowError if that is infinite."""
     exact = to_f32(number)
     if exact == 0:
         return _layout(repr(exact))
-    with localcontext(prec=200):  # a binary32 number has at most 112 decimal digits, so nothing here is rounded
+    with localcontext(prec=200):  # a binary32 number has at most 112 decimal digits, so this rounds nothing
         # Both neighbours are tried: at a power of two the nearest decimal may read back to another number.
         for digits in range(1, 10):
             found = [text for text in _neighbours(Decimal(exact), digits) if _reads_as(text, exact)]
             if found:
                 return _layout(min(found, key=lambda text: _distance(text, exact)))
-    raise AssertionError(f"{number!r} has no text of nine digits")
+    raise AssertionError(f"{number!r} cannot be written with nine digits")
 
 
 def to_f32(number: float) -> float:
@@ -130,11 +130,11 @@ class _Tagging:
 def _untag_one(tag: str, text: Any, place: str) -> Any:
     if tag == "object":
         if not isinstance(text, dict):
-            raise TagError(place, "has the tag object, but no object in it")
+            raise TagError(place, "has the tag object, expected an object in it")
         return {key: untag(value, f"{place}/{key}") for key, value in text.items()}
     form = _INT if tag == "int" else _FLOAT
     if not isinstance(text, str) or form.match(text) is None:
-        raise TagError(place, f"has the tag {tag}, but {text!r} is no such number")
+        raise TagError(place, f"has the tag {tag}, but {text!r} is not a number of that type")
     if tag == "int":
         return int(text)
     return to_f32(float(text)) if tag == "f32" else float(text)
@@ -180,7 +180,7 @@ def _reads_as(text: str, number: float) -> bool:
 
 
 def _distance(text: str, exact: float) -> tuple[Decimal, int]:
-    """Return what orders decimals by how close they are, those with an even last digit first."""
+    """Return a sort key for decimals: by distance, an even last digit first."""
     return abs(Decimal(text) - Decimal(exact)), int(text.partition("e")[0][-1]) % 2
 
 

@@ -1,4 +1,4 @@
-"""Writes down what was said between the runner and adapters."""
+"""Writes the messages between the runner and adapters to a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Transcript:
         self._lock = threading.Lock()
 
     def note(self, process: int, direction: str, line: bytes) -> None:
-        """Write down one message; *direction* is ``to``, ``from`` or ``exit``."""
+        """Write one message; *direction* is ``to``, ``from`` or ``exit``."""
         text = line[:_MAX_BYTES].decode(errors="replace").rstrip("\n")
         entry: dict[str, object] = {"at": round(time.monotonic() - self._start, 4), "process": process, direction: text}
         if len(line) > _MAX_BYTES:

@@ -1,6 +1,6 @@
-"""The views of a run that a summarizer has to give, derived from the records and findings of a case alone.
+"""The views of a run that a summarizer must give, derived only from the records and findings of a case.
 
-See ``spec/views.md``. Nothing here reads bytes: what a record is, and which of its members are faulty, the case says.
+See ``spec/views.md``. Nothing here reads bytes: the case lists the records and the findings about their members.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True)
 class Row:
-    """One record with the names of its faulty members."""
+    """One record with the names of its invalid members."""
 
     members: Mapping[str, Any]
     faulty: frozenset[str]
 
     def get(self, key: str) -> Any:
-        """Return the tagged value of a member, ``_ABSENT`` where it is missing or faulty."""
+        """Return the tagged value of a member, ``_ABSENT`` if it is missing or invalid."""
         return _ABSENT if key in self.faulty else self.members.get(key, _ABSENT)
 
     def has_all(self, *keys: str) -> bool:
@@ -131,7 +131,7 @@ def _metrics(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _sum(numbers: Sequence[float]) -> float:
-    # One after the other: the sum of the standard library is more exact than what the chapter asks for.
+    # Added one by one: ``sum`` of the standard library is more exact than the chapter requires.
     total = 0.0
     for number in numbers:
         total += number
@@ -170,7 +170,7 @@ def _epoch(row: Row) -> float:
 
 
 def _whole(row: Row, key: str) -> int | None:
-    """Return a step or epoch as the integer next to it towards zero, None where it is none from 0 on."""
+    """Return a step or epoch, truncated to an integer ≥ 0; None if it is not a number ≥ 0."""
     value = row.members.get(key)
     if not isinstance(value, dict) or not value.keys() <= {"int", "float"}:
         return None

@@ -3,8 +3,8 @@
     python -m conformance.authoring.fields
 
 The topics ``fields`` and ``required-keys`` of each profile are made here and nowhere else. A numeric field of
-a kind gets one stream of values that are accepted and one of values that are refused, one fault on each line.
-``run_start`` and ``run_end`` stand in a stream once, so their fields are families. Fields that are no numbers
+a kind gets one stream of accepted values and one of refused values, with one error on each line.
+``run_start`` and ``run_end`` occur once in a stream, so their fields are families. Fields that are not numbers
 share two streams for each kind.
 """
 
@@ -30,7 +30,7 @@ _ONCE = frozenset({"run_start", "run_end"})
 _LAST_TIME = "1.7976931348623157e308"
 _TOPICS = ("fields", "required-keys")
 _INFOS = frozenset({"not-readable-by-source", "integer-as-float"})
-"""Rules that say nothing against the value."""
+"""Rules that accept the value."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Field:
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of a case, and the one fault in it."""
+    """One line of a case, and its one error."""
 
     record: str
     rule: str | None
@@ -139,7 +139,7 @@ def cases() -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def main() -> None:
-    """Write all cases anew."""
+    """Write all cases again."""
     for profile in ("toy-v1", "metrics-v1", "kaun-v1"):
         for topic in _TOPICS:
             shutil.rmtree(os.path.join(CASES, profile, topic), ignore_errors=True)
@@ -181,7 +181,7 @@ def _stream(
     for index in as_float[1:]:
         rows[index] = replace(rows[index], rule=None)
     if profile.name != "toy/v1":
-        # The first null of such a stream is told as an information, and the samples end with null.
+        # The first null of such a stream is reported at info level, and the samples end with null.
         null = next((index for index, (_, sample) in enumerate(samples) if sample == Sample("null", "null")), None)
         if null is not None:
             rows[null] = replace(rows[null], rule="not-readable-by-source")
@@ -194,14 +194,14 @@ def _missing(profile: Profile, kind: str) -> tuple[str, dict[str, bytes]]:
         record = {name: text for name, text in profile.minimal(kind, position).items() if name != key}
         rows.append(_Row(_object(record), "missing-key", f"/{key}"))
     if profile.tag is None:
-        # Without a tag it is the keys of the first record that tell the profile.
+        # Without a tag, the keys of the first record decide the profile.
         rows.insert(0, _Row(_object(profile.minimal(kind, 0)), None, ""))
     why = f"A record of kind {kind} without one of its required keys, another one on each line."
     return _case(profile, f"required-keys/{_dashed(kind)}-without-each-of-its-keys", why, rows)
 
 
 def _case(profile: Profile, title: str, why: str, rows: list[_Row]) -> tuple[str, dict[str, bytes]]:
-    """Return the folder and the files of a case with *rows* between what makes the stream whole."""
+    """Return the folder and the files of a case: *rows* between the lines that make the stream complete."""
     before, after = _around(profile, title.rpartition("/")[2], rows)
     findings = [
         {"rule": row.rule, "line": line, "pointer": row.pointer}
@@ -273,7 +273,7 @@ def _family(
 def _variant(sample: Sample, field: Field, kind: str) -> dict[str, Any]:
     line = 1 if kind == "run_start" else 2
     key = json.dumps(field.path[-1])
-    # The time is a key of both records; what stands before it tells them apart.
+    # Both records have the time; the text before it identifies the record.
     before = {"run_start": '"schema":"toy/v1",', "run_end": '"kind":"run_end",'}[kind] if field.path == ("t",) else ""
     value = _tagged(kind, field, sample.text)
     content: dict[str, Any] = {

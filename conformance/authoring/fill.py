@@ -1,10 +1,10 @@
-"""Fills in what follows from the bytes of a case, and lays out case.json so that people can read it.
+"""Fills in what follows from the bytes of a case, and formats case.json for reading.
 
     python -m conformance.authoring.fill conformance/cases/toy-v1/step-skipped/one-missing
 
 Write the stream, and a case.json with ``why``, ``profile``, ``state``, ``findings`` and ``proves``; this program
 adds ``records``, and the reports of those ``modes`` that are named. It uses the JSON library of Python and knows
-nothing of any implementation. Without a folder it looks at the whole corpus.
+no implementation. Without a folder it fills in the whole corpus.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def records(data: bytes, content: dict[str, Any]) -> Iterator[Any]:
         try:
             yield tag_record(json.loads(line.decode()), content["profile"])
         except (ValueError, AttributeError) as error:
-            raise ValueError(f"line {number} is no record, and no finding says why: {error}") from error
+            raise ValueError(f"line {number} is not a record, and no finding gives the reason: {error}") from error
 
 
 def laid_out(content: dict[str, Any]) -> str:
@@ -72,10 +72,12 @@ def laid_out(content: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Fill and lay out the cases that are named, or with ``--check`` only say which would change."""
+    """Fill and lay out the cases that are named, or with ``--check`` only list those that would change."""
     parser = argparse.ArgumentParser(description="Fill in the records of cases and lay out their case.json.")
-    parser.add_argument("folders", nargs="*", metavar="FOLDER", help="cases, or folders above some; default: all")
-    parser.add_argument("--check", action="store_true", help="write nothing, fail when something would change")
+    parser.add_argument(
+        "folders", nargs="*", metavar="FOLDER", help="cases, or folders that contain cases; default: all"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
     arguments = parser.parse_args()
     changed = 0
     for root in arguments.folders or [CASES]:

@@ -23,9 +23,9 @@ class Sample:
     """One value of a field."""
 
     name: str
-    """What is special about it, as a part of a case's name."""
+    """What is special about it, as part of the name of a case."""
     text: str
-    """The value as it is written."""
+    """The text of the value."""
     rule: str | None = None
     """The rule that it breaks, None for a value that is accepted."""
 

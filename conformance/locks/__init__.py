@@ -1,1 +1,1 @@
-"""The lock matrix: every writer holds a stream while every other one tries to write to it."""
+"""The lock matrix: every writer locks a stream while every other one tries to write to it."""

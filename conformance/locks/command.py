@@ -16,11 +16,13 @@ GOOD, BAD, USAGE = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fill the matrix and print it; return 0 when every writer sees every other one."""
-    parser = ArgumentParser(prog="locks", description="Let each writer hold a stream while each other one would write.")
+    """Fill the matrix and print it; return 0 if every writer respects every other one's lock."""
+    parser = ArgumentParser(
+        prog="locks", description="Let each writer lock a stream while each other one tries to write to it."
+    )
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
-    parser.add_argument("--no-build", action="store_true", help="take implementations as they were built before")
-    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
+    parser.add_argument("--no-build", action="store_true", help="use implementations as built earlier")
+    parser.add_argument("--page", metavar="FILE", help="write the table into a page of the site")
     options = parser.parse_args(arguments)
     options.deadline, options.mode = ANSWER_SECONDS, "lines"
     parties: list[Party] = []
@@ -32,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
                 left_out[implementation.name] = str(adapter)
                 failed = failed or adapter.is_failure
             elif "session" not in adapter.hello.get("capabilities", []):
-                left_out[implementation.name] = "its adapter has no sessions"
+                left_out[implementation.name] = "its adapter lacks the capability session"
                 failed = True
             else:
                 parties.append(AdapterParty(implementation.name, adapter))

@@ -1,4 +1,4 @@
-"""Fills the lock matrix: one stream for each holder, each party that would write to it, and each way to do so."""
+"""Fills the lock matrix: one stream for each holder, each party that tries to write to it, and each way to do so."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass
 class Cell:
-    """What became of one party that would write to what another one holds."""
+    """The outcome for one party that tried to write to what another one holds."""
 
     tried: int = 0
     """Number of ways that were tried and refused, and that succeeded once the stream was released."""
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """The cell in words."""
-        if self.faults:
-            return "; ".join(self.faults)
+        if self.errors:
+            return "; ".join(self.errors)
         return "refused" if self.tried else "-"
 
 
 @dataclass
 class Matrix:
-    """The cells by holder and actor, and who takes no lock and why."""
+    """The cells by holder and actor, and the parties without a lock, each with the reason."""
 
     holders: list[str]
     actors: list[str]
@@ -45,12 +45,12 @@ class Matrix:
 
     @property
     def is_good(self) -> bool:
-        """True when every cell is refused in which both have a lock."""
-        return not any(cell.faults for pair, cell in self.cells.items() if self.without_lock.keys().isdisjoint(pair))
+        """True when every attempt was refused in each cell where both take a lock."""
+        return not any(cell.errors for pair, cell in self.cells.items() if self.without_lock.keys().isdisjoint(pair))
 
 
 def fill(parties: Sequence[Party]) -> Matrix:
-    """Return the matrix of *parties*; every pair of which one is ours has a cell."""
+    """Return the matrix of *parties*; every pair with at least one writer of the registry has a cell."""
     matrix = Matrix([], [party.name for party in parties], {}, {})
     with tempfile.TemporaryDirectory(prefix="locks-") as folder:
         for holder in parties:
@@ -75,7 +75,7 @@ def lines(matrix: Matrix) -> Iterator[str]:
 
 
 def _can_hold(party: Party, folder: str, matrix: Matrix) -> bool:
-    """Return whether *party* can hold a stream; note why it has no lock where it says so."""
+    """Return whether *party* can hold a stream; note the reason if it has no lock."""
     if not party.can_hold:
         return False
     try:
@@ -84,7 +84,7 @@ def _can_hold(party: Party, folder: str, matrix: Matrix) -> bool:
     except NoLockError as error:
         matrix.without_lock[party.name] = str(error).rstrip(".")
     except LeftOutError as error:
-        matrix.cells[party.name, party.name] = Cell(faults=[str(error)])
+        matrix.cells[party.name, party.name] = Cell(errors=[str(error)])
         matrix.holders.append(party.name)
     else:
         return True
@@ -96,18 +96,18 @@ def _cell(holder: Party, actor: Party, folder: str) -> Cell:
     for action in actor.actions:
         path = make(os.path.join(tempfile.mkdtemp(dir=folder), RUN_ID), action)
         try:
-            fault = _tried(holder, actor, path, action)
+            error_text = _tried(holder, actor, path, action)
         except LeftOutError as error:
-            fault = str(error)
-        if fault is None:
+            error_text = str(error)
+        if error_text is None:
             cell.tried += 1
         else:
-            cell.faults.append(f"{action}: {fault}")
+            cell.errors.append(f"{action}: {error_text}")
     return cell
 
 
 def _tried(holder: Party, actor: Party, path: str, action: Action) -> str | None:
-    """Return what is wrong when *actor* tries *action* on what *holder* holds, and again after its release."""
+    """Return the error of *actor* in *action* on what *holder* holds and then releases, None if there is none."""
     holder.hold(path)
     try:
         tear(path, action)

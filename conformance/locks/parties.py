@@ -1,4 +1,4 @@
-"""Who holds a stream, and who would write to it: adapters, a command that repairs, Java, and flock(1)."""
+"""The parties that hold a stream or write to it: adapters, the repair command, Java, and flock(1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class LeftOutError(Exception):
-    """A party cannot do what is asked; the text says why."""
+    """A party cannot do what is asked; the text is the reason."""
 
 
 class NoLockError(LeftOutError):
@@ -40,24 +40,24 @@ class Party(ABC):
     can_hold = True
     """False for a program that holds a stream for an instant only."""
     is_ours = True
-    """False for programs that only stand for what others run."""
+    """False for programs that represent other software."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def hold(self, path: str) -> None:
-        """Open the stream at *path* for writing and keep it; raise LeftOutError where that cannot be."""
+        """Open the stream at *path* for writing and keep it; raise LeftOutError if that is impossible."""
         raise LeftOutError(f"{self.name} does not hold {path}")
 
     def release(self) -> None:  # noqa: B027
-        """Let go of the stream that is held."""
+        """Release the held stream."""
 
     @abstractmethod
     def act(self, path: str, action: Action) -> str:
-        """Try *action* on the stream at *path*; return ``written`` or ``refused``, else what happened."""
+        """Try *action* on the stream at *path*; return ``written``, ``refused``, or another outcome in words."""
 
     def close(self) -> None:  # noqa: B027
-        """End every program."""
+        """Terminate every program."""
 
 
 class AdapterParty(Party):
@@ -68,7 +68,7 @@ class AdapterParty(Party):
     def __init__(self, name: str, adapter: Adapter) -> None:
         super().__init__(name)
         self._adapter = adapter
-        self._talks: dict[str, Conversation] = {}
+        self._conversations: dict[str, Conversation] = {}
         self._held = ""
 
     def hold(self, path: str) -> None:
@@ -82,7 +82,7 @@ class AdapterParty(Party):
             raise LeftOutError(f"it did not hold a stream: {_said(answer)}")
 
     def release(self) -> None:
-        """Let go of the stream that is held."""
+        """Release the held stream."""
         self._ask("holder", {"role": "writer", "release": self._held})
 
     def act(self, path: str, action: Action) -> str:
@@ -92,17 +92,17 @@ class AdapterParty(Party):
 
     def close(self) -> None:
         """End both processes."""
-        for talk in self._talks.values():
-            talk.close()
-        self._talks.clear()
+        for conversation in self._conversations.values():
+            conversation.close()
+        self._conversations.clear()
 
     def _ask(self, part: str, message: dict[str, Any]) -> dict[str, Any]:
         try:
-            if part not in self._talks:
-                self._talks[part] = Conversation(self._adapter)
-            return self._talks[part].ask(message)
+            if part not in self._conversations:
+                self._conversations[part] = Conversation(self._adapter)
+            return self._conversations[part].ask(message)
         except AdapterError as error:
-            self._talks.pop(part).close()
+            self._conversations.pop(part).close()
             raise LeftOutError(f"the adapter failed: {error}") from None
 
 
@@ -117,7 +117,7 @@ class RepairParty(Party):
         self._command = command
 
     def act(self, path: str, _: Action) -> str:
-        """Run the command; it fails where it leaves the stream alone."""
+        """Run the command; it fails if it refuses the stream."""
         done = subprocess.run([*self._command, path], capture_output=True, timeout=_SECONDS, check=False)
         return "refused" if done.returncode else "written"
 
@@ -131,7 +131,7 @@ class JvmParty(Party):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         if shutil.which("javac") is None or shutil.which("java") is None:
-            raise LeftOutError("there is no javac")
+            raise LeftOutError("javac is not installed")
         self._folder = tempfile.mkdtemp(prefix="locks-")
         self._programs: dict[str, subprocess.Popen[str]] = {}
         source = os.path.join(_HERE, "JvmWriter.java")
@@ -180,11 +180,11 @@ class FlockParty(Party):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         if shutil.which("flock") is None:
-            raise LeftOutError("there is no flock")
+            raise LeftOutError("flock is not installed")
         self._holder: subprocess.Popen[str] | None = None
 
     def hold(self, path: str) -> None:
-        """Run a command that lasts under the lock."""
+        """Run a long command under the lock."""
         words = ["flock", "-n", path, "sh", "-c", "echo held; cat"]
         self._holder = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout is not None
@@ -203,7 +203,7 @@ class FlockParty(Party):
 
 
 def foreign() -> Iterator[tuple[str, Party | str]]:
-    """Yield the programs that stand for what others run, each by its name, or why it is left out."""
+    """Yield the programs that represent other software, each by its name, or the reason why it is left out."""
     makers: tuple[tuple[str, type[JvmParty | FlockParty]], ...] = (("java", JvmParty), ("flock", FlockParty))
     for name, make in makers:
         try:

@@ -1,4 +1,4 @@
-"""The streams that are held, and what is asked of those who would write to them."""
+"""The streams that are held, and the requests to the parties that try to write to them."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def make(directory: str, action: Action) -> str:
 
 
 def tear(path: str, action: Action) -> None:
-    """Give the stream at *path* the fragment that a repair looks for."""
+    """Give the stream at *path* a fragment for a repair to remove."""
     if action == "repair":
         with open(path, "ab") as file:
             file.write(_FRAGMENT)
 
 
 def request(directory: str, action: Action, end: str) -> dict[str, Any]:
-    """Return the request to a writer that does *action* in *directory* and leaves the run as *end* says."""
-    # Who writes after the release writes after what the holder has written.
+    """Return the request to a writer that does *action* in *directory* and ends the run as *end* says."""
+    # A writer after the release appends to what the holder has written.
     number = "2" if end == "held" else "3"
     entry = {**_ENTRY, "step": {"int": number}, "wall_time_ms": {"float": number}}
     records = {"append": [entry], "replace": [_START]}.get(action, [_RESUME])

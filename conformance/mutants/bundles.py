@@ -1,4 +1,4 @@
-"""Wrong about the directory of a run: see spec/bundle.md and spec/writing.md."""
+"""Mutants of the directory of a run: see spec/bundle.md and spec/writing.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EndsWithoutAWord(Oracle):
-    """Writes no run_end when the run is left."""
+    """Writes no run_end when the run is closed."""
 
     class bundles_type(Bundles):
         def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -25,7 +25,7 @@ class EndsWithoutAWord(Oracle):
 
 
 class EndsTwice(Oracle):
-    """Writes a run_end when the run is left, also where the program wrote one."""
+    """Writes a run_end when the run is closed, even if the program wrote one."""
 
     class bundles_type(Bundles):
         def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
@@ -46,7 +46,7 @@ class ForgetsWhatItEndedWith(Oracle):
 
 
 class EndsWithAnyPhase(Oracle):
-    """Takes the last step of any phase for the final one."""
+    """Uses the last step of any phase as the final one."""
 
     class bundles_type(Bundles):
         def final(self, records: Sequence[Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class EndsWithAnyPhase(Oracle):
 
 
 class CallsErrorsCompleted(Oracle):
-    """Writes reason completed when the run is left by an error."""
+    """Writes reason completed when an error ends the run."""
 
     class bundles_type(Bundles):
         def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -81,7 +81,7 @@ class CallsInterruptionsErrors(Oracle):
 
 
 class EndsAKilledRun(Oracle):
-    """Ends a run that nobody has ended."""
+    """Ends a run that was killed."""
 
     class bundles_type(Bundles):
         def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class EndsAKilledRun(Oracle):
 
 
 class WritesBehindAnOldRun(Oracle):
-    """Writes a new run behind an old one."""
+    """Appends a new run to an old one."""
 
     class bundles_type(Bundles):
         def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
@@ -104,7 +104,7 @@ class WritesBehindAnOldRun(Oracle):
 
 
 class ReplacesWhatItShallKeep(Oracle):
-    """Replaces an old run when it is told not to."""
+    """Replaces an old run although the request forbids it."""
 
     class bundles_type(Bundles):
         def write(self, request: Mapping[str, Any]) -> int:
@@ -112,7 +112,7 @@ class ReplacesWhatItShallKeep(Oracle):
 
 
 class AppendsARun(Oracle):
-    """Appends a run to another one when it is told so."""
+    """Appends a run to another one on request."""
 
     class bundles_type(Bundles):
         def demand_open(self, stream: Stream, exist: str) -> None:
@@ -133,7 +133,7 @@ class DeletesOldRuns(Oracle):
 
 
 class OverwritesThePreviousRun(Oracle):
-    """Lets the stream that it replaces overwrite the one that was replaced before."""
+    """Overwrites the previously replaced stream with the one that it replaces."""
 
     class bundles_type(Bundles):
         def move_away(self, path: str) -> None:
@@ -141,7 +141,7 @@ class OverwritesThePreviousRun(Oracle):
 
 
 class NumbersOnFromTheLast(Oracle):
-    """Gives an earlier log the number after the largest one, not the smallest that is free."""
+    """Numbers an earlier log after the largest number, not with the smallest free one."""
 
     class bundles_type(Bundles):
         def move_away(self, path: str) -> None:
@@ -153,7 +153,7 @@ class NumbersOnFromTheLast(Oracle):
 
 
 class KeepsEmptyStreams(Oracle):
-    """Keeps a stream that holds nothing, and moves an earlier one for it."""
+    """Keeps an empty stream, and moves an earlier one for it."""
 
     class bundles_type(Bundles):
         def is_worth_keeping(self, stream: Stream) -> bool:
@@ -161,7 +161,7 @@ class KeepsEmptyStreams(Oracle):
 
 
 class GluesToFragments(Oracle):
-    """Writes the next record behind a fragment."""
+    """Appends the next record to a fragment."""
 
     class bundles_type(Bundles):
         def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
@@ -170,7 +170,7 @@ class GluesToFragments(Oracle):
 
 
 class DeletesFragments(Oracle):
-    """Cuts a fragment off and keeps it nowhere."""
+    """Cuts off a fragment without keeping it."""
 
     class bundles_type(Bundles):
         def set_aside(self, stream: Stream, path: str) -> None:
@@ -178,7 +178,7 @@ class DeletesFragments(Oracle):
 
 
 class KeepsTheBeginning(Oracle):
-    """Keeps the first 64 KiB of a fragment alone."""
+    """Keeps only the first 64 KiB of a fragment."""
 
     class bundles_type(Bundles):
         def set_aside(self, stream: Stream, path: str) -> None:
@@ -189,7 +189,7 @@ class KeepsTheBeginning(Oracle):
 
 
 class OverwritesFragments(Oracle):
-    """Lets a fragment overwrite the one that was kept from the same place."""
+    """Overwrites a kept fragment with another one from the same place."""
 
     class bundles_type(Bundles):
         def set_aside(self, stream: Stream, path: str) -> None:
@@ -198,8 +198,8 @@ class OverwritesFragments(Oracle):
                     file.write(stream.fragment)
 
 
-class OpensBeforeItLooks(Oracle):
-    """Makes the stream before it looks at the first record."""
+class OpensBeforeItValidates(Oracle):
+    """Creates the stream before it validates the first record."""
 
     class bundles_type(Bundles):
         def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
@@ -212,8 +212,8 @@ class OpensBeforeItLooks(Oracle):
                     raise
 
 
-class MovesBeforeItLooks(Oracle):
-    """Moves the stream that it replaces before it looks at the first record."""
+class MovesBeforeItValidates(Oracle):
+    """Moves the stream that it replaces before it validates the first record."""
 
     class bundles_type(Bundles):
         def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
@@ -227,7 +227,7 @@ class MovesBeforeItLooks(Oracle):
 
 
 class ResumesForeignRecords(Oracle):
-    """Resumes, and appends to, records that are of no profile."""
+    """Resumes and appends to records without a profile."""
 
     class bundles_type(Bundles):
         def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
@@ -235,7 +235,7 @@ class ResumesForeignRecords(Oracle):
 
 
 class DemandsAResumption(Oracle):
-    """Refuses to start a run where it is told to resume and finds no record."""
+    """Refuses to resume if there is no record yet, instead of starting a run."""
 
     class bundles_type(Bundles):
         def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
@@ -243,7 +243,7 @@ class DemandsAResumption(Oracle):
 
 
 class NestsWithoutEnd(Oracle):
-    """Writes lines that no reader reads, for example records that are nested too deep."""
+    """Writes lines that no reader accepts, for example records that are nested too deep."""
 
     class writing_type(Writing):
         def judge(self, line: bytes) -> None:
@@ -251,11 +251,11 @@ class NestsWithoutEnd(Oracle):
 
 
 class WritesAnyInteger(NestsWithoutEnd):
-    """Writes integers that no binary64 number comes near."""
+    """Writes integers beyond the range of binary64."""
 
 
 class RemembersAnEarlierLoss(Oracle):
-    """Writes the last loss there was as final_loss, also where the last step has none."""
+    """Writes the last loss of any step as final_loss, even if the last step has none."""
 
     class bundles_type(Bundles):
         def final(self, records: Sequence[Any]) -> dict[str, Any]:
@@ -281,7 +281,7 @@ class AppendsToAnything(GoesOnAnywhere):
 
 
 class ResumesSilently(Oracle):
-    """Goes on without run_resume."""
+    """Resumes without run_resume."""
 
     class bundles_type(Bundles):
         def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
@@ -289,7 +289,7 @@ class ResumesSilently(Oracle):
 
 
 class StartsTimeAnew(Oracle):
-    """Writes what the clock of the new process says into a resumed stream."""
+    """Writes the clock of the new process into a resumed stream."""
 
     class writing_type(Writing):
         def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class StartsTimeAnew(Oracle):
 
 
 class TakesAnyRunId(Oracle):
-    """Takes any text for the name of a directory."""
+    """Accepts any text as the name of a directory."""
 
     class bundles_type(Bundles):
         def write(self, request: Mapping[str, Any]) -> int:
@@ -308,7 +308,7 @@ class TakesAnyRunId(Oracle):
 
 
 class NamesTheStreamAfterItself(Oracle):
-    """Gives the stream a name of its own."""
+    """Names the stream after the run."""
 
     class bundles_type(Bundles):
         def write(self, request: Mapping[str, Any]) -> int:
@@ -336,25 +336,25 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesBehindAnOldRun, "writing/existing-run", "wrote run-start-repeated|wrote event-after"),
     _mutant(ReplacesWhatItShallKeep, "writing/existing-run", "outcome is written"),
     _mutant(AppendsARun, "writing/existing-run", "outcome is written"),
-    _mutant(DeletesOldRuns, "writing/replaced-kept", r"there is no events.jsonl.prev"),
-    _mutant(OverwritesThePreviousRun, "writing/nothing-overwritten", r"there is no events.jsonl.prev-1"),
-    _mutant(NumbersOnFromTheLast, "writing/replaced-kept", r"there is no events.jsonl.prev-1"),
-    _mutant(KeepsEmptyStreams, "writing/empty-not-kept", r"events.jsonl.prev-1 is there"),
-    _mutant(OpensBeforeItLooks, "writing/refused-start", "the file 'events.jsonl' changed: "),
-    _mutant(MovesBeforeItLooks, "writing/refused-start", "the file 'events.jsonl.prev' changed: "),
+    _mutant(DeletesOldRuns, "writing/replaced-kept", r"the file events.jsonl.prev is missing"),
+    _mutant(OverwritesThePreviousRun, "writing/nothing-overwritten", r"the file events.jsonl.prev-1 is missing"),
+    _mutant(NumbersOnFromTheLast, "writing/replaced-kept", r"the file events.jsonl.prev-1 is missing"),
+    _mutant(KeepsEmptyStreams, "writing/empty-not-kept", r"events.jsonl.prev-1 was not expected"),
+    _mutant(OpensBeforeItValidates, "writing/refused-start", "the file 'events.jsonl' changed: "),
+    _mutant(MovesBeforeItValidates, "writing/refused-start", "the file 'events.jsonl.prev' changed: "),
     _mutant(ResumesForeignRecords, "writing/no-profile-refused", "outcome is written"),
     _mutant(DemandsAResumption, "writing/resume-nothing", "outcome is refused"),
     _mutant(WritesAnyInteger, "writing/invalid-input", "outcome is written"),
     _mutant(NestsWithoutEnd, "encoding/write-within-limits", "outcome is written"),
-    _mutant(RemembersAnEarlierLoss, "stream/final-loss", "final_loss is there"),
-    _mutant(KeepsTheBeginning, "writing/fragment-aside", "does not hold the fragment: 65536 bytes"),
-    _mutant(OverwritesFragments, "bundle/side-file-names", "does not hold what was in"),
+    _mutant(RemembersAnEarlierLoss, "stream/final-loss", "final_loss was not expected"),
+    _mutant(KeepsTheBeginning, "writing/fragment-aside", "must hold the fragment: 65536 bytes"),
+    _mutant(OverwritesFragments, "bundle/side-file-names", "must hold the bytes of"),
     _mutant(GluesToFragments, "writing/no-glue", "unreadable lines"),
-    _mutant(DeletesFragments, "writing/fragment-aside", "there is no .*torn"),
+    _mutant(DeletesFragments, "writing/fragment-aside", "the file .*torn.* is missing"),
     _mutant(GoesOnAnywhere, "writing/resume-refused", "outcome is written"),
     _mutant(AppendsToAnything, "writing/append-refused", "outcome is written"),
     _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
     _mutant(StartsTimeAnew, "stream/time-forward", "wrote time-goes-backwards"),
     _mutant(TakesAnyRunId, "bundle/run-id-safe", "outcome is written"),
-    _mutant(NamesTheStreamAfterItself, "bundle/stream-name", r"there is no \w+\.jsonl"),
+    _mutant(NamesTheStreamAfterItself, "bundle/stream-name", r"the file \w+\.jsonl is missing"),
 )

@@ -1,4 +1,4 @@
-"""Wrong about the canonical form: see spec/encoding.md."""
+"""Mutants of the canonical form: see spec/encoding.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WritesKeysTwice(Oracle):
 
 
 class WritesNoExtra(Oracle):
-    """Leaves out extra in an entry that has nothing in it."""
+    """Leaves out an empty extra of an entry."""
 
     class writing_type(Writing):
         def record(self, record: Mapping[str, Any]) -> bytes:
@@ -44,7 +44,7 @@ class WritesNoWallTime(Oracle):
 
 
 class WritesMinimizeUnasked(Oracle):
-    """Writes minimize in a scalar that is given without one."""
+    """Writes minimize in a scalar without one."""
 
     class writing_type(Writing):
         def record(self, record: Mapping[str, Any]) -> bytes:
@@ -53,7 +53,7 @@ class WritesMinimizeUnasked(Oracle):
 
 
 class SortsNothing(Oracle):
-    """Writes members in the order in which they are given."""
+    """Writes members in the given order."""
 
     class writing_type(Writing):
         def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ class SortsTheTagOfUnknownKinds(Oracle):
 
 
 class WritesSpaces(Oracle):
-    """Writes a space behind colons and commas."""
+    """Writes a space after colons and commas."""
 
     class writing_type(Writing):
         def record(self, record: Mapping[str, Any]) -> bytes:
@@ -82,7 +82,7 @@ class WritesSpaces(Oracle):
 
 
 class SortsAllKeys(Oracle):
-    """Sorts every key, those that the schema names too."""
+    """Sorts every key, even those that the schema names."""
 
     class writing_type(Writing):
         def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -92,7 +92,7 @@ class SortsAllKeys(Oracle):
 
 
 class KeepsTheOrderOfOpenMaps(Oracle):
-    """Writes the keys of open maps in the order in which they were given."""
+    """Writes the keys of open maps in the given order."""
 
     class writing_type(Writing):
         def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -153,7 +153,7 @@ class EscapesInCapitals(Oracle):
 
 
 class KeepsMinusZeroIntegers(Oracle):
-    """Writes the integer zero with the sign that it was given."""
+    """Writes the integer zero with the given sign."""
 
     class writing_type(Writing):
         def number(self, tagged: Mapping[str, str], schema: Mapping[str, Any]) -> str:
@@ -223,7 +223,7 @@ class WidensF32(Oracle):
 
 
 class BreaksTiesUpwards(Oracle):
-    """Takes the odd one of two binary32 texts that are equally close, as a rounding away from zero does."""
+    """Writes the odd one of two equally close binary32 texts, as rounding away from zero does."""
 
     class writing_type(Writing):
         def binary32(self, number: float) -> str:
@@ -234,7 +234,7 @@ class BreaksTiesUpwards(Oracle):
 
 
 class TakesTheDigitsOfBinary32Alone(Oracle):
-    """Writes the binary32 digits that read back at once, which by way of binary64 read back as another value."""
+    """Writes binary32 digits that read back directly, but not by way of binary64."""
 
     class writing_type(Writing):
         def binary32(self, number: float) -> str:
@@ -244,7 +244,7 @@ class TakesTheDigitsOfBinary32Alone(Oracle):
 
 
 class KeepsBinary64InF32(Oracle):
-    """Does not round what it writes into a binary32 field."""
+    """Does not round numbers of a binary32 field."""
 
     class writing_type(Writing):
         def number(self, tagged: Mapping[str, str], schema: Mapping[str, Any]) -> str:

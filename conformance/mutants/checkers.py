@@ -1,4 +1,4 @@
-"""Wrong about reports of findings: see spec/checking.md."""
+"""Mutants of reports of findings: see spec/checking.md."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Message = dict[str, Any]
 
 
 class AcceptsAll(Oracle):
-    """Finds nothing wrong with anything."""
+    """Reports no finding."""
 
     def check(self, request: Message) -> Message:
-        """Answer that all is well."""
+        """Answer without findings."""
         return super().check(request) | {"findings": [], "suppressed": {}, "valid": True}
 
 
 class RejectsAll(Oracle):
-    """Finds a fault in everything."""
+    """Reports one finding too many in every stream."""
 
     def check(self, request: Message) -> Message:
         """Answer with one more finding."""
@@ -35,7 +35,7 @@ class RejectsAll(Oracle):
 
 
 class OffByOneLine(Oracle):
-    """Counts lines from 0 where it can."""
+    """Counts lines from 0."""
 
     def check(self, request: Message) -> Message:
         """Answer with the line before."""
@@ -46,7 +46,7 @@ class OffByOneLine(Oracle):
 
 
 class NamesTheLineFeed(Oracle):
-    """Gives as offset the byte before the place."""
+    """Gives the offset of the byte before the place."""
 
     def check(self, request: Message) -> Message:
         """Answer with the offset before."""
@@ -72,7 +72,7 @@ class CallsWarningsErrors(Oracle):
     """Gives every warning the severity of an error."""
 
     def check(self, request: Message) -> Message:
-        """Answer with graver findings."""
+        """Answer with errors for warnings."""
         answer = super().check(request)
         for finding in answer["findings"]:
             finding["severity"] = finding["severity"].replace("warning", "error")
@@ -80,16 +80,16 @@ class CallsWarningsErrors(Oracle):
 
 
 class CallsWarningsInvalid(Oracle):
-    """Calls a stream invalid that has a warning."""
+    """Reports a stream with a warning as invalid."""
 
     def check(self, request: Message) -> Message:
-        """Answer that a warning is too much."""
+        """Answer that a warning makes the stream invalid."""
         answer = super().check(request)
         return answer | {"valid": not any(finding["severity"] != "info" for finding in answer["findings"])}
 
 
 class CallsAnErrorValid(Oracle):
-    """Looks at the state alone to tell whether a stream is valid."""
+    """Decides by the state alone whether a stream is valid."""
 
     def check(self, request: Message) -> Message:
         """Answer by the state."""
@@ -112,7 +112,7 @@ class ReversesFindings(Oracle):
     """Lists findings from the last line to the first."""
 
     def check(self, request: Message) -> Message:
-        """Answer from behind."""
+        """Answer in reverse."""
         answer = super().check(request)
         return answer | {"findings": answer["findings"][::-1]}
 
@@ -128,7 +128,7 @@ class SortsByRule(Oracle):
 
 
 class JudgesFragments(Oracle):
-    """Judges the bytes behind the last line feed like a line."""
+    """Validates the bytes after the last LF like a line."""
 
     class checking_type(Checking):
         def end(self, stream: Any, last: Any, rules: StreamRules, found: Findings) -> None:
@@ -152,7 +152,7 @@ class ListsAllFindings(Oracle):
 
 
 class ForgetsSuppressed(Oracle):
-    """Does not count what it does not list."""
+    """Does not count suppressed findings."""
 
     def check(self, request: Message) -> Message:
         """Answer without counts."""
@@ -160,10 +160,10 @@ class ForgetsSuppressed(Oracle):
 
 
 class ReportsTheConsequence(Oracle):
-    """Reports that a record is missing where a line is unreadable."""
+    """Reports a missing record if a line is unreadable."""
 
     def check(self, request: Message) -> Message:
-        """Answer with a consequence of each fault."""
+        """Answer with a consequence of each unreadable line."""
         answer = super().check(request)
         for finding in list(answer["findings"]):
             if finding["rule"] == "invalid-json":
@@ -172,17 +172,17 @@ class ReportsTheConsequence(Oracle):
 
 
 class RefusesTheUnknown(Oracle):
-    """Calls a stream invalid that has a kind or key that it does not know."""
+    """Reports a stream with an unknown kind or key as invalid."""
 
     def check(self, request: Message) -> Message:
-        """Answer that what is unknown is wrong."""
+        """Answer that unknown kinds and keys are errors."""
         answer = super().check(request)
         unknown = any(finding["rule"].startswith("unknown-") for finding in answer["findings"])
         return answer | {"valid": answer["valid"] and not unknown}
 
 
 class ReportsEachUnknownKey(Oracle):
-    """Reports an unknown key each time that it comes."""
+    """Reports every occurrence of an unknown key."""
 
     class checking_type(Checking):
         def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
@@ -190,7 +190,7 @@ class ReportsEachUnknownKey(Oracle):
 
 
 class ReportsEachUnknownKind(Oracle):
-    """Reports an unknown kind each time that it comes."""
+    """Reports every occurrence of an unknown kind."""
 
     class checking_type(Checking):
         def tag(self, kind: str | None, line: Any, value: Value, found: Findings) -> None:
@@ -199,7 +199,7 @@ class ReportsEachUnknownKind(Oracle):
 
 
 class JudgesRecordsWithoutTag(Oracle):
-    """Judges a record whose tag is missing by what it looks like."""
+    """Guesses the kind of a record without a tag."""
 
     class checking_type(Checking):
         def tag(self, kind: str | None, line: Any, value: Value, found: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Wrong about following: see spec/following.md."""
+"""Mutants of following: see spec/following.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 
 class GivesRecordsTooEarly(Oracle):
-    """Gives a record before its line feed has arrived."""
+    """Gives a record before its LF has arrived."""
 
     class following_type(Following):
         def committed(self, data: bytes) -> bytes:
@@ -43,7 +43,7 @@ class LosesWhatWasCut(Oracle):
 
 
 class InventsAnEnd(Oracle):
-    """Gives a run_end when nothing has come for a while."""
+    """Makes up a run_end when the file stops growing."""
 
     class following_type(Following):
         def look(self) -> list[Item]:
@@ -55,7 +55,7 @@ class InventsAnEnd(Oracle):
 
 
 class OverlooksTruncation(Oracle):
-    """Does not tell that the file was cut."""
+    """Does not report that the file was cut."""
 
     class following_type(Following):
         def items(self) -> Iterator[Item]:
@@ -63,7 +63,7 @@ class OverlooksTruncation(Oracle):
 
 
 class ComparesSizes(Oracle):
-    """Looks at the size alone to tell whether a file was written anew."""
+    """Decides by the size alone whether a file was rewritten."""
 
     class following_type(Following):
         def changed(self) -> str | None:
@@ -76,7 +76,7 @@ class ComparesSizes(Oracle):
 
 
 class KeepsItsPlace(Oracle):
-    """Goes on at the old position after another file has come."""
+    """Continues at the old position in a new file."""
 
     class following_type(Following):
         def start_over(self) -> None:
@@ -85,7 +85,7 @@ class KeepsItsPlace(Oracle):
 
 
 class DoesNotDrain(Oracle):
-    """Leaves a rotated file before it is read to its end."""
+    """Stops reading a rotated file before its end."""
 
     class following_type(Following):
         def items(self) -> Iterator[Item]:
@@ -95,7 +95,7 @@ class DoesNotDrain(Oracle):
 
 
 class OverlooksDeletion(Oracle):
-    """Does not tell that the file is gone."""
+    """Does not report that the file was removed."""
 
     class following_type(Following):
         def items(self) -> Iterator[Item]:
@@ -116,7 +116,7 @@ class GivesUpWithoutAFile(Oracle):
 
 
 class NeverEnds(Oracle):
-    """Does not tell that the run has ended."""
+    """Does not report that the run has ended."""
 
     class following_type(Following):
         def line(self, line: Line) -> Iterator[Item]:
@@ -132,7 +132,7 @@ class HidesGaps(Oracle):
 
 
 class ReadsAgain(Oracle):
-    """Gives everything again at each look."""
+    """Gives everything again at each poll."""
 
     class following_type(Following):
         def look(self) -> list[Item]:
@@ -141,7 +141,7 @@ class ReadsAgain(Oracle):
 
 
 class FollowsAnythingAsToy(Oracle):
-    """Follows a stream without profile as one of toy/v1."""
+    """Follows a stream without profile as toy/v1."""
 
     class following_type(Following):
         def line(self, line: Line) -> Iterator[Item]:

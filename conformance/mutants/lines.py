@@ -1,4 +1,4 @@
-"""Wrong about bytes, lines and JSON: see spec/encoding.md."""
+"""Mutants of bytes, lines and JSON: see spec/encoding.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SplitsAtLineSeparator(Oracle):
 
 
 class StumblesOverBlankLines(Oracle):
-    """Calls a blank line unreadable."""
+    """Reports a blank line as unreadable."""
 
     class lines_type(Lines):
         def is_blank(self, data: bytes) -> bool:
@@ -41,10 +41,10 @@ class StumblesOverBlankLines(Oracle):
 
 
 class CommitsAnUnterminatedRecord(Oracle):
-    """Takes bytes behind the last line feed as a record when they parse."""
+    """Accepts bytes after the last LF as a record if they parse."""
 
     def read(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer as if the line feed were there."""
+        """Answer as if the LF had been written."""
         data = request.get("stream", b"")
         fragment = data[data.rfind(b"\n") + 1 :]
         if fragment and Lines().judge(1, 0, fragment).status == "readable":
@@ -69,7 +69,7 @@ class TakesControlCharacters(Oracle):
 
 
 class TakesASecondValue(Oracle):
-    """Accepts what follows the first value on a line."""
+    """Accepts bytes after the first value on a line."""
 
     class lines_type(Lines):
         def scan(self, text: str) -> Value:
@@ -87,7 +87,7 @@ class TakesNaN(Oracle):
 
 
 class TakesOverflow(Oracle):
-    """Accepts numbers that are infinite as binary64, but not the words for it."""
+    """Accepts numbers beyond binary64, but not the word Infinity."""
 
     class lines_type(Lines):
         def faults(self, value: Value) -> Iterator[Fault]:
@@ -156,7 +156,7 @@ class FirstKeyWins(Oracle):
 
 
 class KeepsEscapedKeysApart(Oracle):
-    """Tells a key from the same key written with escapes."""
+    """Treats a key with escapes as another key."""
 
     class lines_type(Lines):
         def faults(self, value: Value) -> Iterator[Fault]:
@@ -208,7 +208,7 @@ class RefusesTheDeepestLevel(Oracle):
 
 
 class LooksAtUtf8First(Oracle):
-    """Looks for bytes that are not UTF-8 before it looks for NUL bytes."""
+    """Checks for invalid UTF-8 before NUL bytes."""
 
     class lines_type(Lines):
         def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
@@ -241,7 +241,7 @@ class GluesNumbersAtZero(Oracle):
 
 
 class CrashesOnDepth(Oracle):
-    """Descends without a limit, and dies on what is nested deep enough."""
+    """Descends without a limit, and crashes on deep nesting."""
 
     class lines_type(Lines):
         def scan(self, text: str) -> Value:

@@ -1,4 +1,4 @@
-"""What a mutant is, and what has to give it away."""
+"""What a mutant is, and the reason for which it must fail."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One wrong implementation."""
+    """One implementation with a known defect."""
 
     make: type[Oracle]
     role: str
     """The role in which it is wrong."""
     proves: str
-    """The statement of requirements.json that it breaks; cases that prove it have to kill it."""
+    """The statement of requirements.json that it breaks; cases that prove the statement must kill it."""
     reason: str
-    """A regular expression that a reason of the failure has to match: who dies of something else is not killed."""
+    """A regular expression that a reason of the failure must match; a failure for another reason is not a kill."""
     where: str = ""
-    """Another statement whose cases show it, where the broken one is kept by every case; "" for the broken one."""
-    talks: bool = False
-    """True when its fault is in how it talks, so that it has to be a program."""
+    """Another statement, if the cases of the broken one do not show the defect; "" for the broken one."""
+    is_program: bool = False
+    """True when its defect is in the protocol, so it has to run as a program."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Wrong about the numbers that they read: see spec/encoding.md."""
+"""Mutants of reading numbers: see spec/encoding.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CutsNumbers(Oracle):
 
 
 class KeepsTheSignOfDigits(Oracle):
-    """Gives -0 in a number field as the float -0, as a library does that reads every number as binary64."""
+    """Gives -0 in a number field as the float -0, as a library that reads every number as binary64 does."""
 
     class reading_type(Reading):
         def number(self, literal: str) -> float:
@@ -79,7 +79,7 @@ class RoundsIntegers(Oracle):
 
 
 class KeepsWholeFloats(Oracle):
-    """Gives an integer as a float when it is written with a fraction or an exponent."""
+    """Gives an integer that is written with a fraction or an exponent as a float."""
 
     class reading_type(Reading):
         def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
@@ -87,7 +87,7 @@ class KeepsWholeFloats(Oracle):
 
 
 class CutsFractions(Oracle):
-    """Gives every number at the place of an integer as one, without its fraction."""
+    """Truncates every number in an integer field."""
 
     class reading_type(Reading):
         def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
@@ -97,7 +97,7 @@ class CutsFractions(Oracle):
 
 
 class TakesWholeFloatsInEntries(Oracle):
-    """Gives an integer of an entry also where it is written with a fraction."""
+    """Accepts an integer of an entry that is written with a fraction."""
 
     class reading_type(Reading):
         def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Wrong about the profile that a stream follows: see spec/model.md."""
+"""Mutants of the profile of a stream: see spec/model.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Message = dict[str, Any]
 
 
 class IgnoresTheProfileItIsTold(Oracle):
-    """Follows the profile that the stream suggests, whatever its user names."""
+    """Detects the profile even if the user names one."""
 
     class reading_type(Reading):
         def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
@@ -24,7 +24,7 @@ class IgnoresTheProfileItIsTold(Oracle):
 
 
 class PrefersType(Oracle):
-    """Takes a stream for kaun/v1 whose first record has both kind and type."""
+    """Detects kaun/v1 if the first record has both kind and type."""
 
     class reading_type(Reading):
         def detect(self, first: Value, *, manifest: bool) -> str | None:
@@ -35,7 +35,7 @@ class PrefersType(Oracle):
 
 
 class TakesAnyKind(Oracle):
-    """Takes every stream for toy/v1 whose first record has the key kind."""
+    """Detects toy/v1 if the first record has the key kind."""
 
     class reading_type(Reading):
         def detect(self, first: Value, *, manifest: bool) -> str | None:
@@ -43,7 +43,7 @@ class TakesAnyKind(Oracle):
 
 
 class TakesAnyType(Oracle):
-    """Takes every stream for kaun/v1 whose first record has the key type and no kind."""
+    """Detects kaun/v1 if the first record has the key type and no kind."""
 
     class reading_type(Reading):
         def detect(self, first: Value, *, manifest: bool) -> str | None:
@@ -52,7 +52,7 @@ class TakesAnyType(Oracle):
 
 
 class TakesAnythingForToy(Oracle):
-    """Takes a stream for toy/v1 whose first record says nothing."""
+    """Detects toy/v1 if the first record has no known key."""
 
     class reading_type(Reading):
         def detect(self, first: Value, *, manifest: bool) -> str | None:
@@ -68,10 +68,10 @@ class IgnoresTheManifest(Oracle):
 
 
 class TakesAnyRunJsonForAManifest(Oracle):
-    """Takes every run.json beside a stream for a manifest, a copy of run_start too."""
+    """Accepts every run.json as a manifest, even a copy of run_start."""
 
     def read(self, request: Message) -> Message:
-        """Answer as if the file said nothing else."""
+        """Answer as if every run.json were a manifest."""
         path = os.path.join(request.get("directory", ""), "run.json")
         if "directory" in request and os.path.exists(path):
             with open(path, "wb") as file:
@@ -80,7 +80,7 @@ class TakesAnyRunJsonForAManifest(Oracle):
 
 
 class IgnoresTheName(Oracle):
-    """Does not look at the name of the file where no record tells the profile."""
+    """Ignores the name of the file if no record decides the profile."""
 
     class reading_type(Reading):
         def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
@@ -88,7 +88,7 @@ class IgnoresTheName(Oracle):
 
 
 class KeepsTheEndingOfTheName(Oracle):
-    """Takes the ending .gz for a part of the name."""
+    """Treats the ending .gz as part of the name."""
 
     class reading_type(Reading):
         def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
@@ -97,7 +97,7 @@ class KeepsTheEndingOfTheName(Oracle):
 
 
 class TakesEveryFragmentForForeign(Oracle):
-    """Gives no profile to a stream without record and gap whose name is not that of a stream."""
+    """Gives no profile to an empty stream with an unusual name."""
 
     class reading_type(Reading):
         def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""Wrong about the protocol: see PROTOCOL.md. Their answers would be right."""
+"""Mutants that break the protocol: see PROTOCOL.md. The content of their answers is right."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PROVES = "rules/invalid-json"
 
 
 class Hangs(Oracle):
-    """Does not answer where a line is unreadable."""
+    """Does not answer if a line is unreadable."""
 
     def answer(self, request: Message) -> Message:
-        """Wait for ever."""
+        """Wait forever."""
         answer = super().answer(request)
         if answer["state"] == "damaged":
             time.sleep(3600)
@@ -30,10 +30,10 @@ class Hangs(Oracle):
 
 
 class Dies(Oracle):
-    """Dies of a signal where a line is unreadable."""
+    """Crashes with a signal if a line is unreadable."""
 
     def answer(self, request: Message) -> Message:
-        """Die."""
+        """Crash."""
         answer = super().answer(request)
         if answer["state"] == "damaged":
             os.abort()
@@ -41,10 +41,10 @@ class Dies(Oracle):
 
 
 class Exits(Oracle):
-    """Leaves without a word where a line is unreadable."""
+    """Exits with status 0 and no answer if a line is unreadable."""
 
     def answer(self, request: Message) -> Message:
-        """Leave."""
+        """Exit."""
         answer = super().answer(request)
         if answer["state"] == "damaged":
             sys.stdout.flush()
@@ -53,18 +53,18 @@ class Exits(Oracle):
 
 
 class AnswersOutOfTurn(Oracle):
-    """Gives each answer to the request before."""
+    """Gives each answer to the previous request."""
 
     last: ClassVar[Mapping[str, Any]] = {"profile": "toy/v1", "state": "torn", "valid": True}
 
     def answer(self, request: Message) -> Message:
-        """Answer what was asked before."""
+        """Answer the previous request."""
         before, AnswersOutOfTurn.last = AnswersOutOfTurn.last, super().answer(request)
         return {"findings": [], "suppressed": {}, **before}
 
 
 class MakesUpIds(Oracle):
-    """Answers with an id that nobody has asked with."""
+    """Answers with an id that no request has."""
 
     def answer(self, request: Message) -> Message:
         """Answer with another id."""
@@ -80,10 +80,10 @@ class ForgetsIds(Oracle):
 
 
 class PrintsForPeople(Oracle):
-    """Writes what it does to standard output."""
+    """Prints diagnostics to standard output."""
 
     def answer(self, request: Message) -> Message:
-        """Answer, and talk about it."""
+        """Answer, and print a diagnostic."""
         sys.stdout.write("checking a stream\n")
         return super().answer(request)
 
@@ -99,8 +99,8 @@ class GivesNumbersAsText(Oracle):
         return answer
 
 
-class LeavesOutWhatIsDemanded(Oracle):
-    """Does not say whether a stream is valid."""
+class LeavesOutARequiredMember(Oracle):
+    """Leaves out the member valid."""
 
     def answer(self, request: Message) -> Message:
         """Answer without valid."""
@@ -109,7 +109,7 @@ class LeavesOutWhatIsDemanded(Oracle):
         return answer
 
 
-class AddsWhatNobodyKnows(Oracle):
+class AddsUnknownMembers(Oracle):
     """Adds members that the protocol does not have."""
 
     def answer(self, request: Message) -> Message:
@@ -118,7 +118,7 @@ class AddsWhatNobodyKnows(Oracle):
 
 
 class GivesBareNumbers(Oracle):
-    """Gives the numbers of records as numbers of JSON."""
+    """Gives the numbers of records as JSON numbers."""
 
     def answer(self, request: Message) -> Message:
         """Answer with bare numbers."""
@@ -131,16 +131,16 @@ class GivesBareNumbers(Oracle):
 
 
 class SaysThatItFailed(Oracle):
-    """Says that it failed itself where a line is unreadable."""
+    """Answers with an error if a line is unreadable."""
 
     def answer(self, request: Message) -> Message:
-        """Answer with an error of its own."""
+        """Answer with an error."""
         answer = super().answer(request)
         return {"error": "out of ideas"} if answer["state"] == "damaged" else answer
 
 
 def _mutant(make: type[Oracle], reason: str, role: str = "checker") -> Mutant:
-    return Mutant(make=make, role=role, proves=_PROVES, reason=reason, talks=True)
+    return Mutant(make=make, role=role, proves=_PROVES, reason=reason, is_program=True)
 
 
 ALL: tuple[Mutant, ...] = (
@@ -148,12 +148,12 @@ ALL: tuple[Mutant, ...] = (
     _mutant(Dies, "terminated by signal"),
     _mutant(Exits, "ended with exit status 0"),
     _mutant(AnswersOutOfTurn, "expected|not found"),
-    _mutant(MakesUpIds, "which no open request has"),
-    _mutant(ForgetsIds, "which no open request has"),
+    _mutant(MakesUpIds, "which no request in flight has"),
+    _mutant(ForgetsIds, "which no request in flight has"),
     _mutant(PrintsForPeople, "stray output on standard output: b'checking"),
     _mutant(GivesNumbersAsText, "/findings/0/line is '.*', expected type integer"),
-    _mutant(LeavesOutWhatIsDemanded, "has no member valid"),
-    _mutant(AddsWhatNobodyKnows, "has the member 'mood'"),
+    _mutant(LeavesOutARequiredMember, "has no member valid"),
+    _mutant(AddsUnknownMembers, "has the member 'mood'"),
     _mutant(GivesBareNumbers, "bare number", "reader"),
-    _mutant(SaysThatItFailed, "says that it failed"),
+    _mutant(SaysThatItFailed, "answered with an error"),
 )

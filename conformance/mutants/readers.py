@@ -1,4 +1,4 @@
-"""Wrong about reading: see spec/reading.md and spec/model.md."""
+"""Mutants of reading: see spec/reading.md and spec/model.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 
 class GuessesTheKind(Oracle):
-    """Does not care for the case of letters in a kind."""
+    """Ignores upper and lower case in a kind."""
 
     class reading_type(Reading):
         def kind(self, value: Value | None, profile: str | None) -> str | None:
@@ -28,7 +28,7 @@ class GuessesTheKind(Oracle):
 
 
 class HidesTornTails(Oracle):
-    """Calls a stream complete that ends in a fragment."""
+    """Reports a stream that ends in a fragment as complete."""
 
     def read(self, request: Message) -> Message:
         """Answer with the fragment hidden."""
@@ -37,7 +37,7 @@ class HidesTornTails(Oracle):
 
 
 class CallsAnyEndComplete(Oracle):
-    """Calls a toy/v1 stream complete whose last record is no run_end."""
+    """Reports a toy/v1 stream without a final run_end as complete."""
 
     class reading_type(Reading):
         def state(self, stream: Stream) -> str:
@@ -47,7 +47,7 @@ class CallsAnyEndComplete(Oracle):
 
 
 class CallsDamagedTorn(Oracle):
-    """Calls a damaged stream torn when it ends in a fragment too."""
+    """Reports a damaged stream as torn if it ends in a fragment."""
 
     class reading_type(Reading):
         def state(self, stream: Stream) -> str:
@@ -55,7 +55,7 @@ class CallsDamagedTorn(Oracle):
 
 
 class CallsAFaultyEndTorn(Oracle):
-    """Calls a stream torn whose run_end has faulty fields."""
+    """Reports a stream with an invalid run_end as torn."""
 
     class reading_type(Reading):
         def state(self, stream: Stream) -> str:
@@ -80,7 +80,7 @@ class DropsFaultyRecords(Oracle):
     """Leaves out records that break their schema."""
 
     def read(self, request: Message) -> Message:
-        """Answer without faulty records."""
+        """Answer without invalid records."""
         faulty = {f["line"] for f in self.check(request)["findings"] if f["rule"] in {"missing-key", "wrong-type"}}
         answer = super().read(request)
         if not faulty:
@@ -92,7 +92,7 @@ class DropsFaultyRecords(Oracle):
 
 
 class DropsUnknownKinds(Oracle):
-    """Leaves out records of a kind that it does not know."""
+    """Leaves out records of unknown kind."""
 
     def read(self, request: Message) -> Message:
         """Answer without them."""
@@ -105,7 +105,7 @@ class DropsUnknownKinds(Oracle):
 
 
 class DropsUnknownKeys(Oracle):
-    """Leaves out members that it does not know."""
+    """Leaves out unknown members."""
 
     class reading_type(Reading):
         def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
@@ -115,7 +115,7 @@ class DropsUnknownKeys(Oracle):
 
 
 class SalvagesByDefault(Oracle):
-    """Skips gaps when it is told no mode."""
+    """Skips gaps if the request has no mode."""
 
     def read(self, request: Message) -> Message:
         """Answer as in mode salvage."""
@@ -131,7 +131,7 @@ class TakesTornForStrict(Oracle):
 
 
 class SkipsGapsInModeTail(Oracle):
-    """Reads over gaps in mode tail."""
+    """Skips gaps in mode tail."""
 
     def read(self, request: Message) -> Message:
         """Answer as in mode salvage."""
@@ -139,7 +139,7 @@ class SkipsGapsInModeTail(Oracle):
 
 
 class GoesOnInModePrefix(Oracle):
-    """Reads over gaps in mode prefix."""
+    """Skips gaps in mode prefix."""
 
     def read(self, request: Message) -> Message:
         """Answer as in mode salvage."""
@@ -155,7 +155,7 @@ class StopsInModeSalvage(Oracle):
 
 
 class CountsLinesFromZero(Oracle):
-    """Names the line of an error counted from 0."""
+    """Counts the line of an error from 0."""
 
     def read(self, request: Message) -> Message:
         """Answer with the line before."""
@@ -191,7 +191,7 @@ class CallsEveryGapInvalidJson(Oracle):
 
 
 class ForgetsWhatItDidNotRead(Oracle):
-    """Does not report the bytes behind the gap at which it stopped."""
+    """Does not report the bytes after the gap at which it stopped."""
 
     class reading_type(Reading):
         def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
@@ -199,7 +199,7 @@ class ForgetsWhatItDidNotRead(Oracle):
 
 
 class LooksBehindTheGap(Oracle):
-    """Takes the profile from a record behind the gap at which it stopped."""
+    """Detects the profile by a record after the gap at which it stopped."""
 
     class reading_type(Reading):
         def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
@@ -227,7 +227,7 @@ class GivesAllAttempts(Oracle):
 
 
 class DropsEvaluationsOfNoAttempt(Oracle):
-    """Leaves out of the latest attempt what is decoded or served, too."""
+    """Leaves records of other phases out of the latest attempt, too."""
 
     class reading_type(Reading):
         def is_superseded(self, value: Value | None, kind: str | None, phase: str, limit: int) -> bool:
@@ -238,7 +238,7 @@ class DropsEvaluationsOfNoAttempt(Oracle):
 
 
 class InventsAWallTime(Oracle):
-    """Takes an absent wall_time as now."""
+    """Gives the current time for an absent wall_time."""
 
     def read(self, request: Message) -> Message:
         """Answer with a time of its own."""
@@ -249,7 +249,7 @@ class InventsAWallTime(Oracle):
 
 
 class InventsExtra(Oracle):
-    """Takes an absent extra of an entry as null."""
+    """Gives null for an absent extra of an entry."""
 
     def read(self, request: Message) -> Message:
         """Answer with null."""
@@ -263,7 +263,7 @@ class BelievesTheSidecar(Oracle):
     """Takes the phase of a run from run.json."""
 
     def read(self, request: Message) -> Message:
-        """Answer with what the sidecar says of the run."""
+        """Answer with the phase in the sidecar."""
         answer = super().read(request)
         if "directory" in request and os.path.exists(os.path.join(request["directory"], "run.json")):
             answer["records"] = [{"phase": "eval"} | record for record in answer["records"]]
@@ -312,5 +312,5 @@ ALL: tuple[Mutant, ...] = (
     _mutant(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),
     _mutant(InventsAWallTime, "kaun/scalar/defaults", "wall_time is"),
     _mutant(InventsExtra, "metrics/entry/extra-absent", "extra is None"),
-    _mutant(BelievesTheSidecar, "bundle/stream-is-truth", "phase is there"),
+    _mutant(BelievesTheSidecar, "bundle/stream-is-truth", "phase was not expected"),
 )

@@ -1,4 +1,4 @@
-"""Wrong about single records: see spec/checking.md."""
+"""Mutants of single records: see spec/checking.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _with_records(rules: type[RecordRules]) -> type[Checking]:
 
 
 class TakesTrueForANumber(Oracle):
-    """Takes true and false for numbers."""
+    """Accepts true and false as numbers."""
 
     class _Rules(RecordRules):
         def is_type(self, value: Value, types: list[str]) -> bool:
@@ -33,7 +33,7 @@ class TakesTrueForANumber(Oracle):
 
 
 class TakesNullForAnything(Oracle):
-    """Takes null for a value of any type."""
+    """Accepts null for every type."""
 
     class _Rules(RecordRules):
         def is_type(self, value: Value, types: list[str]) -> bool:
@@ -43,7 +43,7 @@ class TakesNullForAnything(Oracle):
 
 
 class TakesTextForANumber(Oracle):
-    """Takes a string of digits for a number."""
+    """Accepts a string of digits as a number."""
 
     class _Rules(RecordRules):
         def is_type(self, value: Value, types: list[str]) -> bool:
@@ -78,7 +78,7 @@ class CallsRangeAFormat(Oracle):
 
 
 class TakesAnyDate(Oracle):
-    """Takes dates that do not exist."""
+    """Accepts dates that do not exist."""
 
     class _Rules(RecordRules):
         def is_date_time(self, text: str) -> bool:
@@ -88,7 +88,7 @@ class TakesAnyDate(Oracle):
 
 
 class TakesTimesWithoutZone(Oracle):
-    """Takes date-times without a zone."""
+    """Accepts date-times without a zone."""
 
     class _Rules(RecordRules):
         def is_date_time(self, text: str) -> bool:
@@ -98,7 +98,7 @@ class TakesTimesWithoutZone(Oracle):
 
 
 class TakesAnySecond(Oracle):
-    """Takes second 60 at any time of the day."""
+    """Accepts second 60 at any time of the day."""
 
     class _Rules(RecordRules):
         def is_date_time(self, text: str) -> bool:
@@ -108,7 +108,7 @@ class TakesAnySecond(Oracle):
 
 
 class RefusesWholeFloats(Oracle):
-    """Calls an integer wrong-type that is written with a fraction or an exponent."""
+    """Reports an integer that is written with a fraction or an exponent as wrong-type."""
 
     class _Rules(RecordRules):
         def is_integer(self, literal: str) -> bool:
@@ -118,7 +118,7 @@ class RefusesWholeFloats(Oracle):
 
 
 class ReportsEachWholeFloat(Oracle):
-    """Reports every integer that is written with a fraction or an exponent, not the first alone."""
+    """Reports every integer that is written with a fraction or an exponent, not only the first."""
 
     class checking_type(Checking):
         def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
@@ -126,7 +126,7 @@ class ReportsEachWholeFloat(Oracle):
 
 
 class ReportsOneWholeFloatOfAll(Oracle):
-    """Reports one integer that is written with a fraction, of stream and manifest together."""
+    """Reports one integer that is written with a fraction, for stream and manifest together."""
 
     def check(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer without the second one."""
@@ -150,7 +150,7 @@ class LooksNoFurtherAtWholeFloats(Oracle):
 
 
 class LeavesWholeFloatsOut(Oracle):
-    """Leaves an integer that is written with a fraction out of the rules between lines."""
+    """Ignores an integer that is written with a fraction in the rules between lines."""
 
     class checking_type(Checking):
         def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:

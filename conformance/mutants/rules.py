@@ -1,4 +1,4 @@
-"""Checkers that do not know one rule in one profile, made for every rule."""
+"""Mutants without one rule in one profile, one for every rule."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 NOT_POSSIBLE: Mapping[tuple[str, str], str] = {
     ("bad-format", "metrics/v1"): "no field of an entry is a string",
-    ("unexpected-value", "metrics/v1"): "no field of an entry has a list of values",
-    ("unexpected-value", "kaun/v1"): "the only value that is fixed is the tag, whose fault is unknown-kind",
+    ("unexpected-value", "metrics/v1"): "the fields of an entry have no enumerated values",
+    ("unexpected-value", "kaun/v1"): "the tag is the only fixed value, which has the rule unknown-kind",
     ("stream-missing", "metrics/v1"): "a directory without a stream has no profile",
     ("stream-missing", "kaun/v1"): "a directory without a stream has no profile",
 }
@@ -22,7 +22,7 @@ NOT_POSSIBLE: Mapping[tuple[str, str], str] = {
 
 
 class _Forgetful(Oracle):
-    """Checks everything but one rule."""
+    """Checks every rule but one."""
 
     rule = ""
 
@@ -35,7 +35,7 @@ class _Forgetful(Oracle):
 
 
 def mutants() -> Iterator[Mutant]:
-    """Yield one for each rule in each profile in which it can be broken, and for each rule without profile."""
+    """Yield a mutant for each rule in each profile that can break it, and for each rule without profile."""
     for rule, entry in tables.RULES.items():
         for profile in entry["profiles"]:
             if (rule, profile) not in NOT_POSSIBLE:

@@ -1,4 +1,4 @@
-"""Wrong about what holds between lines: see spec/stream.md."""
+"""Mutants of the rules between lines: see spec/stream.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _with_rules(toy: type[ToyRules] = ToyRules, metrics: type[MetricsRules] = Me
 
 
 class JudgesUnknownKinds(Oracle):
-    """Lets records of unknown kind take part in the rules between lines."""
+    """Applies the rules between lines to records of unknown kind."""
 
     class _Toy(ToyRules):
         def record(self, seen: Seen) -> Iterator[Hit]:
@@ -30,7 +30,7 @@ class JudgesUnknownKinds(Oracle):
 
 
 class LetsFaultyFieldsTakePart(Oracle):
-    """Compares values that have a finding of their own."""
+    """Compares values that are invalid."""
 
     class _Toy(ToyRules):
         def record(self, seen: Seen) -> Iterator[Hit]:
@@ -40,7 +40,7 @@ class LetsFaultyFieldsTakePart(Oracle):
 
 
 class ComparesWithTheLargest(Oracle):
-    """Compares t with the largest so far, not with the one before."""
+    """Compares t with the largest so far, not with the previous one."""
 
     class _Toy(ToyRules):
         def time(self, seen: Seen) -> Iterator[Hit]:
@@ -85,7 +85,7 @@ class FollowsTheLastRunStart(Oracle):
 
 
 class IgnoresResumption(Oracle):
-    """Counts on after run_resume as if nothing had happened."""
+    """Ignores run_resume when it counts steps."""
 
     class _Toy(ToyRules):
         def resume(self, seen: Seen) -> None:
@@ -137,7 +137,7 @@ class ForgetsTimeAtGaps(Oracle):
 
 
 class BlamesBehindGaps(Oracle):
-    """Reports what may have been in an unreadable line as missing."""
+    """Reports as missing what an unreadable line may have held."""
 
     class _Toy(ToyRules):
         def gap(self) -> None:
@@ -147,7 +147,7 @@ class BlamesBehindGaps(Oracle):
 
 
 class IgnoresSubsample(Oracle):
-    """Reports skipped steps of a run that says that it leaves out steps."""
+    """Reports skipped steps of a run that declares subsampling."""
 
     class _Toy(ToyRules):
         def subsampled(self) -> bool:
@@ -157,7 +157,7 @@ class IgnoresSubsample(Oracle):
 
 
 class TakesNullForSubsampled(Oracle):
-    """Takes any member subsample as a sign that steps are left out, null too."""
+    """Accepts any member subsample, even null, as a declaration."""
 
     class _Toy(ToyRules):
         def subsampled(self) -> bool:
@@ -168,7 +168,7 @@ class TakesNullForSubsampled(Oracle):
 
 
 class AllowsRepeatedSteps(Oracle):
-    """Takes the same step twice for nothing wrong."""
+    """Accepts a repeated step."""
 
     class _Toy(ToyRules):
         def steps(self, seen: Seen) -> Iterator[Hit]:
@@ -180,7 +180,7 @@ class AllowsRepeatedSteps(Oracle):
 
 
 class AllowsRepeatedEntries(Oracle):
-    """Takes the same step of an entry twice for nothing wrong."""
+    """Accepts a repeated step of an entry."""
 
     class _Metrics(MetricsRules):
         def step(self, seen: Seen) -> Iterator[Hit]:
@@ -215,7 +215,7 @@ class GivesUpRegionsEarly(Oracle):
 
 
 class LosesAllRegionsAtOnce(Oracle):
-    """Closes every region inside one that is left out of turn."""
+    """Closes every inner region of a region that is left out of turn."""
 
     class _Toy(ToyRules):
         def leave(self, region: str) -> Iterator[Hit]:
@@ -226,7 +226,7 @@ class LosesAllRegionsAtOnce(Oracle):
 
 
 class ComparesFinalsOfAnyPhase(Oracle):
-    """Holds final_step against the last step of any phase."""
+    """Compares final_step with the last step of any phase."""
 
     class _Toy(ToyRules):
         def record(self, seen: Seen) -> Iterator[Hit]:

@@ -1,4 +1,4 @@
-"""Wrong about the views of a run: see spec/views.md."""
+"""Mutants of the views of a run: see spec/views.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SummarizesAnything(Oracle):
-    """Takes a stream without a profile for one of toy/v1."""
+    """Treats a stream without a profile as toy/v1."""
 
     class summarizing_type(Summarizing):
         def summary(self, stream: Stream, run_id: str | None = None) -> Members:
@@ -44,7 +44,7 @@ class PlotsEveryAttempt(Oracle):
 
 
 class TakesFaultyMembers(Oracle):
-    """Lets members take part that break the schema."""
+    """Uses members that break the schema."""
 
     class summarizing_type(Summarizing):
         def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
@@ -52,7 +52,7 @@ class TakesFaultyMembers(Oracle):
 
 
 class LeavesFaultyStepsOut(Oracle):
-    """Leaves out every record with a faulty member, whichever it is."""
+    """Leaves out every record with any invalid member."""
 
     class summarizing_type(Summarizing):
         def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
@@ -71,7 +71,7 @@ class SaysNullForNothing(Oracle):
 
 
 class NamesTheLastRun(Oracle):
-    """Takes the last run_start for the one that describes the run."""
+    """Describes the run by the last run_start."""
 
     class summarizing_type(Summarizing):
         def start(self, records: Sequence[Members]) -> Members:
@@ -79,7 +79,7 @@ class NamesTheLastRun(Oracle):
 
 
 class AlwaysTrains(Oracle):
-    """Says that every run is in phase train."""
+    """Gives phase train for every run."""
 
     class summarizing_type(Summarizing):
         def start(self, records: Sequence[Members]) -> Members:
@@ -87,7 +87,7 @@ class AlwaysTrains(Oracle):
 
 
 class CountsEveryPhase(Oracle):
-    """Takes the steps of every phase for those of the run."""
+    """Uses the steps of every phase."""
 
     class summarizing_type(Summarizing):
         def is_step(self, record: Members, phase: str) -> bool:
@@ -103,7 +103,7 @@ class PlotsFiniteLosses(Oracle):
 
 
 class BelievesTheLastStep(Oracle):
-    """Takes the last loss for the final one, whatever run_end says."""
+    """Uses the last loss as the final one, and ignores run_end."""
 
     class summarizing_type(Summarizing):
         def final_loss(self, end: Members, curve: list[Any]) -> Any:
@@ -111,7 +111,7 @@ class BelievesTheLastStep(Oracle):
 
 
 class TakesNullForNoFinalLoss(Oracle):
-    """Takes a final_loss of null for one that is not there."""
+    """Treats a final_loss of null as absent."""
 
     class summarizing_type(Summarizing):
         def final_loss(self, end: Members, curve: list[Any]) -> Any:
@@ -119,7 +119,7 @@ class TakesNullForNoFinalLoss(Oracle):
 
 
 class TimesTheLastStep(Oracle):
-    """Takes the t of the last step for the duration."""
+    """Uses the t of the last step as the duration."""
 
     class summarizing_type(Summarizing):
         def times(self, records: Sequence[Members]) -> list[Any]:
@@ -127,7 +127,7 @@ class TimesTheLastStep(Oracle):
 
 
 class BelievesTheFirstEnd(Oracle):
-    """Takes the first run_end for the one that counts."""
+    """Uses the first run_end."""
 
     class summarizing_type(Summarizing):
         def end(self, records: Sequence[Members]) -> Members:
@@ -135,7 +135,7 @@ class BelievesTheFirstEnd(Oracle):
 
 
 class TakesTheLargestStep(Oracle):
-    """Takes the entry with the largest step for the last one."""
+    """Uses the entry with the largest step as the last one."""
 
     class summarizing_type(Summarizing):
         def metrics(self, records: Sequence[Members]) -> Members:
@@ -170,7 +170,7 @@ class AddsInBinary32(Oracle):
 
 
 class CountsNullAsZero(Oracle):
-    """Takes a loss that was not finite for 0 in the statistics."""
+    """Counts a non-finite loss as 0 in the statistics."""
 
     class summarizing_type(Summarizing):
         def metrics(self, records: Sequence[Members]) -> Members:
@@ -180,7 +180,7 @@ class CountsNullAsZero(Oracle):
 
 
 class NamesTheDirectory(Oracle):
-    """Takes the name of the directory for the run_id, whatever the manifest says."""
+    """Uses the name of the directory as run_id, and ignores the manifest."""
 
     def bundle_id(self, directory: str) -> str:
         return os.path.basename(directory)
@@ -195,7 +195,7 @@ class ForgetsNullValues(Oracle):
 
 
 class TakesTheLastScalar(Oracle):
-    """Takes the last scalar in the stream for the latest."""
+    """Uses the last scalar in the stream as the latest."""
 
     class summarizing_type(Summarizing):
         def is_later(self, scalar: Members, other: Members) -> bool:
@@ -203,7 +203,7 @@ class TakesTheLastScalar(Oracle):
 
 
 class LetsEqualScalarsReplace(Oracle):
-    """Takes the last of the scalars with one step and epoch for the latest."""
+    """Uses the last of several scalars with the same step and epoch as the latest."""
 
     class summarizing_type(Summarizing):
         def is_later(self, scalar: Members, other: Members) -> bool:
@@ -219,7 +219,7 @@ class ForgetsEpochs(Oracle):
 
 
 class TakesNoEpochForZero(Oracle):
-    """Takes an absent epoch for epoch 0."""
+    """Treats an absent epoch as epoch 0."""
 
     class summarizing_type(Summarizing):
         def moment(self, scalar: Members) -> tuple[int, int]:
@@ -227,7 +227,7 @@ class TakesNoEpochForZero(Oracle):
 
 
 class LikesLargeLosses(Oracle):
-    """Takes the largest value for the best where minimize is absent."""
+    """Uses the largest value as the best if minimize is absent."""
 
     class summarizing_type(Summarizing):
         def sounds_like_loss(self, tag: str) -> bool:
@@ -235,7 +235,7 @@ class LikesLargeLosses(Oracle):
 
 
 class HeedsTheCaseOfTags(Oracle):
-    """Looks for loss and error in tags as they are spelled."""
+    """Searches tags for loss and error without lowering their case."""
 
     class summarizing_type(Summarizing):
         def sounds_like_loss(self, tag: str) -> bool:
@@ -243,7 +243,7 @@ class HeedsTheCaseOfTags(Oracle):
 
 
 class IgnoresMinimize(Oracle):
-    """Decides by the name of the tag alone which value is the best."""
+    """Decides by the tag alone which value is best."""
 
     class summarizing_type(Summarizing):
         def is_smaller_better(self, tag: str, scalars: Sequence[Members]) -> bool:
@@ -251,7 +251,7 @@ class IgnoresMinimize(Oracle):
 
 
 class KeepsTheFirstGoal(Oracle):
-    """Decides by the first minimize of a tag which value is the best."""
+    """Decides by the first minimize of a tag which value is best."""
 
     class summarizing_type(Summarizing):
         def is_smaller_better(self, tag: str, scalars: Sequence[Members]) -> bool:
@@ -259,7 +259,7 @@ class KeepsTheFirstGoal(Oracle):
 
 
 class LetsEqualValuesReplace(Oracle):
-    """Takes the last of equally good values for the best."""
+    """Uses the last of equally good values as the best."""
 
     class summarizing_type(Summarizing):
         def is_better(self, scalar: Members, other: Members, *, smaller: bool) -> bool:
@@ -288,12 +288,12 @@ def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
 
 
 ALL: tuple[Mutant, ...] = (
-    _mutant(SummarizesAnything, "no-profile", "summary/phase is there"),
+    _mutant(SummarizesAnything, "no-profile", "summary/phase was not expected"),
     _mutant(StopsAtDamage, "salvage", "steps is|count is"),
     _mutant(PlotsEveryAttempt, "latest-attempt", "loss_curve has"),
-    _mutant(TakesFaultyMembers, "faulty-left-out", "is there, but not expected|summary/"),
+    _mutant(TakesFaultyMembers, "faulty-left-out", "was not expected|summary/"),
     _mutant(LeavesFaultyStepsOut, "faulty-left-out", "summary/steps is"),
-    _mutant(SaysNullForNothing, "absent", "is there, but not expected"),
+    _mutant(SaysNullForNothing, "absent", "was not expected"),
     _mutant(NamesTheLastRun, "toy-run-id", "run_id is 'second'"),
     _mutant(AlwaysTrains, "toy-phase", "phase is 'train'"),
     _mutant(CountsEveryPhase, "toy-steps", "steps is"),

@@ -1,4 +1,4 @@
-"""Wrong about writing: see spec/encoding.md and spec/writing.md."""
+"""Mutants of writing: see spec/encoding.md and spec/writing.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WritesAMark(Oracle):
 
 
 class WritesNulBytes(Oracle):
-    """Writes U+0000 in a string as it is."""
+    """Writes U+0000 in a string unescaped."""
 
     class writing_type(Writing):
         def record(self, record: Mapping[str, Any]) -> bytes:
@@ -46,7 +46,7 @@ class WritesPrettily(Oracle):
 
 
 class WritesNoLineFeedAtTheEnd(Oracle):
-    """Puts line feeds between records, and none behind the last."""
+    """Writes an LF between records, and none after the last."""
 
     class writing_type(Writing):
         def stream(self, records: Iterable[Any]) -> bytes:
@@ -70,7 +70,7 @@ class WritesAnArray(Oracle):
 
 
 class WritesNaN(Oracle):
-    """Writes NaN for what is not finite, as the JSON library of Python does."""
+    """Writes NaN for numbers that are not finite, as the JSON library of Python does."""
 
     class writing_type(Writing):
         def record(self, record: Mapping[str, Any]) -> bytes:
@@ -78,7 +78,7 @@ class WritesNaN(Oracle):
 
 
 class WritesZeroForNaN(Oracle):
-    """Writes 0.0 for what is not finite."""
+    """Writes 0.0 for numbers that are not finite."""
 
     class writing_type(Writing):
         def not_finite(self) -> str:
@@ -113,7 +113,7 @@ class WritesOverflow(Oracle):
 
 
 class DropsOwnKeys(Oracle):
-    """Leaves out members that the schema does not know."""
+    """Leaves out unknown members."""
 
     class writing_type(Writing):
         def object(self, members: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ class DropsOwnKeys(Oracle):
 
 
 class WritesAnything(Oracle):
-    """Writes records that their schema refuses, and in any order."""
+    """Writes invalid records, in any order."""
 
     class writing_type(Writing):
         def judge(self, line: bytes) -> None:
@@ -156,7 +156,7 @@ class StartsTwice(Oracle):
 
 
 class WritesBehindTheEnd(Oracle):
-    """Writes records behind run_end."""
+    """Writes records after run_end."""
 
     class writing_type(_Lax):
         allowed = "event-after-run-end"
@@ -170,7 +170,7 @@ class StepsBack(Oracle):
 
 
 class BelievesTheClock(Oracle):
-    """Writes t as the clock tells it, also when it jumps back."""
+    """Writes t from the clock even if the clock jumps back."""
 
     class writing_type(_Lax):
         allowed = "time-goes-backwards"
@@ -188,7 +188,7 @@ def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mu
     return Mutant(make=make, role="writer", proves=proves, reason=reason, where=where)
 
 
-# Every clean stream shows it, and these cases have clean streams of every kind.
+# Every clean stream shows the defect; these cases have clean streams of every kind.
 _ANY = "writing/schema-valid"
 
 ALL: tuple[Mutant, ...] = (
@@ -196,7 +196,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesAMark, "encoding/no-byte-order-mark", "byte-order-mark", _ANY),
     _mutant(WritesNulBytes, "encoding/no-nul-bytes", "nul-bytes"),
     _mutant(WritesPrettily, "encoding/one-line-per-record", "unreadable line"),
-    _mutant(WritesNoLineFeedAtTheEnd, "encoding/one-line-per-record", "behind the last line feed"),
+    _mutant(WritesNoLineFeedAtTheEnd, "encoding/one-line-per-record", "after the last LF"),
     _mutant(WritesCarriageReturns, "encoding/no-carriage-return", "carriage return"),
     _mutant(WritesAnArray, "encoding/json-object", "not-an-object", _ANY),
     _mutant(WritesNaN, "encoding/no-non-finite", "non-finite-number"),

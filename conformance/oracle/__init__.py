@@ -1,5 +1,5 @@
-"""A small, slow and right implementation of every role, of the standard library and the schemas alone.
+"""A small, slow and correct implementation of every role. It needs only the standard library and the schemas.
 
-It reads what writers wrote, tells at which byte a finding has to be, and is what the mutants are made of:
-each of them changes one thing in it. It is written to be compared with the specification, not to be used.
+It reads the output of writers, gives the expected offset of each finding, and is the base of the mutants:
+each mutant overrides one method. It is written for comparison with the specification, not for use.
 """

@@ -26,7 +26,7 @@ _INTEGERS = frozenset({"max_line_bytes", "follower"})
 
 
 class Oracle:
-    """Answers requests. A mutant is a subclass that changes one thing."""
+    """Answers requests. A mutant is a subclass that overrides one method."""
 
     name = "oracle"
     roles: ClassVar[list[str]] = ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"]
@@ -49,10 +49,10 @@ class Oracle:
     def __init__(self) -> None:
         self.followers: dict[int, Following] = {}
         self.held: dict[str, int] = {}
-        """The descriptors of the streams that are held, by their directories."""
+        """The descriptors of the held streams, by directory."""
 
     def hello(self) -> Message:
-        """Return what this adapter says of itself."""
+        """Return the hello of this adapter."""
         return {
             "protocol": 1,
             "name": self.name,
@@ -91,7 +91,7 @@ class Oracle:
         return {"profile": stream.profile, "state": reading.state(stream), "summary": summary}
 
     def bundle_id(self, directory: str) -> str:
-        """Return what a kaun/v1 bundle calls itself."""
+        """Return the run_id of a kaun/v1 bundle."""
         line = self.lines_type().judge(1, 0, content(os.path.join(directory, "run.json")) or b"")
         run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
         faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
@@ -150,7 +150,7 @@ class Oracle:
         return self.reading_type(lines)
 
     def opened(self, request: Message, reading: Reading) -> tuple[Stream, dict[str, bytes | None] | None]:
-        """Return the stream of *request*, and the files beside it where it is one that has some."""
+        """Return the stream of *request*, and the other files of its bundle."""
         profile = request.get("profile")
         if "directory" not in request:
             return reading.open(request["stream"], name=request.get("name", ""), profile=profile), None
@@ -171,7 +171,7 @@ class Oracle:
 
 
 def run(adapter: Oracle, arguments: list[str]) -> int:
-    """Talk as PROTOCOL.md says; return the exit status."""
+    """Run the adapter as PROTOCOL.md describes; return the exit status."""
     if arguments[:1] == ["--oneshot"]:
         return oneshot(adapter, arguments[1], arguments[2:])
     say({"hello": adapter.hello()})

@@ -22,7 +22,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?![\s\S])")
 
 
 class Bundles:
-    """Writes runs. Every step is a method, so that a mutant can change one."""
+    """Writes runs. Each step is a method that a mutant can override."""
 
     writing: type[Writing] = Writing
 
@@ -32,7 +32,7 @@ class Bundles:
     def write(self, request: Mapping[str, Any]) -> int:
         """Write the records of *request* into its directory; return the descriptor of the stream.
 
-        Raise RefusedError, and leave every file as it was then.
+        Raise RefusedError, and then change no file.
         """
         profile = request["profile"]
         if not is_safe_run_id(request["run_id"]):
@@ -60,7 +60,7 @@ class Bundles:
             raise
 
     def existing(self, path: str) -> int | None:
-        """Return a descriptor of the stream at *path*, locked; None where there is none."""
+        """Return a descriptor of the stream at *path*, locked; None if it does not exist."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class Bundles:
         return self.locked(descriptor)
 
     def locked(self, descriptor: int) -> int:
-        """Return *descriptor* with its lock; raise RefusedError where another writer holds the file."""
+        """Return *descriptor* with its lock; raise RefusedError if another writer holds the file."""
         try:
             locking.take(descriptor)
         except locking.HeldError:
@@ -77,17 +77,17 @@ class Bundles:
         return descriptor
 
     def closed(self, descriptor: int | None) -> None:
-        """Close *descriptor*, with which its lock ends."""
+        """Close *descriptor*, which releases its lock."""
         if descriptor is not None:
             os.close(descriptor)
 
     def stream(self, path: str, profile: str) -> Stream:
-        """Return the stream at *path* as one of *profile*; raise RefusedError where it has none."""
+        """Return the stream at *path* as one of *profile*; raise RefusedError if it has none."""
         with open(path, "rb") as file:
             return self.reading.open(file.read(), name=os.path.basename(path), profile=profile)
 
     def demand_open(self, stream: Stream, exist: str) -> None:
-        """Raise RefusedError where nothing may be added to a stream."""
+        """Raise RefusedError if nothing may be appended to a stream."""
         if exist == "replace":
             return
         if exist == "fail" or (exist == "append" and stream.profile == "toy/v1"):
@@ -97,7 +97,7 @@ class Bundles:
             raise RefusedError(f"the stream is {state}")
 
     def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
-        """Raise RefusedError where something would be added to records that are of no profile."""
+        """Raise RefusedError if the stream has records without a profile."""
         directory, name = os.path.split(path)
         manifest = is_manifest(self.reading.lines, content(os.path.join(directory, "run.json")))
         found = self.reading.open(stream.data, name=name, manifest=manifest)
@@ -105,16 +105,16 @@ class Bundles:
             raise RefusedError("the stream has no profile")
 
     def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
-        """Return the committed bytes that stay, which *writer* has read then."""
+        """Return the committed bytes that stay, after *writer* has read them."""
         if stream is None or exist == "replace":
             return b""
         for record in self.reading.read(stream, "salvage")["records"]:
-            with contextlib.suppress(RefusedError):  # a faulty record of an earlier writer stops nobody
+            with contextlib.suppress(RefusedError):  # an invalid record of an earlier writer does not stop the run
                 writer.record(record)
         return stream.data[: len(stream.data) - len(stream.fragment)]
 
     def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
-        """Raise RefusedError where a run goes on without saying so."""
+        """Raise RefusedError if a run resumes without run_resume."""
         records = request["records"]
         if request["exist"] == "resume" and kept and (not records or unwrapped(records[0]).get("kind") != "run_resume"):
             raise RefusedError("a resumed run begins with run_resume")
@@ -124,11 +124,11 @@ class Bundles:
         return b"".join(writer.record(record) for record in self.all_records(request, writer))
 
     def is_worth_keeping(self, stream: Stream) -> bool:
-        """Return whether a stream that is replaced holds anything."""
+        """Return whether a replaced stream has any bytes."""
         return bool(stream.data)
 
     def move_away(self, path: str) -> None:
-        """Let the stream at *path* become the previous one, and that one a numbered one."""
+        """Move the stream at *path* to the previous one, and that one to a numbered name."""
         previous = f"{path}.prev"
         if os.path.lexists(previous):
             numbers = (f"{previous}-{number}" for number in itertools.count(1))
@@ -136,7 +136,7 @@ class Bundles:
         os.rename(path, previous)
 
     def set_aside(self, stream: Stream, path: str) -> None:
-        """Keep the fragment of a stream in a file of its own."""
+        """Keep the fragment of a stream in a side file."""
         if not stream.fragment:
             return
         first = f"{path}.torn-{len(stream.data) - len(stream.fragment)}"
@@ -158,7 +158,7 @@ class Bundles:
         return descriptor
 
     def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
-        """Return the records of *request* and the one that ends the run, where it has none."""
+        """Return the records of *request*, with a record that ends the run if there is none."""
         records: Sequence[Any] = request["records"]
         ending = self.ending(request)
         kinds = [unwrapped(record).get("kind") for record in records]
@@ -168,7 +168,7 @@ class Bundles:
         return [*records, {"kind": "run_end", "t": t, **ending, **self.final(records)}]
 
     def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the fields that say how the run was left, None where nothing is written."""
+        """Return the fields of run_end, None if it is not written."""
         end = request["end"]
         if end == "errored":
             return {"reason": "errored", "error": request.get("error", "")}
@@ -193,7 +193,7 @@ def is_safe_run_id(run_id: str) -> bool:
 
 
 def content(path: str) -> bytes | None:
-    """Return the bytes of a file, None where it cannot be read."""
+    """Return the bytes of a file, None if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""Judges streams and bundles: see spec/checking.md."""
+"""Checks streams and bundles: see spec/checking.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
 _HARMLESS = frozenset({"unknown-key", "unsafe-integer", "integer-as-float"})
-"""Rules of records that do not keep a field out of the rules between lines."""
+"""Rules of records that leave a field in the rules between lines."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Findings:
 
     profile: str
     directory: str | None = None
-    """Name of the bundle, None where there is none."""
+    """Name of the bundle, None if there is none."""
     listed: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     names: set[tuple[str, ...]] = field(default_factory=set)
@@ -49,14 +49,14 @@ class Findings:
             )
 
     def arrange(self, line: int) -> None:
-        """Put the findings of the line *line*, the last that was judged, in the order of their places."""
+        """Put the findings of the line *line*, the last one checked, in the order of their places."""
         start = next((i for i, finding in enumerate(self.listed) if finding["line"] == line), len(self.listed))
         self.listed[start:] = sorted(
             self.listed[start:], key=lambda finding: (finding["offset"], tables.RULE_ORDER[finding["rule"]])
         )
 
     def is_new(self, *name: str) -> bool:
-        """Return whether *name* was not told before."""
+        """Return whether *name* was not reported before."""
         known = name in self.names
         self.names.add(name)
         return not known
@@ -67,7 +67,7 @@ class Findings:
 
 
 class Checking:
-    """Checks streams. Every step is a method, so that a mutant can change one."""
+    """Checks streams. Each step is a method that a mutant can override."""
 
     record_rules: type[RecordRules] = RecordRules
     rules_of: Mapping[str, type[StreamRules]] = RULES_OF
@@ -125,18 +125,18 @@ class Checking:
         return {"profile": None, "state": None, "valid": False, "findings": found.listed, "suppressed": {}}
 
     def vetting(self, line: Line, found: Findings, *, has_return: bool) -> None:
-        """Tell the faults of the bytes and JSON layers of a line."""
+        """Report the errors of the bytes and JSON layers of a line."""
         for rule, start, pointer in line.faults:
             found.add(rule, line.number, line.offset + start, pointer)
         if not has_return and self.has_return(line):
             found.add("carriage-return", line.number, line.offset + line.data.index(b"\r"))
 
     def has_return(self, line: Line) -> bool:
-        """Return whether a line holds a CR that is told."""
+        """Return whether a line has a CR that is reported."""
         return line.status != "gap" and b"\r" in line.data
 
     def record(self, line: Line, value: Value, records: RecordRules, rules: StreamRules, found: Findings) -> None:
-        """Tell the faults of a record, in the order of their places with those that vetting found, and of its order."""
+        """Report the errors of a record and its line in the order of their places, then those of its position."""
         kind = self.reading.kind(value, found.profile)
         known = kind in tables.kinds(found.profile)
         faulty: frozenset[str] = frozenset()
@@ -151,7 +151,7 @@ class Checking:
             found.mismatch = self.run_start_id(line, value, faulty, found.directory)
 
     def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
-        """Tell the faults of a record of a known kind; return the fields that take no part in what follows."""
+        """Report the errors of a record of a known kind; return the fields that the rules between lines ignore."""
         for fault in faults:
             if self.is_reported(found, kind, fault):
                 found.add(fault.rule, line.number, line.byte(fault.start), fault.pointer)
@@ -159,18 +159,18 @@ class Checking:
         return frozenset(fault.pointer.split("/")[1] for fault in grave)
 
     def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
-        """Return whether a fault of a record is reported here, or was before."""
+        """Return whether an error of a record is reported here or was reported before."""
         if fault.rule == "unknown-key":
             return self.is_new_key(found, kind, fault.pointer)
         return fault.rule != "integer-as-float" or found.is_new(fault.rule)
 
     def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
         """Return whether an unknown key is reported here."""
-        # No schema has objects in arrays, so that no part of the pointer is an index.
+        # No schema has objects in arrays, so no part of the pointer is an index.
         return found.is_new("key", kind, pointer)
 
     def tag(self, kind: str | None, line: Line, value: Value, found: Findings) -> None:
-        """Tell what is wrong with the tag of a record of no known kind."""
+        """Report the error in the tag of a record without a known kind."""
         key = tables.tag_key(found.profile) or ""
         pointer = f"/{key}"
         offset = line.byte(place(value, pointer))
@@ -181,7 +181,7 @@ class Checking:
             found.add("missing-key" if value.get(key) is None else "wrong-type", line.number, offset, pointer)
 
     def end(self, stream: Stream, last: Line | None, rules: StreamRules, found: Findings) -> None:
-        """Tell what is wrong at the end of a stream."""
+        """Report the errors at the end of a stream."""
         if stream.fragment:
             number, offset = len(stream.lines) + 1, len(stream.data) - len(stream.fragment)
             if stream.fragment.strip(b"\0"):
@@ -195,14 +195,14 @@ class Checking:
                 found.add(rule, last.number, last.offset, pointer)
 
     def run_start_id(self, line: Line, value: Value, faulty: frozenset[str], directory: str) -> tuple[int, int] | None:
-        """Return the place of a run_id that is not the name of the directory, None where there is none."""
+        """Return the place of a run_id that is not the name of the directory, None if there is none."""
         run_id = value.get("run_id")
         if run_id is None or "run_id" in faulty or run_id.text == directory:
             return None
         return line.number, line.byte(run_id.start)
 
     def sidecar(self, name: str, data: bytes | None, found: Findings) -> None:
-        """Tell what is wrong with a file beside the stream; *data* None stands for one that cannot be read."""
+        """Report the errors of a sidecar; *data* is None if it cannot be read."""
         line = self.lines.judge(1, 0, data) if data and data.strip(b" \t\r\n") else None
         if line is None or line.status != "readable" or line.value is None:
             start = next((start for rule, start, _ in line.faults if rule != "duplicate-key"), 0) if line else 0
@@ -213,7 +213,7 @@ class Checking:
             self.manifest(line, line.value, found)
 
     def manifest(self, line: Line, value: Value, found: Findings) -> None:
-        """Tell what is wrong with the manifest of a kaun/v1 bundle."""
+        """Report the errors of the manifest of a kaun/v1 bundle."""
         faults = self.record_rules(found.profile).faults("run", value)
         as_floats = [fault for fault in faults if fault.rule == "integer-as-float"]
         reported = [fault for fault in faults if fault not in as_floats[1:]]
@@ -227,7 +227,7 @@ class Checking:
 
 
 def place(value: Value, pointer: str) -> int:
-    """Return the index of what *pointer* names in a record; of the object that lacks it where it is missing."""
+    """Return the index of the value at *pointer* in a record, or of the object that lacks it."""
     at = value
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")

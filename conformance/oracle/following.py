@@ -17,7 +17,7 @@ Item = dict[str, Any]
 
 
 class Following:
-    """Follows one path. Every step is a method, so that a mutant can change one."""
+    """Follows one path. Each step is a method that a mutant can override."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class Following:
         self.start_over()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self.file is not None:
             self.file.close()
 
@@ -64,13 +64,13 @@ class Following:
     def open(self) -> bool:
         """Open what the path names; return whether it names anything."""
         try:
-            self.file = open(self.path, "rb")  # noqa: SIM115  (stays open between looks)
+            self.file = open(self.path, "rb")  # noqa: SIM115  (stays open between polls)
         except FileNotFoundError:
             return False
         return True
 
     def changed(self) -> str | None:
-        """Return what happened to the file since the last look, None where it can only have grown."""
+        """Return the event since the last poll, None if the file can only have grown."""
         assert self.file is not None
         own = os.fstat(self.file.fileno())
         try:
@@ -85,7 +85,7 @@ class Following:
         return None if self.file.read(len(self.seen)) == self.seen else "replaced"
 
     def grown(self) -> Iterator[Item]:
-        """Yield what the lines give that were committed since the last look."""
+        """Yield what the lines give that were committed since the last poll."""
         assert self.file is not None
         self.file.seek(len(self.seen))
         committed = self.committed(self.seen + self.file.read())

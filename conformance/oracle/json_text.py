@@ -43,7 +43,7 @@ class Value:
     members: list[Member] = field(default_factory=list)
 
     def get(self, key: str) -> Value | None:
-        """Return the last value of *key* in this object, None where there is none."""
+        """Return the last value of *key* in this object, None if there is none."""
         return self.unique().get(key)
 
     def unique(self) -> dict[str, Value]:
@@ -63,7 +63,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong at a place of a text."""
+    """An error at a place of a text."""
 
     rule: str
     start: int
@@ -71,7 +71,7 @@ class Fault:
     pointer: str = ""
 
 
-class Stopped(Exception):  # noqa: N818  (no error of a program: the text ends here)
+class Stopped(Exception):  # noqa: N818  (not a defect of a program: the text ends here)
     """The text is not JSON beyond a place, or nested too deep there."""
 
     def __init__(self, rule: str, start: int) -> None:
@@ -94,7 +94,7 @@ class Scanner:
         self._at = 0
 
     def scan(self) -> Value:
-        """Return the value that the whole text is; raise Stopped where it is none."""
+        """Return the value that the whole text is; raise Stopped if it is not one."""
         self._skip()
         value = self._value(1)
         self._skip()
@@ -218,7 +218,7 @@ class Scanner:
 
 
 def value_faults(value: Value, pointer: str = "") -> Iterator[Fault]:
-    """Yield what is wrong with the values in *value*, though it is JSON, in any order."""
+    """Yield the errors of the values in *value*, which is JSON, in any order."""
     if value.type == "string" and _HALVES.search(value.text):
         yield Fault("lone-surrogate", value.start, pointer)
     elif value.type == "number" and not is_finite(value.text):
@@ -247,7 +247,7 @@ def is_integer(literal: str) -> bool:
 
 
 def whole(literal: str) -> int | None:
-    """Return the integer that a number is, None where it is none; text other than digits is read as binary64."""
+    """Return the integer that a number is, None if it is not one; text other than digits is read as binary64."""
     if is_integer(literal):
         return int(literal)
     number = float(literal)

@@ -1,4 +1,4 @@
-"""Cuts a stream into lines and decides of each what it is: see spec/encoding.md."""
+"""Cuts a stream into lines and classifies each: see spec/encoding.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One committed line and the verdict on it."""
+    """One committed line and its classification."""
 
     number: int
     """Counted from 1."""
@@ -28,7 +28,7 @@ class Line:
     """Its bytes without the LF."""
     status: Literal["readable", "blank", "gap"]
     faults: tuple[tuple[str, int, str], ...] = ()
-    """Rule, byte offset in the line, and pointer of each fault of the bytes and JSON layers, in order."""
+    """Rule, byte offset in the line, and pointer of each error of the bytes and JSON layers, in order."""
     value: Value | None = None
     text: str = ""
 
@@ -48,13 +48,13 @@ class Line:
 
 
 class Lines:
-    """Knows what a line is. Every step is a method, so that a mutant can change one."""
+    """Validates lines. Each step is a method that a mutant can override."""
 
     max_line_bytes = MAX_LINE_BYTES
     scanner = Scanner
 
     def split(self, data: bytes) -> tuple[list[Line], bytes]:
-        """Return the committed lines of a stream, judged, and its fragment."""
+        """Return the committed lines of a stream, classified, and its fragment."""
         found = []
         offset = 0
         *committed, fragment = self.cut(data)
@@ -64,11 +64,11 @@ class Lines:
         return found, fragment
 
     def cut(self, data: bytes) -> list[bytes]:
-        """Return the lines of *data* without their LF, and last what stands behind the last LF."""
+        """Return the lines of *data* without their LF, and last the bytes after the last LF."""
         return data.split(LF)
 
-    def judge(self, number: int, offset: int, data: bytes) -> Line:  # noqa: PLR0911  (one for each step of vetting)
-        """Return the verdict on one line."""
+    def judge(self, number: int, offset: int, data: bytes) -> Line:  # noqa: PLR0911  (one for each step of line validation)
+        """Return the classification of one line."""
         if len(data) > self.max_line_bytes:
             return self.gap(number, offset, data, "line-too-long")
         if self.is_blank(data):
@@ -89,11 +89,11 @@ class Lines:
         return Line(number, offset, data, "readable", shown, value, text)
 
     def is_blank(self, data: bytes) -> bool:
-        """Return whether a line holds nothing."""
+        """Return whether a line is blank."""
         return not data.strip(b" \t\r")
 
     def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-        """Yield rule and place of what is wrong with the bytes of a line, the first of them being its cause."""
+        """Yield rule and place of each error in the bytes of a line, the root cause first."""
         if offset == 0 and data.startswith(_BOM):
             yield "byte-order-mark", 0
         if b"\0" in data:
@@ -108,11 +108,11 @@ class Lines:
         return self.scanner(text).scan()
 
     def faults(self, value: Value) -> Iterator[Fault]:
-        """Yield the faults of the values in a line."""
+        """Yield the errors of the values in a line."""
         return value_faults(value)
 
     def gap(self, number: int, offset: int, data: bytes, rule: str, start: int = 0) -> Line:
-        """Return an unreadable line with one fault."""
+        """Return an unreadable line with one error."""
         return Line(number, offset, data, "gap", ((rule, start, ""),))
 
 

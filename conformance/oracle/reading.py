@@ -20,14 +20,14 @@ _STEPPING = frozenset({"run_start", "run_resume", "run_end"})
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream, cut and judged."""
+    """A stream, cut into classified lines."""
 
     data: bytes
     lines: list[Line]
     fragment: bytes
     profile: str | None
     unread: str | None
-    """The profile of the same stream where no record of it is read."""
+    """The profile of the same stream if none of its records is read."""
 
     def __post_init__(self) -> None:
         total = sum(line.length for line in self.lines) + len(self.fragment)
@@ -35,13 +35,13 @@ class Stream:
 
 
 class Reading:
-    """Reads streams. Every step is a method, so that a mutant can change one."""
+    """Reads streams. Each step is a method that a mutant can override."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
 
     def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
-        """Return the stream that *data* is; *manifest* says that a kaun manifest lies beside it."""
+        """Return the stream that *data* is; *manifest* is true if a kaun manifest is in its folder."""
         lines, fragment = self.lines.split(data)
         first = next((line.value for line in lines if line.status == "readable"), None)
         has_gap = any(line.status == "gap" for line in lines)
@@ -50,7 +50,7 @@ class Reading:
         return Stream(data, lines, fragment, found, unread)
 
     def detect(self, first: Value, *, manifest: bool) -> str | None:
-        """Return the profile of a stream with *first* as its first record, None where it has none."""
+        """Return the profile of a stream with *first* as its first record, None if it has none."""
         members = first.unique()
         kind, t, tag = (members.get(key) for key in ("kind", "t", "type"))
         if kind and kind.type == "string" and (kind.text == "run_start" or (t and t.type == "number")):
@@ -62,7 +62,7 @@ class Reading:
         return "kaun/v1" if manifest else None
 
     def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
-        """Return the profile of a stream of which no record is read, None where it has none."""
+        """Return the profile of a stream of which no record is read, None if it has none."""
         bare = name.removesuffix(".gz")
         if bare == "metrics.jsonl":
             return "metrics/v1"
@@ -81,7 +81,7 @@ class Reading:
         return "torn" if unfinished else "complete"
 
     def kind(self, value: Value | None, profile: str | None) -> str | None:
-        """Return the kind of a record, None where it has none."""
+        """Return the kind of a record, None if it has none."""
         if profile is None:
             return None
         key = tables.tag_key(profile)
@@ -122,7 +122,7 @@ class Reading:
         return stream.unread if stopped and not records else stream.profile
 
     def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
-        """Return the lines that *mode* reaches, and the number of bytes behind them that it does not."""
+        """Return the lines that *mode* reaches, and the number of bytes after them."""
         if mode == "salvage":
             return stream.lines, 0
         for index, line in enumerate(stream.lines):
@@ -170,7 +170,7 @@ class Reading:
         return self.tagged(value, schema, profile)
 
     def tagged(self, value: Value, schema: Mapping[str, Any], profile: str | None) -> Any:
-        """Return a value that stands where *schema* holds as a tagged value."""
+        """Return a value at a place of *schema* as a tagged value."""
         schema = tables.resolved(schema, profile)
         if value.type == "object":
             named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
@@ -183,14 +183,14 @@ class Reading:
         return value.text if value.type == "string" else {"true": True, "false": False, "null": None}[value.type]
 
     def digits(self, literal: str, schema: Mapping[str, Any], profile: str | None) -> str:
-        """Return the digits of a number that is an integer where *schema* types one, else *literal*."""
+        """Return the digits of a number if it is an integer and *schema* types one, else *literal*."""
         types = _types(schema)
         is_place = "integer" in types and "number" not in types and tables.takes_whole_floats(profile)
         number = whole(literal) if is_place else None
         return literal if number is None else str(number)
 
     def tagged_number(self, literal: str, schema: Mapping[str, Any]) -> dict[str, str]:
-        """Return a number as its place, then its text, demands."""
+        """Return a number with the tag that its place, or else its text, decides."""
         if "number" not in _types(schema):
             return {"int": literal} if is_integer(literal) else {"float": float_text(float(literal))}
         number = self.number(literal)
@@ -199,7 +199,7 @@ class Reading:
         return {"float": float_text(number)}
 
     def number(self, literal: str) -> float:
-        """Return the value of a number where the schema types one."""
+        """Return the value of a number at a place that the schema types."""
         return float(int(literal)) if is_integer(literal) else float(literal)
 
 

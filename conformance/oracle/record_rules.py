@@ -1,4 +1,4 @@
-"""Judges one record by its schema: see spec/checking.md."""
+"""Validates one record by its schema: see spec/checking.md."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _DATE_TIME = re.compile(
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))(?![\s\S])"
 )
 _PRIORITY = ("wrong-type", "unsupported-schema", "unexpected-value", "bad-format", "out-of-range")
-# What stands for a value in an open map, of any depth.
+# The placeholder for a value in an open map, of any depth.
 _OPEN: dict[str, Any] = {"type": ["integer", "object", "array"]}
 _NAMES = {"true": "boolean", "false": "boolean"}
 
 
 class RecordRules:
-    """Judges records of one profile. Every step is a method, so that a mutant can change one."""
+    """Validates records of one profile. Each step is a method that a mutant can override."""
 
     def __init__(self, profile: str) -> None:
         self.profile = profile
 
     def faults(self, kind: str, value: Value) -> list[Fault]:
-        """Return what is wrong with a record of *kind*, unknown keys included, in order."""
+        """Return the errors of a record of *kind*, unknown keys included, in order."""
         schema = tables.definitions(self.profile)[kind]
         found = list(self.judged(value, schema, ""))
         found.extend(self.unknown_keys(value, schema, ""))
@@ -39,7 +39,7 @@ class RecordRules:
         return sorted(found, key=lambda fault: (fault.start, tables.RULE_ORDER[fault.rule]))
 
     def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-        """Yield the faults of *value* and of what is in it, at most one for each place."""
+        """Yield the errors of *value* and of the values in it, at most one for each place."""
         schema = tables.resolved(schema, self.profile)
         found = list(self.own_faults(value, schema, pointer))
         if found:
@@ -116,7 +116,7 @@ class RecordRules:
         return second < 60 or utc % 1440 == 1439
 
     def unknown_keys(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-        """Yield the keys that the schema does not name, where it names keys."""
+        """Yield the keys that the schema does not name, if it names any."""
         schema = tables.resolved(schema, self.profile)
         if "properties" not in schema:
             return
@@ -129,7 +129,7 @@ class RecordRules:
     def unsafe_integers(
         self, value: Value, schema: Mapping[str, Any], pointer: str, faulty: set[str]
     ) -> Iterator[Fault]:
-        """Yield the integers whose exactness matters and that binary64 does not hold."""
+        """Yield the integers that must be exact and that binary64 cannot represent."""
         schema = tables.resolved(schema, self.profile)
         types = schema.get("type", [])
         if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in faulty:
@@ -144,7 +144,7 @@ class RecordRules:
                 yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", faulty)
 
     def integers_as_floats(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-        """Yield the integers, where the schema types one, that are written with a fraction or an exponent."""
+        """Yield the integers in integer fields that are written with a fraction or an exponent."""
         schema = tables.resolved(schema, self.profile)
         types = schema.get("type", [])
         if value.type == "number" and "integer" in types and not is_integer(value.text) and self.is_integer(value.text):
@@ -156,7 +156,7 @@ class RecordRules:
             yield from self.integers_as_floats(item, schema.get("items", {}), f"{pointer}/{index}")
 
     def is_unsafe(self, literal: str) -> bool:
-        """Return whether a number is an integer that binary64 may not hold."""
+        """Return whether a number is an integer that binary64 may not represent."""
         return is_integer(literal) and abs(int(literal)) > _SAFE
 
 

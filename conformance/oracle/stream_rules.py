@@ -1,4 +1,4 @@
-"""Judges what has to hold between records: see spec/stream.md and the pages of the rules."""
+"""Checks the rules that relate records: see spec/stream.md and the pages of the rules."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Seen:
     known: bool
     value: Value
     faulty: frozenset[str]
-    """Fields with an error of their own, which take no part."""
+    """Invalid fields, which the rules ignore."""
 
     def field(self, key: str) -> Value | None:
-        """Return the field *key*, None where it is absent, faulty, or the kind is not known."""
+        """Return the field *key*, None if it is absent or invalid, or the kind is unknown."""
         return None if key in self.faulty or not self.known else self.value.get(key)
 
     def text(self, key: str) -> str | None:
-        """Return the string *key*, None where there is none that takes part."""
+        """Return the string *key*, None if it is absent or ignored."""
         found = self.field(key)
         return found.text if found else None
 
     def number(self, key: str) -> float | None:
-        """Return the number *key*, None where there is none that takes part."""
+        """Return the number *key*, None if it is absent or ignored."""
         found = self.field(key)
         if found is None or found.type != "number":
             return None
@@ -45,7 +45,7 @@ class Seen:
 
 
 class StreamRules:
-    """Sees the records and gaps of a stream in order. Every rule is a method, so that a mutant can change one."""
+    """Checks the records and gaps of a stream in order. Each rule is a method that a mutant can override."""
 
     rules: tuple[str, ...] = ()
     """Names of the methods, in the order in which their findings are listed."""
@@ -55,21 +55,21 @@ class StreamRules:
         self.records = 0
 
     def record(self, seen: Seen) -> Iterator[Hit]:
-        """Yield what is wrong at a record."""
+        """Yield the findings at a record."""
         for rule in self.rules:
             yield from getattr(self, rule)(seen)
         self.records += 1
 
     def gap(self) -> None:
-        """Take note of an unreadable line."""
+        """Note an unreadable line."""
         self.gap_seen = True
         self.forget()
 
     def forget(self) -> None:
-        """Forget what may have changed in an unreadable line."""
+        """Forget the values that an unreadable line may have changed."""
 
     def end(self) -> Iterator[Hit]:
-        """Yield what is wrong at the last record of a stream that has one and no fragment."""
+        """Yield the findings at the last record of a stream without a fragment."""
         return iter(())
 
 
@@ -89,7 +89,7 @@ class ToyRules(StreamRules):
         self.regions_off = False
 
     def record(self, seen: Seen) -> Iterator[Hit]:
-        """Yield what is wrong at a record."""
+        """Yield the findings at a record."""
         if seen.kind == "run_start" and self.start is None:
             self.start = seen
         yield from super().record(seen)
@@ -107,23 +107,23 @@ class ToyRules(StreamRules):
         return seen.text("phase") or (self.start.text("phase") if self.start else None) or "train"
 
     def start_first(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that the first record is a run_start."""
+        """Require that the first record is a run_start."""
         if self.records == 0 and not self.gap_seen and seen.kind not in {"run_start", None}:
             yield "run-start-missing", ""
 
     def start_once(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that no second run_start comes."""
+        """Require a single run_start."""
         if seen.kind == "run_start" and seen is not self.start:
             yield "run-start-repeated", ""
 
     def end_last(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that nothing follows run_end."""
+        """Require that nothing follows run_end."""
         del seen
         if self.ended:
             yield "event-after-run-end", ""
 
     def time(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that t does not decrease."""
+        """Require that t does not decrease."""
         t = seen.number("t")
         if t is None:
             return
@@ -132,7 +132,7 @@ class ToyRules(StreamRules):
         self.t = t
 
     def steps(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that steps count up by one in each phase."""
+        """Require that steps count up by one in each phase."""
         if seen.kind == "run_resume":
             self.resume(seen)
         step = seen.number("step") if seen.kind == "step" else None
@@ -149,20 +149,20 @@ class ToyRules(StreamRules):
             yield "step-skipped", "/step"
 
     def resume(self, seen: Seen) -> None:
-        """Begin anew behind from_step."""
+        """Restart the count after from_step."""
         self.bases.clear()
         from_step = seen.number("from_step")
         if from_step is not None:
             self.bases["train"] = from_step
 
     def subsampled(self) -> bool:
-        """Return whether the run says that it leaves out steps."""
+        """Return whether the run declares subsampling."""
         config = self.start.field("config") if self.start else None
         subsample = config.get("subsample") if config else None
         return subsample is not None and subsample.type != "null"
 
     def final(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that run_end repeats what the last training step said."""
+        """Require that run_end repeats the values of the last training step."""
         if seen.kind != "run_end" or self.ended or self.gap_seen or self.last_step is None:
             return
         for rule, field, of in (
@@ -174,7 +174,7 @@ class ToyRules(StreamRules):
                 yield rule, f"/{field}"
 
     def regions(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that regions nest and are closed at the end."""
+        """Require that regions nest and are closed at the end."""
         if self.regions_off:
             return
         if seen.kind == "run_end":
@@ -202,17 +202,17 @@ class ToyRules(StreamRules):
             del self.open[len(self.open) - 1 - self.open[::-1].index(region)]
 
     def compare(self, seen: Seen) -> Iterator[Hit]:
-        """Demand a baseline where there is a comparison."""
+        """Require a baseline where there is a comparison."""
         if seen.kind == "compare" and self.start is not None and self.start.value.get("compare_to") is None:
             yield "compare-without-baseline", ""
 
     def error(self, seen: Seen) -> Iterator[Hit]:
-        """Demand an explanation of an error."""
+        """Require an explanation of an error."""
         if seen.kind == "run_end" and seen.text("reason") == "errored" and seen.value.get("error") is None:
             yield "error-not-explained", "/error"
 
     def end(self) -> Iterator[Hit]:
-        """Demand that a run_end was there."""
+        """Require that a run_end was written."""
         if not self.ended:
             yield "run-end-missing", ""
 
@@ -234,7 +234,7 @@ class MetricsRules(StreamRules):
         self.last = None
 
     def step(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that steps increase."""
+        """Require that steps increase."""
         step = seen.number("step")
         if step is None:
             return
@@ -243,7 +243,7 @@ class MetricsRules(StreamRules):
         self.last = step
 
     def wall_time(self, seen: Seen) -> Iterator[Hit]:
-        """Demand that wall_time_ms does not decrease."""
+        """Require that wall_time_ms does not decrease."""
         wall = seen.number("wall_time_ms")
         if wall is None:
             return
@@ -252,7 +252,7 @@ class MetricsRules(StreamRules):
         self.wall = wall
 
     def null(self, seen: Seen) -> Iterator[Hit]:
-        """Tell the first null number."""
+        """Report the first null number."""
         if self.null_seen:
             return
         fields = [(measure, seen.field(measure)) for measure in self.measures]

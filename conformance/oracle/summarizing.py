@@ -19,13 +19,13 @@ Members = dict[str, Any]
 
 
 class Summarizing:
-    """Summarizes streams. Every step is a method, so that a mutant can change one."""
+    """Summarizes streams. Each step is a method that a mutant can override."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
 
     def summary(self, stream: Stream, run_id: str | None = None) -> Members:
-        """Return the summary of a stream; *run_id* is what a kaun/v1 bundle calls itself."""
+        """Return the summary of a stream; *run_id* is that of a kaun/v1 bundle."""
         if stream.profile is None:
             return {}
         records = [self.record(line.value, stream.profile) for line in self.lines(stream)]
@@ -34,12 +34,12 @@ class Summarizing:
         return self.metrics(records) if stream.profile == "metrics/v1" else self.kaun(records, run_id)
 
     def lines(self, stream: Stream) -> Iterable[Any]:
-        """Return the lines whose records count."""
+        """Return the lines with the records that count."""
         records = [line for line in stream.lines if line.status == "readable"]
         return self.reading.latest(records, stream.profile) if stream.profile == "toy/v1" else records
 
     def record(self, value: Value | None, profile: str) -> Members:
-        """Return the tagged members of a record, its kind as ``""``, without those that are faulty."""
+        """Return the tagged members of a record, its kind as ``""``, without invalid ones."""
         assert value is not None
         kind = self.reading.kind(value, profile)
         tagged = self.reading.tagged_record(value, profile)
@@ -60,13 +60,13 @@ class Summarizing:
         return {fault.pointer.split("/")[1].replace("~1", "/").replace("~0", "~") for fault in grave}
 
     def truncated(self, value: Value) -> Members:
-        """Return step and epoch of a scalar as whole numbers, where they are numbers that are not negative."""
+        """Return step and epoch of a scalar as integers, if they are numbers ≥ 0."""
         found = {key: value.get(key) for key in ("step", "epoch")}
         numbers = {key: self.whole(item.text) for key, item in found.items() if item and item.type == "number"}
         return {key: {"int": str(number)} for key, number in numbers.items() if number >= 0}
 
     def whole(self, literal: str) -> int:
-        """Return a number as the integer next to it towards zero."""
+        """Return a number truncated to an integer."""
         return int(literal) if literal.lstrip("-").isdecimal() else math.trunc(float(literal))
 
     def toy(self, records: Sequence[Members]) -> Members:
@@ -91,11 +91,11 @@ class Summarizing:
         return found
 
     def start(self, records: Sequence[Members]) -> Members:
-        """Return the run_start that describes the run, empty where there is none."""
+        """Return the run_start that describes the run, empty if there is none."""
         return next((record for record in records if record.get("") == "run_start"), {})
 
     def end(self, records: Sequence[Members]) -> Members:
-        """Return the run_end that counts, empty where there is none."""
+        """Return the run_end that counts, empty if there is none."""
         return next((record for record in reversed(records) if record.get("") == "run_end"), {})
 
     def is_step(self, record: Members, phase: str) -> bool:
@@ -107,11 +107,11 @@ class Summarizing:
         return [step["loss"] for step in steps if "loss" in step]
 
     def final_loss(self, end: Members, curve: list[Any]) -> Any:
-        """Return the final loss; one of the two has it."""
+        """Return the final loss, from run_end or from the curve."""
         return end["final_loss"] if "final_loss" in end else curve[-1]
 
     def times(self, records: Sequence[Members]) -> list[Any]:
-        """Return the times that tell how long the run took."""
+        """Return the times that decide the duration."""
         return [record["t"] for record in records if "t" in record]
 
     def metrics(self, records: Sequence[Members]) -> Members:
@@ -130,7 +130,7 @@ class Summarizing:
         return found | (self.statistics(finite) if finite else {})
 
     def seconds(self, entries: Sequence[Members]) -> float:
-        """Return how long the run took."""
+        """Return the duration."""
         return float(untag(entries[-1]["wall_time_ms"])) / 1000
 
     def statistics(self, losses: Sequence[float]) -> Members:
@@ -186,11 +186,11 @@ class Summarizing:
         return self.moment(scalar) > self.moment(other)
 
     def moment(self, scalar: Members) -> tuple[int, int]:
-        """Return what orders scalars in time."""
+        """Return the sort key of scalars in time."""
         return untag(scalar["step"]), untag(scalar["epoch"]) if "epoch" in scalar else -1
 
     def best(self, scalars: Sequence[Members], *, smaller: bool) -> Members | None:
-        """Return the best scalar of a tag, None where no value is finite."""
+        """Return the best scalar of a tag, None if no value is finite."""
         found: Members | None = None
         for scalar in scalars:
             if scalar["value"] is not None and (found is None or self.is_better(scalar, found, smaller=smaller)):
@@ -203,7 +203,7 @@ class Summarizing:
         return bool(one < two if smaller else one > two)
 
     def point(self, scalar: Members) -> Members:
-        """Return what is given of a scalar."""
+        """Return the point of a scalar."""
         return {key: scalar[key] for key in ("step", "epoch", "value") if key in scalar}
 
 

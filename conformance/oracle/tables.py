@@ -26,7 +26,7 @@ RULE_ORDER = {rule: index for index, rule in enumerate(RULES)}
 
 
 def severity(rule: str, profile: str, *, at_end: bool = False) -> str:
-    """Return the severity of a finding of *rule*; *at_end* says that it is about the fragment."""
+    """Return the severity of a finding of *rule*; *at_end* is true if it is about the fragment."""
     entry = RULES[rule]
     value = entry.get("severity_at_end", entry["severity"]) if at_end else entry["severity"]
     return str(value[profile] if isinstance(value, dict) else value)
@@ -38,12 +38,12 @@ def takes_whole_floats(profile: str | None) -> bool:
 
 
 def tag_key(profile: str) -> str | None:
-    """Return the key that names the kind of a record, None where there is none."""
+    """Return the key that names the kind of a record, None if there is none."""
     return TAG_KEYS[profile]
 
 
 def definitions(profile: str) -> dict[str, Any]:
-    """Return the schemas of *profile* by the name that ``$ref`` uses."""
+    """Return the schemas of *profile* by the names in ``$ref``."""
     found: dict[str, Any] = _bundle(profile)["$defs"]
     return found
 

@@ -1,4 +1,4 @@
-"""Writes records in canonical form, and refuses what may not be written: see spec/encoding.md and spec/writing.md."""
+"""Writes records in canonical form, and refuses invalid ones: see spec/encoding.md and spec/writing.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RefusedError(Exception):
 
 
 class Writing:
-    """Writes one stream. Every step is a method, so that a mutant can change one."""
+    """Writes one stream. Each step is a method that a mutant can override."""
 
     def __init__(self, profile: str) -> None:
         self.profile = profile
@@ -52,14 +52,14 @@ class Writing:
             raise RefusedError("half a surrogate pair has no UTF-8 form") from None
 
     def schema(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schema of a record; where its kind is not known, one that names the tag alone."""
+        """Return the schema of a record; for an unknown kind, one that names only the tag."""
         key = tables.tag_key(self.profile)
         kinds = tables.kinds(self.profile)
         kind = "entry" if key is None else members.get(key)
         return kinds[kind] if isinstance(kind, str) and kind in kinds else {"properties": {key: {}}}
 
     def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
-        """Return the record with the last t again where the clock went back."""
+        """Return the record, with the last t again if the clock went back."""
         t = members.get("t")
         if t is not None and is_number(t):
             if self.last_t is not None and number_of(t) < number_of(self.last_t):
@@ -68,7 +68,7 @@ class Writing:
         return members
 
     def judge(self, line: bytes) -> None:
-        """Raise RefusedError where a line may not stand there."""
+        """Raise RefusedError if a line is not allowed at this position."""
         judged = Lines().judge(1, 0, line)
         if judged.faults or judged.value is None:
             raise RefusedError(f"{judged.faults[0][0] if judged.faults else 'no record'}")
@@ -97,7 +97,7 @@ class Writing:
         return f"{{{','.join(inside)}}}"
 
     def value(self, value: Any, schema: Mapping[str, Any]) -> str:
-        """Return one tagged value that stands where *schema* holds."""
+        """Return one tagged value at a place of *schema*."""
         schema = tables.resolved(schema, self.profile)
         if isinstance(value, dict):
             if is_number(value):
@@ -108,11 +108,11 @@ class Writing:
         return self.string(value) if isinstance(value, str) else json.dumps(value)
 
     def string(self, text: str) -> str:
-        """Return a string, with the escapes that have to be and no others."""
+        """Return a string, with only the escapes that JSON requires."""
         return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in text) + '"'
 
     def number(self, tagged: Mapping[str, str], schema: Mapping[str, Any]) -> str:
-        """Return a number in the form that its place demands, ``null`` where it is not finite."""
+        """Return a number in the form that its place requires, ``null`` if it is not finite."""
         types = schema.get("type", [])
         number = number_of(tagged)
         if isinstance(number, float) and not math.isfinite(number):
@@ -127,7 +127,7 @@ class Writing:
         return self.binary64(float(number))
 
     def not_finite(self) -> str:
-        """Return what stands for a number that is not finite."""
+        """Return the text for a number that is not finite."""
         return "null"
 
     def binary64(self, number: float) -> str:
@@ -135,7 +135,7 @@ class Writing:
         return float_text(number)
 
     def binary32(self, number: float) -> str:
-        """Return a number of a binary32 field; raise OverflowError where it has no finite value."""
+        """Return a number of a binary32 field; raise OverflowError if it is not finite."""
         return f32_text(number)
 
 

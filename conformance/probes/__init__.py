@@ -1,1 +1,1 @@
-"""What implementations are asked about a case in each role, and what a right one answers."""
+"""The questions about a case in each role, and the expected answers."""

@@ -1,4 +1,4 @@
-"""What happens to a file that is followed."""
+"""Changes to a file that is followed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 
 def append(path: str, data: bytes) -> int:
-    """Write *data* at the end of the file at *path*, which is made where it does not exist; return its new size."""
+    """Write *data* at the end of the file at *path*, which is created if it does not exist; return its new size."""
     with open(path, "ab") as file:
         file.write(data)
         return file.tell()
 
 
 def overwrite(path: str, data: bytes) -> None:
-    """Give the file at *path* other first bytes; it stays the same file, and what follows them stays."""
+    """Overwrite the first bytes of the file at *path*; it stays the same file."""
     with open(path, "r+b") as file:
         file.write(data)
 
 
 def replace(path: str, data: bytes) -> None:
-    """Let *path* name another file; the old one is gone."""
+    """Replace the file at *path* by another file."""
     with open(f"{path}.new", "wb") as file:
         file.write(data)
     os.replace(f"{path}.new", path)
@@ -46,6 +46,6 @@ _CHANGES: Mapping[str, Callable[[str, Any], object]] = {
 
 
 def change(path: str, step: Mapping[str, Any]) -> None:
-    """Do what *step* of a case says to the file at *path*."""
+    """Apply *step* of a case to the file at *path*."""
     ((name, value),) = step.items()
     _CHANGES[name](path, value)

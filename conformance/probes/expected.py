@@ -23,7 +23,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def with_defaults(records: Iterable[Any], profile: str | None) -> list[Any]:
-    """Return tagged *records* with the members that have a default where they are absent."""
+    """Return tagged *records* with the default of each absent member that has one."""
     return [_with_defaults(record, profile) for record in records]
 
 

@@ -1,4 +1,4 @@
-"""Questions to followers: the same records for every cutting into pieces, and what happens to the file."""
+"""Questions to followers: the same records however the bytes arrive, and changes of the file."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 1 << 20
 _MAX_PIECES = 200
-# A follower may look twice before it calls bytes unreadable that a slow file system may not have filled yet.
-_LAST_LOOKS = 3
+# A follower may poll twice before it reports bytes as unreadable: a slow file system may not have filled them yet.
+_LAST_POLLS = 3
 _SHOWN = 5
 
 
@@ -47,7 +47,7 @@ def whole(data: bytes) -> Iterator[bytes]:
 
 
 def lines_and_halves(data: bytes) -> Iterator[bytes]:
-    """Yield *data* cut inside each line and, apart, its line feeds."""
+    """Yield *data* cut within each line, and each LF by itself."""
     for line in data.splitlines(keepends=True):
         middle = len(line) // 2
         yield line[:middle]
@@ -55,7 +55,7 @@ def lines_and_halves(data: bytes) -> Iterator[bytes]:
 
 
 def small_pieces(data: bytes) -> Iterator[bytes]:
-    """Yield *data* in pieces of seven bytes, or of as many as make it two hundred pieces."""
+    """Yield *data* in pieces of seven bytes, or larger ones if there would be more than two hundred."""
     size = max(7, -(-len(data) // _MAX_PIECES))
     for start in range(0, len(data), size):
         yield data[start : start + size]
@@ -71,10 +71,10 @@ _CUTTINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
 def _grow(case: Case, cut: Callable[[bytes], Iterator[bytes]], stage: Stage) -> list[str]:
     path = os.path.join(stage.new_folder(), case.options.name or case.stream or "events.jsonl")
     given: list[Any] = []
-    with _following(case, path, stage) as look:
-        for piece in itertools.chain([None], cut(case.data), itertools.repeat(b"", _LAST_LOOKS)):
+    with _following(case, path, stage) as poll:
+        for piece in itertools.chain([None], cut(case.data), itertools.repeat(b"", _LAST_POLLS)):
             size = changes.append(path, piece) if piece is not None else 0
-            given += look()
+            given += poll()
             early = _early(case, size, given)
             if early:
                 return [early]
@@ -84,20 +84,20 @@ def _grow(case: Case, cut: Callable[[bytes], Iterator[bytes]], stage: Stage) -> 
 def _play(case: Case, stage: Stage) -> list[str]:
     name = "metrics.jsonl" if case.profile == "metrics/v1" else "events.jsonl"
     path = os.path.join(stage.new_folder(), name)
-    with _following(case, path, stage) as look:
+    with _following(case, path, stage) as poll:
         for index, step in enumerate(case.follow):
             if "look" not in step:
                 changes.change(path, step)
                 continue
-            found = item_differences(step["look"], look(), case.profile)
+            found = item_differences(step["look"], poll(), case.profile)
             if found:
-                return [f"step {index}, {fault}" for fault in found]
+                return [f"step {index}, {error}" for error in found]
     return []
 
 
 @contextmanager
 def _following(case: Case, path: str, stage: Stage) -> Iterator[Callable[[], list[Any]]]:
-    """Give what looks at *path*, and stop following at the end."""
+    """Give the function that polls *path*, and stop following at the end."""
     number = new_number()
     request: dict[str, Any] = {"role": "follower", "follower": number, "path": path}
     if case.options.max_line_bytes != MAX_LINE_BYTES:
@@ -110,7 +110,7 @@ def _following(case: Case, path: str, stage: Stage) -> Iterator[Callable[[], lis
 
 
 def _early(case: Case, size: int, given: list[Any]) -> str | None:
-    """Return what is wrong when more was given than is committed in the first *size* bytes."""
+    """Return an error if more records were given than the first *size* bytes commit."""
     records = sum("record" in item for item in given)
     committed = len([1 for end in _record_ends(case) if end <= size])
     return f"{records} records after {size} bytes, which commit {committed}" if records > committed else None
@@ -127,7 +127,7 @@ def _record_ends(case: Case) -> Iterator[int]:
 
 
 def _expected(case: Case) -> list[Any]:
-    """Return what following the whole stream gives."""
+    """Return the items that following the whole stream gives."""
     found: list[Any] = []
     gaps = {gap["offset"]: gap for gap in account(case, "salvage").as_json()["gaps"]}
     records = iter(case.records)
@@ -145,7 +145,7 @@ def _expected(case: Case) -> list[Any]:
 
 
 def item_differences(expected: list[Any], given: list[Any], profile: str | None) -> list[str]:
-    """Return how two lists of items differ; of the expected ones, those marked optional may be absent."""
+    """Return how two lists of items differ; of the expected ones, optional ones may be absent."""
     expected = [_bare(item) for item in expected if not item.get("optional") or _bare(item) in given]
     if [sorted(item) for item in expected] != [sorted(item) for item in given]:
         return [f"gave {_names(given)}, expected {_names(expected)}"]

@@ -21,12 +21,12 @@ _NUMBERS = itertools.count(1)
 
 
 class UntestableError(Exception):
-    """The adapter says that its library has no way to do what is asked."""
+    """The adapter answered that its library cannot do what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a question is asked with."""
+    """What a question needs to run."""
 
     ask: Ask
     new_folder: Callable[[], str]
@@ -34,25 +34,25 @@ class Stage:
     hello: Mapping[str, Any]
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to *request*; raise AdapterError, or UntestableError where the adapter says so."""
+        """Return the answer to *request*; raise AdapterError, or UntestableError if that is the answer."""
         answer = self.ask(request)
         if "untestable" in answer:
             raise UntestableError(answer["untestable"])
         if isinstance(answer.get("error"), str):
-            raise AdapterError(f"the adapter says that it failed: {answer['error']}")
+            raise AdapterError(f"the adapter answered with an error: {answer['error']}")
         return answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What an adapter has to name in its hello, so that a question makes sense."""
+    """What an adapter must name in its hello for a question to apply."""
 
     profile: str | None = None
     mode: str | None = None
     capabilities: frozenset[str] = frozenset()
 
     def missing(self, hello: Mapping[str, Any]) -> str | None:
-        """Return what *hello* does not name, None where it names all."""
+        """Return what *hello* does not name, None if it names everything."""
         if self.profile is not None and self.profile not in hello["profiles"]:
             return f"profile {self.profile}"
         if self.mode is not None and self.mode not in hello.get("modes", [self.mode]):
@@ -68,10 +68,10 @@ class Question:
     case: Case
     role: str
     detail: str = ""
-    """Tells questions about one case apart, for example the mode of a reader."""
+    """Distinguishes questions about one case, for example by the mode of a reader."""
     needs: Needs = field(default_factory=Needs)
     play: Callable[[Stage], list[str]]
-    """Asks what there is to ask; returns what is wrong with the answers."""
+    """Asks the question; returns the errors in the answers."""
 
     @property
     def name(self) -> str:

@@ -44,8 +44,8 @@ def questions(case: Case) -> Iterator[Question]:
         yield Question(case=case, role="reader", detail="latest", needs=needs, play=partial(_latest, case))
 
 
-def _read(case: Case, told: Mode | None, mode: Mode, stage: Stage) -> list[str]:
-    request = _request(case, stage) | ({"mode": told} if told else {})
+def _read(case: Case, named: Mode | None, mode: Mode, stage: Stage) -> list[str]:
+    request = _request(case, stage) | ({"mode": named} if named else {})
     answer = stage.answer(request)
     found = list(_report_differences(case, mode, request, answer))
     if "records" in answer:
@@ -102,7 +102,7 @@ def _report_differences(case: Case, mode: Mode, request: dict[str, Any], answer:
 
 
 def _profile(case: Case, mode: Mode, request: dict[str, Any]) -> str | None:
-    """Return the profile that a reading in *mode* has to tell: no record after the gap where it stops tells it."""
+    """Return the profile that a reading in *mode* must report; records after the gap at which it stops do not count."""
     expected = account(case, mode)
     if mode == "salvage" or expected.records or not expected.gaps:
         return case.profile

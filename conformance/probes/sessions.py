@@ -1,4 +1,4 @@
-"""Questions to writers that own a directory: what is in it after a session."""
+"""Questions to writers that own a directory: its content after a session."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from conformance.session_cases import Session
 
-# A writer may tell more of these than the program has told it: the machine, the time of the day.
+# Kinds to which a writer may add members, such as the machine and the date.
 _OPEN_KINDS = frozenset({"run_start", "run_resume"})
-# What a writer may add to run_end: only it knows the clock and how the process ends.
+# Members that a writer may add to run_end: the program does not give them.
 _OPEN_MEMBERS = frozenset({"t", "ended_at", "exit_code"})
 _SHOWN = 5
 
@@ -37,8 +37,8 @@ def _play(session: Session, stage: Stage) -> list[str]:
     before: Mapping[str, bytes] = {}
     for run in session.runs:
         before = _found(directory)
-        told = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
-        request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **told}
+        members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
+        request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
         answer = stage.answer(request)
         if answer["outcome"] != run["outcome"]:
             reason = f": {answer['reason']!a}" if "reason" in answer else ""
@@ -59,7 +59,7 @@ def _found(directory: str) -> dict[str, bytes]:
 
 
 def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield what is wrong with the files *after* the last run, which found those of *before*."""
+    """Yield the errors in the files *after* the last run; *before* are the files that it found."""
     name, last = session.stream_name, session.runs[-1]
     if session.is_unchanged:
         yield from file_differences(before, after)
@@ -67,13 +67,13 @@ def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[s
     old, stream = before.get(name, b""), after.get(name, b"")
     committed = old[: old.rfind(b"\n") + 1]
     if last["exist"] in {"resume", "append"} and not stream.startswith(committed):
-        yield "a committed record is not there any more, or is another one"
+        yield "a committed record was lost or changed"
     if last["outcome"] == "written":
         if name not in after:
-            yield f"there is no {name}"
+            yield f"the file {name} is missing"
         yield from _stream_differences(session, stream)
     for beside in sorted({found for found in after if found.startswith(f"{name}.")} - session.beside.keys()):
-        yield f"{beside} is there, but not expected"
+        yield f"{beside} was not expected"
     wanted = {"previous": old, "fragment": old[len(committed) :]}
     for beside, content in session.beside.items():
         yield from _side_file_differences(session, beside, content, after.get(beside), wanted)
@@ -83,15 +83,15 @@ def _side_file_differences(
     session: Session, name: str, content: Any, found: bytes | None, wanted: Mapping[str, bytes]
 ) -> Iterator[str]:
     if found is None:
-        yield f"there is no {name}"
+        yield f"the file {name} is missing"
     elif isinstance(content, str):
         if found != wanted[content]:
-            yield f"{name} does not hold the {content}: {len(found)} bytes, expected {len(wanted[content])}"
+            yield f"{name} must hold the {content}: {len(found)} bytes, expected {len(wanted[content])}"
     elif "before" in content:
         if found != session.files[content["before"]]:
-            yield f"{name} does not hold what was in {content['before']}"
+            yield f"{name} must hold the bytes of {content['before']}"
     else:
-        yield from (f"{name}: {fault}" for fault in _records_differences(session, content["records"], found))
+        yield from (f"{name}: {error}" for error in _records_differences(session, content["records"], found))
 
 
 def _stream_differences(session: Session, stream: bytes) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _read_request(session: Session, stream: bytes) -> dict[str, Any]:
 
 
 def _trimmed(expected: Any, actual: Any) -> Any:
-    """Return *actual* without what a writer may add, and with the expected part of a longer error text."""
+    """Return *actual* without the members that a writer may add; a longer error text is cut to the expected one."""
     if expected.get("kind") in _OPEN_KINDS:
         return {key: item for key, item in actual.items() if key in expected}
     added = _OPEN_MEMBERS if expected.get("kind") == "run_end" else frozenset({"t"})

@@ -20,7 +20,7 @@ _SHOWN = 5
 
 def questions(case: Case) -> Iterator[Question]:
     """Yield what a summarizer is asked about *case*."""
-    # Findings that are only counted do not say which members are faulty; members of families are many and alike.
+    # Suppressed findings do not name their members, and members of families are too similar to ask about each.
     if case.stream is None or case.follow or case.suppressed or "#" in case.name:
         return
     needs = Needs(profile=case.profile, capabilities=capabilities(case))

@@ -1,4 +1,4 @@
-"""Questions to writers: records come back as they were given, nothing invalid is written, canonical bytes are exact."""
+"""Questions to writers: records read back unchanged, nothing invalid is written, canonical bytes are exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from conformance.cases import Case
 
-# What a right program can cause: everything else is about bytes, which no caller of a writer has in hand.
+# Rules that a correct program can break; all others are about bytes, which callers of a writer do not control.
 _MISUSE = frozenset(
     {
         "missing-key",
@@ -41,7 +41,7 @@ _HARMLESS = frozenset(
     {"unknown-kind", "unknown-key", "integer-as-float", "not-readable-by-source", "run-end-missing", "step-skipped"}
 )
 _NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
-# Larger than every binary32 number, and an ordinary binary64 number.
+# A binary64 number that is larger than every binary32 number.
 _BEYOND_F32 = {"float": "1e39"}
 _SHOWN = 5
 
@@ -52,7 +52,7 @@ def questions(case: Case) -> Iterator[Question]:
     if not _is_about_writing(case) or profile is None:
         return
     rules = {finding.rule for finding in case.findings}
-    # What writers always write is given, so that no clock of theirs has to stand in for it.
+    # Members that writers always write are given, so that no writer has to read its clock.
     records = [_declared(record) for record in with_defaults(case.records, profile)]
     if is_clean(case):
         yield _question(case, "", records, partial(_write, case, records, records))
@@ -84,7 +84,7 @@ def canonical_questions(case: Case) -> Iterator[Question]:
 
 
 def is_clean(case: Case) -> bool:
-    """Return whether a writer has to write the records of *case*."""
+    """Return whether a writer must write the records of *case*."""
     rules = {finding.rule for finding in case.findings}
     return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records))
 
@@ -95,7 +95,7 @@ def _is_about_writing(case: Case) -> bool:
 
 
 def is_writable(records: list[Any]) -> bool:
-    """Return whether a writer writes *records* that is careful about names and whose clock goes forward."""
+    """Return whether a careful writer with a monotonic clock writes *records*."""
     run_ids = [record["run_id"] for record in records if record.get("kind") == "run_start" and "run_id" in record]
     times = [number_of(record["t"]) for record in records if is_number(record.get("t"))]
     return sorted(times) == times and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
@@ -114,7 +114,7 @@ def _needs(profile: str, records: list[Any]) -> Needs:
 def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> list[str]:
     stream, reason = _written(stage, "writer", case.profile, given)
     if stream is None:
-        return [f"refused, though nothing is wrong with these records{reason}"]
+        return [f"refused valid records{reason}"]
     report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
     found = [*_byte_faults(stream, report), *_integer_faults(stream, case.profile)]
     actual = with_defaults(report["records"], case.profile)
@@ -123,16 +123,16 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
         and actual[-1].get("kind") == "run_end"
         and expected[-1].get("kind") != "run_end"
     ):
-        actual.pop()  # a run that is left is ended
+        actual.pop()  # a writer ends the run when it is closed
     for one, other in zip(expected, actual, strict=False):
         if "t" not in one and "kind" in other:
-            other.pop("t", None)  # a writer may tell when an event of its own kind happened
+            other.pop("t", None)  # a writer may add the time to an event of an unknown kind
     found += list(record_differences(expected, actual))
     return found[:_SHOWN]
 
 
 def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
-    """Demand that the records are refused, or that what is written is valid."""
+    """Require that the records are refused or the output is valid."""
     stream, _ = _written(stage, "writer", case.profile, given)
     if stream is None:
         return []
@@ -146,7 +146,7 @@ def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
 def _canonical(case: Case, given: list[Any], stage: Stage) -> list[str]:
     stream, reason = _written(stage, "canonical-writer", case.profile, given)
     if stream is None:
-        return [f"refused, though nothing is wrong with these records{reason}"]
+        return [f"refused valid records{reason}"]
     if stream == case.data:
         return []
     at = next((i for i, (one, other) in enumerate(zip(stream, case.data, strict=False)) if one != other), None)
@@ -161,7 +161,7 @@ def _written(stage: Stage, role: str, profile: str | None, records: list[Any]) -
     if answer["outcome"] == "refused":
         return None, f": {answer['reason']!a}" if "reason" in answer else ""
     if "stream" not in answer:
-        raise ProtocolError("the answer has no member stream")
+        raise ProtocolError("the answer must have the member stream")
     return answer["stream"], ""
 
 
@@ -171,7 +171,7 @@ def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
         gap = report["gaps"][0]
         found.append(f"wrote an unreadable line at byte {gap['offset']}: {gap['reason']}")
     if report["fragment"]:
-        found.append(f"wrote {report['fragment']} bytes behind the last line feed")
+        found.append(f"wrote {report['fragment']} bytes after the last LF")
     if b"\r" in stream:
         found.append("wrote a carriage return")
     if len(stream.splitlines()) > stream.count(b"\n") or b"\n\n" in stream:
@@ -180,7 +180,7 @@ def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
 
 
 def _integer_faults(stream: bytes, profile: str | None) -> list[str]:
-    """Return what was written with a fraction or an exponent where digits belong."""
+    """Return the integers that were written with a fraction or an exponent."""
     request = {"role": "checker", "stream": stream, "profile": profile}
     return [
         f"wrote {finding['rule']} at line {finding['line']}, {finding['pointer']}"
@@ -194,7 +194,7 @@ def _around(data: bytes, at: int) -> str:
 
 
 def _with_non_finite(records: list[Any], profile: str) -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """Yield *records* with what is not finite in place of each null that stands for it."""
+    """Yield *records* with a non-finite number in place of each null that represents one."""
     for value in (*_NOT_FINITE, _BEYOND_F32):
         changed = [_replaced(record, _schema(record, profile), profile, value) for record in records]
         if changed != records:
@@ -202,7 +202,7 @@ def _with_non_finite(records: list[Any], profile: str) -> Iterator[tuple[str, li
 
 
 def _with_minus_zero(value: Any) -> Any:
-    """Return *value* with the integer -0, which is 0, in place of each integer 0."""
+    """Return *value* with the integer -0 in place of each integer 0."""
     if value == {"int": "0"}:
         return {"int": "-0"}
     if isinstance(value, dict):
@@ -211,7 +211,7 @@ def _with_minus_zero(value: Any) -> Any:
 
 
 def _reversed(value: Any) -> Any:
-    """Return *value* with the members of every object in the opposite order; a record's place is its own."""
+    """Return *value* with the members of every object in the opposite order."""
     if isinstance(value, dict):
         return {key: _reversed(item) for key, item in reversed(value.items())}
     return [_reversed(item) for item in value] if isinstance(value, list) else value

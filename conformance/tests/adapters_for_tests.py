@@ -1,4 +1,4 @@
-"""Small adapters that do one thing in their own way; each test writes the one that it needs."""
+"""Small adapters that each differ from the oracle in one thing."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ HEAD = f"""\
 import base64, json, os, sys, time
 sys.path.insert(0, {ROOT!r})
 from conformance.oracle.adapter import Oracle, oneshot
-mini = Oracle()
-hello = mini.hello() | {{"name": "for-a-test", "roles": ["checker"]}}
+oracle = Oracle()
+hello = oracle.hello() | {{"name": "for-a-test", "roles": ["checker"]}}
 def say(message):
     sys.stdout.write(json.dumps(message) + "\\n")
     sys.stdout.flush()
@@ -20,7 +20,7 @@ def ask():
         request["stream"] = base64.b64decode(request.get("stream", ""))
         yield request
 if sys.argv[1] == "--oneshot":
-    sys.exit(oneshot(mini, sys.argv[2], sys.argv[3:]))
+    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))
 say({{"hello": hello}})
 if sys.argv[1] == "--hello":
     sys.exit()

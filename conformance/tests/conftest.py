@@ -1,4 +1,4 @@
-"""What the tests of the corpus share."""
+"""Fixtures of the tests of the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cases() -> list[Case]:
 
 @pytest.fixture(scope="session")
 def plain_cases(cases: list[Case]) -> list[Case]:
-    """Return every case that is a folder of its own."""
+    """Return every case that is a folder, not a member of a family."""
     return [case for case in cases if "#" not in case.name]
 
 

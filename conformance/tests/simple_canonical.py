@@ -1,4 +1,4 @@
-"""Writes a tagged record in canonical form, to hold what cases claim against."""
+"""Writes a tagged record in canonical form, to compare with the cases."""
 
 from __future__ import annotations
 

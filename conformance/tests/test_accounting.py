@@ -46,18 +46,18 @@ def test_damaged_stream(mode: Mode, expected: Account) -> None:
     ("mode", "outcome"), [("salvage", "read"), ("prefix", "read"), ("tail", "read"), ("strict", "fails")]
 )
 def test_torn_stream(mode: Mode, outcome: str) -> None:
-    """Only strict fails on a torn stream, and reports it whole."""
+    """Only strict fails on a torn stream, and its report is complete."""
     report = account(case_of(b"{}\n{", "torn", ("unterminated-line", 2)), mode)
     assert (outcome, 1, 3, 1, ()) == (report.outcome, report.records, report.committed, report.fragment, report.gaps)
 
 
 def test_gap_at_the_end_leaves_nothing_unread() -> None:
-    """Where nothing stands behind the gap, there is no second one."""
+    """A gap at the end is followed by no second gap."""
     assert (Gap(3, 2, "invalid-json"),) == account(case_of(b"{}\n{\n", "damaged", ("invalid-json", 2)), "prefix").gaps
 
 
 def test_nul_tail_is_a_fragment() -> None:
-    """nul-bytes at the line of the fragment is no gap."""
+    """nul-bytes at the line of the fragment is not a gap."""
     report = account(case_of(b"{}\n\0\0", "torn", ("nul-bytes", 2)), "salvage")
     assert ((), 2) == (report.gaps, report.fragment)
 

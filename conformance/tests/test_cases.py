@@ -1,4 +1,4 @@
-"""Every case is well formed, says what it proves, and is right as far as simple means can tell."""
+"""Every case is well formed, names what it proves, and agrees with simple independent checks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from conformance.accounting import MODES, account
 from conformance.authoring.fill import refreshed
 from conformance.cases import Case
 from conformance.tests.simple_canonical import line_of
-from conformance.tests.simple_vetting import RULES, faults
+from conformance.tests.simple_lines import RULES, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*\Z")
 SCHEMAS = [json.loads((ROOT / "conformance/schema" / name).read_bytes()) for name in ("case.json", "family.json")]
 RULE_LAYERS = {rule["id"]: rule["layer"] for rule in json.loads((ROOT / "schemas/rules.json").read_bytes())["rules"]}
-# In these the members share what they prove.
+# The members of these families prove the same statements.
 DERIVED = ("/torn/",)
 
 
@@ -33,7 +33,7 @@ def stream_cases(cases: list[Case]) -> list[Case]:
 
 
 def test_corpus_is_there(cases: list[Case]) -> None:
-    """A corpus that was not found would pass every other test."""
+    """The corpus is found: an empty one would pass every other test."""
     assert len(cases) > 3000
 
 
@@ -50,7 +50,7 @@ def test_descriptions_follow_their_schemas(folders: list[str]) -> None:
 
 
 def test_folders_hold_one_case_at_the_right_depth(folders: list[str]) -> None:
-    """A case is cases/profile/topic/case, all in lower case and hyphens; none stands for streams without profile."""
+    """A case is cases/profile/topic/case, in lower case with hyphens; profile `none` means no profile."""
     for folder in folders:
         profile, topic, name = Path(folder).relative_to(ROOT / "conformance/cases").parts
         assert profile in {"toy-v1", "metrics-v1", "kaun-v1", "none"}, folder
@@ -66,14 +66,14 @@ def test_topics_of_rules_are_named_for_rules(cases: list[Case]) -> None:
 
 
 def test_descriptions_are_filled_and_laid_out(folders: list[str]) -> None:
-    """The records and the layout of each description are what the program for that makes of it."""
+    """The records and the layout of each description are those that the authoring program writes."""
     for folder in folders:
         path, before, after = refreshed(folder)
         assert after == before, path
 
 
 def test_run_id_is_the_folder(plain_cases: list[Case]) -> None:
-    """The first run_start of each stream names its folder, unless that is what the case is about."""
+    """The first run_start of each stream names its folder, unless the case is about the name."""
     for case in plain_cases:
         starts = [record for record in case.records if record.get("kind") == "run_start"]
         names = [start["run_id"] for start in starts[:1] if isinstance(start.get("run_id"), str)]
@@ -83,7 +83,7 @@ def test_run_id_is_the_folder(plain_cases: list[Case]) -> None:
 
 
 def test_rejected_rules_are_those_that_are_found(cases: list[Case]) -> None:
-    """A case fails for its own reason: it names every rule that is found in it, and none that is not."""
+    """A case fails for its own reason: the rules that it rejects are those of its findings."""
     for case in cases:
         if any(part in case.name for part in DERIVED):
             continue
@@ -93,7 +93,7 @@ def test_rejected_rules_are_those_that_are_found(cases: list[Case]) -> None:
 
 
 def test_spared_rules_are_not_found(cases: list[Case]) -> None:
-    """A rule that a case accepts is not found in it, unless another line of it breaks the rule."""
+    """A rule that a case accepts is not among its findings, unless another line breaks the rule."""
     for case in cases:
         spared = {name.removeprefix("rules/") for name in case.accepts if name.startswith("rules/")}
         broken = {name.removeprefix("rules/") for name in case.rejects}
@@ -107,7 +107,7 @@ def test_rule_fires_alone(rule: str, cases: list[Case]) -> None:
 
 
 def test_findings_name_rules_and_lines_that_exist(cases: list[Case]) -> None:
-    """Each finding is of a known rule, at a line of the stream or of a file beside it."""
+    """Each finding is of a known rule, at a line of the stream or of a sidecar."""
     for case in cases:
         for finding in case.findings:
             assert finding.rule in RULE_LAYERS, case.name
@@ -116,7 +116,7 @@ def test_findings_name_rules_and_lines_that_exist(cases: list[Case]) -> None:
 
 
 def test_bundle_findings_are_in_bundle_cases(cases: list[Case]) -> None:
-    """What only a directory shows is expected only of cases about a directory."""
+    """Only cases with scope bundle have findings of the bundle layer."""
     for case in cases:
         if case.scope == "stream":
             assert all(RULE_LAYERS[finding.rule] != "bundle" for finding in case.findings), case.name
@@ -129,25 +129,25 @@ def test_lines_are_as_unreadable_as_the_case_says(cases: list[Case]) -> None:
             continue
         own: Counter[tuple[int, str]] = Counter()
         for number, line in enumerate(case.data.split(b"\n")[:-1], start=1):
-            found = faults(line, first=number == 1, limit=case.options.max_line_bytes)
+            found = violations(line, first=number == 1, limit=case.options.max_line_bytes)
             own.update({(number, rule): min(count, 100) for rule, count in found.items()})
         fragment_line = case.data.count(b"\n") + 1
-        told = Counter(
+        expected = Counter(
             (finding.line, finding.rule)
             for finding in case.findings
             if finding.rule in RULES and finding.sidecar is None and finding.line != fragment_line
         )
-        assert own == told, case.name
+        assert own == expected, case.name
 
 
 def test_gaps_of_streams_without_profile_are_unreadable(cases: list[Case]) -> None:
     """The gaps that a case names are the lines that the library of Python cannot read, each with its rule."""
-    told = [case for case in stream_cases(cases) if case.profile is None]
-    assert len(told) > 20
-    for case in told:
+    chosen = [case for case in stream_cases(cases) if case.profile is None]
+    assert len(chosen) > 20
+    for case in chosen:
         own = {}
         for number, line in enumerate(case.data.split(b"\n")[:-1], start=1):
-            found = set(faults(line, first=number == 1, limit=case.options.max_line_bytes)) - {"duplicate-key"}
+            found = set(violations(line, first=number == 1, limit=case.options.max_line_bytes)) - {"duplicate-key"}
             if found:
                 own[number] = found
         assert own.keys() == {gap.line for gap in case.gaps}, case.name
@@ -175,36 +175,36 @@ def test_every_byte_is_accounted_for(cases: list[Case]) -> None:
 
 
 def test_modes_that_are_spelled_out_are_right(cases: list[Case]) -> None:
-    """A report that a case spells out is the one that follows from its bytes and findings."""
-    told = [case for case in cases if case.modes]
-    assert told
-    for case in told:
+    """A report that a case lists is the one that follows from its bytes and findings."""
+    chosen = [case for case in cases if case.modes]
+    assert chosen
+    for case in chosen:
         for mode in MODES:
             if mode in case.modes:
                 assert account(case, mode).as_json() == case.modes[mode], (case.name, mode)
 
 
 def test_canonical_cases_are_canonical(cases: list[Case]) -> None:
-    """The stream of a case in canonical form is what the rules make of its records, byte for byte."""
-    told = [case for case in cases if case.form == "canonical"]
-    assert len(told) > 20
-    for case in told:
+    """The stream of a case in canonical form is the canonical form of its records, byte for byte."""
+    chosen = [case for case in cases if case.form == "canonical"]
+    assert len(chosen) > 20
+    for case in chosen:
         assert b"".join(line_of(record, str(case.profile)) for record in case.records) == case.data, case.name
 
 
 def test_other_spellings_are_not_canonical(cases: list[Case]) -> None:
-    """The streams of the topic not-canonical differ from what the rules make of their records."""
-    told = [case for case in cases if "/not-canonical/" in case.name]
-    assert len(told) > 20
-    for case in told:
+    """The streams of the topic not-canonical differ from the canonical form of their records."""
+    chosen = [case for case in cases if "/not-canonical/" in case.name]
+    assert len(chosen) > 20
+    for case in chosen:
         assert b"".join(line_of(record, str(case.profile)) for record in case.records) != case.data, case.name
 
 
 def test_followed_files_change_before_they_are_looked_at(cases: list[Case]) -> None:
-    """A follower case has no stream beside it, and ends with a look."""
-    told = [case for case in cases if case.follow]
-    assert told
-    for case in told:
+    """A follower case has no stream file, and ends with a poll."""
+    chosen = [case for case in cases if case.follow]
+    assert chosen
+    for case in chosen:
         assert case.stream is None, case.name
         assert [] == list(case.records), case.name
         assert "look" in case.follow[-1], case.name

@@ -1,4 +1,4 @@
-"""The command line: what it says, and the status that it exits with."""
+"""The command line: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.tests.adapters_for_tests import HEAD, program
 
 ORACLE = f"{sys.executable} -m conformance.oracle"
 TOPIC = ["--select", "toy-v1/step-skipped"]
-WRONG = "for request in ask():\n    say({'id': request['id'], **mini.answer(request), 'valid': False})\n"
+WRONG = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request), 'valid': False})\n"
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def in_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Return the exit status, what was said, and what went to standard error."""
+    """Return the exit status, standard output and standard error."""
     code = main(list(arguments))
     found = capsys.readouterr()
     return code, found.out, found.err
@@ -50,7 +50,7 @@ def test_first_failures_are_shown_at_once(
 ) -> None:
     """A run of one program per question says how long it takes, and shows its first failures before its end."""
     monkeypatch.setattr(command, "_LONG_SECONDS", 0.0)
-    crash = HEAD.replace("sys.exit(oneshot(mini, sys.argv[2], sys.argv[3:]))", "sys.exit(3)")
+    crash = HEAD.replace("sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))", "sys.exit(3)")
     wrong = " ".join(program(tmp_path, "", head=crash))
     code, _, early = shown(capsys, "--adapter", wrong, "--select", "toy-v1/step-skipped/o*", "--mode", "oneshot")
     assert BAD == code
@@ -58,7 +58,7 @@ def test_first_failures_are_shown_at_once(
     assert "ERROR  toy-v1/step-skipped/" in early
 
 
-def test_baseline_makes_a_wrong_adapter_pass_until_it_is_mended(
+def test_baseline_makes_a_wrong_adapter_pass_until_it_is_fixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Known failures do not fail a run; when one of them passes, the run fails."""
@@ -80,19 +80,19 @@ def test_baseline_makes_a_wrong_adapter_pass_until_it_is_mended(
         (["--adapter", "/no/such/program"], "does not start"),
         (["--adapter", ORACLE, "--select", "toy-v1/no-such-topic"], "nothing to ask"),
         (["--adapter", ORACLE, *TOPIC, "--baseline", "/no/such/file"], "No such file"),
-        (["kill", "--only", "nobody"], "no mutant"),
-        (["registered", "--only", "nobody"], "the registry has no 'nobody'; it has python, "),
+        (["kill", "--only", "unknown"], "no mutant is named 'unknown'"),
+        (["registered", "--only", "unknown"], "the registry has no 'unknown'; it has python, "),
     ],
 )
 def test_nothing_can_be_asked(capsys: pytest.CaptureFixture[str], arguments: list[str], fact: str) -> None:
-    """Where nothing can be asked the status is 2, and the reason goes to standard error."""
+    """If nothing can be asked, the status is 2 and the reason is on standard error."""
     code, _, complaint = shown(capsys, *arguments)
     assert USAGE == code
     assert fact in complaint
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    """The questions of a topic can be listed without asking anyone."""
+    """The questions of a topic can be listed without starting an adapter."""
     code, said, _ = shown(capsys, "list", *TOPIC, "--role", "checker")
     assert GOOD == code
     assert "toy-v1/step-skipped/one-missing [checker]" in said.splitlines()
@@ -116,7 +116,7 @@ def test_reports_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The doctor finds nothing wrong with a right adapter, and names the duty that another one neglects."""
+    """The doctor finds nothing wrong with a right adapter, and names the duty that a wrong one breaks."""
     assert (
         GOOD
         == shown(capsys, "doctor", "--adapter", " ".join(program(tmp_path, WRONG.replace(", 'valid': False", ""))))[0]
@@ -131,7 +131,7 @@ def test_doctor_asks_for_the_roles_of_the_hello(tmp_path: Path, capsys: pytest.C
     body = """
 for request in ask():
     assert request["role"] == "writer"
-    answer = mini.answer(request)
+    answer = oracle.answer(request)
     say({"id": request["id"], **answer, "stream": base64.b64encode(answer["stream"]).decode()})
 """
     writer = program(tmp_path, body, head=HEAD.replace('["checker"]', '["writer"]'))
@@ -141,7 +141,7 @@ for request in ask():
 def test_toolchain_that_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A toolchain that is missing is named; only where everything has to be there is that a failure."""
+    """A toolchain that is missing is named; it is a failure only in CI."""
     entries = json.loads(Path(registry.REGISTRY).read_text())["implementations"]
     python = next(entry for entry in entries if entry["name"] == "python")
     other = python | {"name": "cobol", "needs": [["no-such-compiler", "--version"]], "install": "a compiler"}
@@ -158,7 +158,7 @@ def test_toolchain_that_is_missing(
 
 
 def test_build_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that fails is a failure for everyone, with the end of its output."""
+    """A failed build is a failure everywhere, and the end of its output is shown."""
     entries = json.loads(Path(registry.REGISTRY).read_text())["implementations"]
     python = next(entry for entry in entries if entry["name"] == "python")
     broken = python | {"name": "broken", "build": [["{python}", "-c", "import sys; sys.exit('missing semicolon')"]]}
@@ -173,7 +173,7 @@ def test_build_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
 
 
 def test_registry_is_well_formed() -> None:
-    """Every implementation that is registered has its folder, roles that exist and a name of its own."""
+    """Every implementation that is registered has its folder, roles that exist and a unique name."""
     loaded = registry.load()
     assert len({entry.name for entry in loaded}) == len(loaded)
     assert [] == [entry.name for entry in loaded if not Path(entry.folder).is_dir()]

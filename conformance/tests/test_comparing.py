@@ -30,12 +30,12 @@ RIGHT = {
 
 
 def test_right_answer_has_no_difference() -> None:
-    """What differs in spelling, messages and offsets only is the same."""
+    """Differences in spelling, messages and offsets do not count."""
     assert [] == differences(CASE, RIGHT)
 
 
 def test_parts_that_are_not_given_are_not_compared() -> None:
-    """A reader gives no findings."""
+    """A part that an answer lacks is not compared."""
     assert [] == differences(CASE, {"state": "complete"})
 
 
@@ -54,7 +54,7 @@ def test_parts_that_are_not_given_are_not_compared() -> None:
     ],
 )
 def test_wrong_part_is_told(part: str, value: Any) -> None:
-    """Each part that is wrong gives a difference."""
+    """Each wrong part gives a difference."""
     assert differences(CASE, {**RIGHT, part: value})
 
 
@@ -101,7 +101,7 @@ def test_equal_values(one: Any, other: Any) -> None:
     ],
 )
 def test_different_values(one: Any, other: Any) -> None:
-    """Every difference in value, type or sign is told, both ways."""
+    """Every difference in value, type or sign is reported, in both directions."""
     assert list(value_differences(one, other))
 
 
@@ -113,14 +113,14 @@ def test_difference_says_where() -> None:
 
 
 def test_findings_in_another_order_are_told() -> None:
-    """The order of findings counts, and the first that is out of place is named."""
+    """The order of findings counts, and the first one out of order is named."""
     one, other = Finding(rule="a", line=1, pointer=""), Finding(rule="b", line=2, pointer="")
-    (told,) = finding_differences([one, other], [other, one])
-    assert "the order differs" in told
+    (difference,) = finding_differences([one, other], [other, one])
+    assert "the order differs" in difference
 
 
 def test_finding_given_twice_is_told() -> None:
-    """A fault is reported once."""
+    """A repeated finding counts once."""
     one = Finding(rule="a", line=1, pointer="")
     assert ["not expected: a at line 1, the whole line"] == finding_differences([one], [one, one])
 
@@ -156,5 +156,5 @@ def test_items_as_expected(expected: list[Any], actual: list[Any]) -> None:
     ],
 )
 def test_items_that_differ(expected: list[Any], actual: list[Any]) -> None:
-    """An item that is missing, too many, out of order or other is told."""
+    """An item that is missing, surplus, out of order or different is reported."""
     assert item_differences(expected, actual)

@@ -64,7 +64,7 @@ def test_stream_is_cut_after_each_byte(tmp_path: Path) -> None:
 
 
 def test_cut_is_filled_with_nul(tmp_path: Path) -> None:
-    """NUL bytes behind a line feed are a NUL tail, behind half a record an unterminated line."""
+    """NUL bytes after an LF are a NUL tail; after part of a record they are an unterminated line."""
     members = expanded(tmp_path, "nul-tails", parameters={"nul_bytes": [1, 3]})
     first = len(LINES[0])
     assert 2 * (len(DATA) + 1) == len(members)
@@ -76,7 +76,7 @@ def test_cut_is_filled_with_nul(tmp_path: Path) -> None:
 
 
 def test_next_record_is_glued_to_the_fragment(tmp_path: Path) -> None:
-    """Both records are lost, all others are kept; a cut character makes the line no UTF-8."""
+    """Both records are lost, all others are kept; a cut character makes the line invalid UTF-8."""
     members = expanded(tmp_path, "glued")
     first = len(LINES[0])
     assert len(LINES[0]) - 1 + len(LINES[1]) - 1 == len(members)
@@ -88,7 +88,7 @@ def test_next_record_is_glued_to_the_fragment(tmp_path: Path) -> None:
 
 
 def test_variants_are_edited(tmp_path: Path) -> None:
-    """Each edit changes the bytes, and what stands beside it the expectations."""
+    """Each edit changes the bytes, and its other members change the expectations."""
     variants = [
         {
             "name": "put",
@@ -144,7 +144,7 @@ def test_variants_are_edited(tmp_path: Path) -> None:
     ],
 )
 def test_family_that_does_not_fit_is_refused(tmp_path: Path, family: str, changes: dict[str, Any]) -> None:
-    """Parameters that the rule cannot follow raise CaseError with the file."""
+    """Invalid parameters raise CaseError, which names the file."""
     with pytest.raises(CaseError, match=r"family\.json"):
         expanded(tmp_path, family, **changes)
 

@@ -1,4 +1,4 @@
-"""The cases about single fields are those that the schemas give."""
+"""The cases about single fields are those that the schemas generate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.loading import CASES
 
 
 def test_committed_cases_are_those_that_are_made() -> None:
-    """Making the cases anew changes no byte, and leaves none over."""
+    """Generating the cases again changes no byte, and no case is left over."""
     made = {f"{folder}/{name}": data for folder, files in cases() for name, data in files.items()}
     root = Path(CASES)
     found = {

@@ -58,14 +58,14 @@ def lines_of(folder: Path, profile: str, *records: str) -> list[str]:
 
 
 def test_files_of_the_guide(folder: Path) -> None:
-    """The page has the files that it speaks of."""
+    """The page has the files that it mentions."""
     assert {"Canonical.pm", "ToyRun.pm", "Rules.pm", "train.pl", "adapter.pl"} <= {
         file.name for file in folder.iterdir()
     }
 
 
 def test_first_green_case(tmp_path: Path) -> None:
-    """What the page has shown before section 5 passes the cases that it says to run first."""
+    """The code before section 5 passes the cases that the page says to run first."""
     build(tmp_path, GUIDE.read_text().partition(FIRST_GREEN)[0])
     adapter = Adapter(["perl", "-w", str(tmp_path / "adapter.pl")], deadline=30)
     adapter.ask_hello()
@@ -82,7 +82,7 @@ def test_trainer_of_the_guide(folder: Path) -> None:
 
 
 def test_trainer_goes_on_without_a_log(folder: Path) -> None:
-    """A stream that is there already is reported once, kept, and does not stop the training."""
+    """An existing stream is reported once, is kept, and does not stop the training."""
     (folder / "events.jsonl").write_text("earlier\n")
     done = perl(folder, "train.pl")
     assert 0 == done.returncode
@@ -91,7 +91,7 @@ def test_trainer_goes_on_without_a_log(folder: Path) -> None:
 
 
 def test_refused_start_leaves_no_file(folder: Path, tmp_path: Path) -> None:
-    """A first record that is refused makes no file."""
+    """A refused first record creates no file."""
     path = tmp_path / "events.jsonl"
     done = perl(
         folder, "-I.", "-MToyRun", "-e", f'ToyRun->create("{path}")->write({{ kind => "step", t => 0, step => 1 }})'

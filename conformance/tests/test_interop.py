@@ -1,4 +1,4 @@
-"""Implementations held against each other, and the page that says what is proven."""
+"""Interoperability of implementations, and the page with the results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from conformance import page
 from conformance.adapters import Adapter
 from conformance.corpus import questions_of, selected
-from conformance.interop import _finite, _quick_f32, compare_numbers, cross, interop_lines
+from conformance.interop import _finite, _quick_f32, compare_numbers, interop_lines, read_one_another
 from conformance.registry import ROOT
 from conformance.tagging import f32_text
 from conformance.tests.adapters_for_tests import HEAD, program
@@ -27,11 +27,11 @@ def oracle() -> Adapter:
 
 
 def wrong(folder: Path, change: str) -> Adapter:
-    """Return an oracle of another name whose answers *change* has changed."""
+    """Return an oracle of another name, with answers that *change* alters."""
     head = HEAD.replace('"name": "for-a-test", "roles": ["checker"]', '"name": "wrong"')
     body = f"""
 for request in ask():
-    answer = mini.answer(request)
+    answer = oracle.answer(request)
     {change}
     if "stream" in answer:
         answer["stream"] = base64.b64encode(answer["stream"]).decode()
@@ -43,12 +43,12 @@ for request in ask():
 
 
 def test_reader_that_differs_is_named(oracle: Adapter, tmp_path: Path) -> None:
-    """A reader that reads otherwise than others is named with the case and the writer; its own row shows it."""
+    """A reader that differs from the others is named with the case and the writer, and its row shows it."""
     forgetful = wrong(tmp_path, "if 'records' in answer: answer['records'] = answer['records'][1:]")
-    found = cross([oracle, forgetful])
+    found = read_one_another([oracle, forgetful])
     assert found.pairs["oracle", "oracle"] > 100
     assert 0 == found.pairs["oracle", "wrong"]
-    assert found.faults[0].startswith("wrong reads ")
+    assert found.errors[0].startswith("wrong reads ")
     assert "| written by | read by oracle | read by wrong |" == next(interop_lines(found))
 
 
@@ -58,15 +58,15 @@ def test_random_numbers(oracle: Adapter) -> None:
 
 
 def test_random_numbers_that_are_wrong(tmp_path: Path) -> None:
-    """A canonical writer that spells a number otherwise is shown with the number."""
+    """A canonical writer that misspells a number is shown with the number."""
     adapter = wrong(tmp_path, "answer['stream'] = answer['stream'].replace(b'7e', b'8e')")
-    right, faults = compare_numbers([adapter], 200)
+    right, errors = compare_numbers([adapter], 200)
     assert right["wrong"] < 400
-    assert faults[0].startswith("wrong: wrote ")
+    assert errors[0].startswith("wrong: wrote ")
 
 
 def test_quick_and_slow_binary32_agree() -> None:
-    """The quick way to the shortest binary32 text gives what the slow one gives."""
+    """The fast method for the shortest binary32 text gives the same as the slow one."""
     source = random.Random(7)
     numbers = [_finite(source, "<f", 4) for _ in range(3000)]
     numbers += [struct.unpack("<f", struct.pack("<I", bits))[0] for bits in (1, 2, 3, 0x7FFFFF, 0x800000, 0x7F7FFFFF)]
@@ -74,7 +74,7 @@ def test_quick_and_slow_binary32_agree() -> None:
 
 
 def test_page_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
-    """Only what stands between the marks of a part is replaced."""
+    """Only the text between the marks of a part is replaced."""
     path = tmp_path / "page.md"
     path.write_text(
         "# Title\n<!-- generated:a -->\nold\n<!-- /generated -->\nprose\n<!-- generated:b -->\n<!-- /generated -->\n"
@@ -89,13 +89,13 @@ def test_page_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
 
 
 def test_page_of_the_site_is_filled() -> None:
-    """The page that is committed has a full score and no row that is not proven."""
+    """The page that is committed has a full score and no unproven row."""
     text = Path(ROOT, "docs/reference/conformance.md").read_text()
     assert "**not all**" not in text
     assert "**nothing**" not in text
 
 
 def test_questions_are_told_apart() -> None:
-    """A question names its case, its role and what tells it from others."""
+    """The name of a question has its case, its role and its detail."""
     first, *_ = questions_of(selected(["toy-v1/step-skipped/one-missing"]), ["reader"])
     assert "toy-v1/step-skipped/one-missing [reader strict]" == first.name

@@ -1,4 +1,4 @@
-"""Cases are found and read, and one that is not well formed is named with its fault."""
+"""Cases are found and read; one that is not well formed raises an error that names it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(root: Path, content: Any, name: str = "toy-v1/topic/name") -> Path:
 
 
 def test_case_is_read(tmp_path: Path) -> None:
-    """Everything in a case is where it belongs."""
+    """Each member of a case is read."""
     folder = written(tmp_path, {**GOOD, "options": {"max_line_bytes": 100}, "scope": "bundle"})
     (folder / "run.json").write_bytes(b"{}")
     (case,) = load(str(tmp_path))
@@ -46,7 +46,7 @@ def test_case_is_read(tmp_path: Path) -> None:
 
 
 def test_cases_are_found_in_a_fixed_order(tmp_path: Path) -> None:
-    """Folders come sorted by path; those without a description are passed over."""
+    """Folders come sorted by path; those without a description are skipped."""
     for name in ("b/x/two", "a/y/one", "a/x/three"):
         written(tmp_path, GOOD, name)
     (tmp_path / "a/z").mkdir()
@@ -91,7 +91,7 @@ def test_fault_in_a_description_is_named(tmp_path: Path, change: dict[str, Any],
 
 @pytest.mark.parametrize("key", sorted(GOOD))
 def test_missing_key_is_named(tmp_path: Path, key: str) -> None:
-    """Each key without which a case says nothing is required."""
+    """Each required key is required."""
     folder = written(tmp_path, {name: value for name, value in GOOD.items() if name != key})
     with pytest.raises(CaseError, match=f"case.json: {key} is missing"):
         load_case(str(folder), str(tmp_path))
@@ -99,15 +99,15 @@ def test_missing_key_is_named(tmp_path: Path, key: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"why":"a","why":"b"}', "[" * 100_000])
 def test_description_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
-    """What is no JSON object with distinct keys raises CaseError, whatever it is."""
+    """Anything but a JSON object with distinct keys raises CaseError."""
     folder = written(tmp_path, text)
     with pytest.raises(CaseError):
         load_case(str(folder), str(tmp_path))
 
 
 def test_two_streams_are_refused(tmp_path: Path) -> None:
-    """A case is about one stream."""
+    """A case has one stream."""
     folder = written(tmp_path, GOOD)
     (folder / "metrics.jsonl").write_bytes(b"")
-    with pytest.raises(CaseError, match="has two streams"):
+    with pytest.raises(CaseError, match="must have one stream"):
         load_case(str(folder), str(tmp_path))

@@ -1,4 +1,4 @@
-"""The lock matrix: who is seen by whom, and that it shows who is not."""
+"""The lock matrix: which party respects the lock of which other one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parties() -> Iterator[list[Party]]:
 
 
 def test_two_writers_see_each_other(tmp_path: Path, parties: list[Party]) -> None:
-    """What one writer holds, the other one refuses in every way, until it is released."""
+    """Until a stream is released, another writer refuses it for every action."""
     parties += [party("one", tmp_path), party("two", tmp_path)]
     matrix = fill(parties)
     assert {"refused"} == {cell.text for cell in matrix.cells.values()}
@@ -52,7 +52,7 @@ def test_two_writers_see_each_other(tmp_path: Path, parties: list[Party]) -> Non
 
 
 def test_writer_without_a_lock_is_shown(tmp_path: Path, parties: list[Party]) -> None:
-    """A writer that takes no lock is refused nothing, and its row and its column say so."""
+    """The matrix shows a writer that takes no lock in its row and its column."""
     parties += [party("right", tmp_path), party("wrong", tmp_path, NO_LOCK)]
     matrix = fill(parties)
     assert "refused" == matrix.cells["right", "right"].text
@@ -62,7 +62,7 @@ def test_writer_without_a_lock_is_shown(tmp_path: Path, parties: list[Party]) ->
 
 
 def test_one_kind_of_lock_is_not_enough(tmp_path: Path, parties: list[Party]) -> None:
-    """Java does not see a writer that takes the whole-file lock alone, and a shell script sees every writer."""
+    """Java ignores a writer with only a flock lock; a shell script respects every writer."""
     others = dict(foreign())
     if isinstance(others["java"], str) or isinstance(others["flock"], str):
         pytest.skip(f"java: {others['java']}, flock: {others['flock']}")
@@ -76,7 +76,7 @@ def test_one_kind_of_lock_is_not_enough(tmp_path: Path, parties: list[Party]) ->
 
 
 def test_repair_that_cuts_what_is_held_is_shown(tmp_path: Path, parties: list[Party]) -> None:
-    """A repair that takes no lock cuts the fragment of a live writer, and one that does nothing fails afterwards."""
+    """A repair that takes no lock cuts the fragment of a live writer, and the matrix shows one that does nothing."""
     cuts = "import os, sys; p = sys.argv[1]; d = open(p, 'rb').read(); os.truncate(p, d.rfind(b'\\n') + 1)"
     parties += [
         party("writer", tmp_path),
@@ -90,7 +90,7 @@ def test_repair_that_cuts_what_is_held_is_shown(tmp_path: Path, parties: list[Pa
 
 
 def test_writer_that_says_it_has_no_lock_gives_its_reason(tmp_path: Path, parties: list[Party]) -> None:
-    """A platform without locks is no failure, and its reason is in the table."""
+    """A platform without locks is not a failure, and its reason is in the table."""
     says = (
         "take = Oracle.write\n"
         "Oracle.write = lambda self, request: {'untestable': 'no locks here'} "

@@ -1,4 +1,4 @@
-"""The oracle against the corpus, and what the runner takes from it."""
+"""The oracle against the corpus, and the mutants that are made of it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from conformance.probes.roles import questions
 from conformance.registry import ROOT
 from conformance.session_cases import SESSIONS, load
 
-# Statements that a case can show and that no mutant breaks, with the reason.
-WITHOUT_IMPOSTOR = {
+# Observable statements without a mutant, each with the reason.
+WITHOUT_MUTANT = {
     "encoding/integer-safe": "SHOULD NOT",
     "encoding/no-lone-surrogate": "half a pair cannot be sent as JSON",
     "stream/regions-nest": "SHOULD",
     "stream/metrics-steps": "SHOULD",
     "stream/metrics-wall-time": "SHOULD NOT",
     "bundle/directory-name": "SHOULD; the request names the directory",
-    "bundle/sidecar-object": "sidecars are no part of what adapters are asked to write",
+    "bundle/sidecar-object": "adapters are not asked to write sidecars",
     "bundle/walk": "an adapter is asked about one directory with one stream",
     "bundle/walk-regular": "an adapter is asked about one directory with one stream",
     "reading/total": "hangs and dies break it, and are listed with the protocol",
@@ -39,26 +39,26 @@ WITHOUT_IMPOSTOR = {
     "toy/run_start/git-omitted": "the adapter decides what it is given as git",
     "toy/run_start/os-lower-case": "SHOULD",
     "toy/run_start/started-at-utc": "SHOULD",
-    "kaun/run/version-written": "sidecars are no part of what adapters are asked to write",
+    "kaun/run/version-written": "adapters are not asked to write sidecars",
 }
 
 
 def test_oracle_is_right(plain_cases: list[Case], tmp_path: Path) -> None:
     """The implementation that mutants are made of, and that reads what writers wrote, passes every plain case."""
-    mini = Oracle()
-    stage = Stage(Inside(mini), lambda: tempfile.mkdtemp(dir=tmp_path), mini.hello())
+    oracle = Oracle()
+    stage = Stage(Inside(oracle), lambda: tempfile.mkdtemp(dir=tmp_path), oracle.hello())
     small = [case for case in plain_cases if len(case.data) < 100_000]
-    faults = [
+    errors = [
         f"{question.name}: {reason}"
         for case in (*small, *load())
         for question in questions(case, ROLES)
         for reason in question.play(stage)
     ]
-    assert [] == faults
+    assert [] == errors
 
 
 def test_every_rule_has_mutants() -> None:
-    """For each rule, in each profile in which it can be broken, there is a checker that does not know it."""
+    """Each rule has a mutant without it, in each profile that can break it."""
     wanted = {
         (rule, profile)
         for rule, entry in tables.RULES.items()
@@ -72,14 +72,14 @@ def test_every_rule_has_mutants() -> None:
 
 
 def test_every_statement_has_an_mutant_or_a_reason() -> None:
-    """Each observable statement is broken by a mutant, or it is written down why by none."""
+    """Each observable statement is broken by a mutant, or has a reason why not."""
     import json
 
     statements = json.loads(Path(ROOT, "spec/requirements.json").read_text())["requirements"]
     observable = {entry["id"] for entry in statements if "observable" in entry}
     broken = {mutant.proves for mutant in ALL.values()}
     assert set() == broken - {entry["id"] for entry in statements}
-    assert observable - broken == WITHOUT_IMPOSTOR.keys()
+    assert observable - broken == WITHOUT_MUTANT.keys()
 
 
 def test_mutants_are_described() -> None:
@@ -91,13 +91,13 @@ def test_mutants_are_described() -> None:
     "name", ["first-key-wins", "widens-f32", "hides-torn-tails", "dies", "without-step-skipped-in-toy"]
 )
 def test_mutants_are_told(name: str) -> None:
-    """A few mutants of different kinds are told; ``make conform`` goes through all of them."""
+    """A few mutants of different kinds are killed; ``make conform`` tries all of them."""
     (kill,) = kill_all([name])
     assert kill.is_killed
 
 
 def test_survivor_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mutant that nothing tells is shown with what it does wrong, and counts against the score."""
+    """A surviving mutant is shown with its defect, and lowers the score."""
     from dataclasses import replace
 
     harmless = replace(ALL["first-key-wins"], make=type("Harmless", (Oracle,), {"__doc__": "Is right."}))
@@ -108,7 +108,7 @@ def test_survivor_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_here_imports_an_implementation() -> None:
-    """Runner, corpus and mutants need the standard library alone."""
+    """Runner, corpus and mutants need only the standard library."""
     allowed = {"conformance", "__future__"} | set(__import__("sys").stdlib_module_names)
     found = {}
     for path in Path(ROOT, "conformance").rglob("*.py"):
@@ -122,7 +122,7 @@ def test_nothing_here_imports_an_implementation() -> None:
 
 
 def test_sessions_are_well_formed() -> None:
-    """Every session can be loaded, says why it is there, proves something and has no name of a case."""
+    """Every session can be loaded, has a reason, proves a statement and has a unique name."""
     sessions = list(load())
     assert len(sessions) == sum("session.json" in files for _, _, files in os.walk(SESSIONS))
     assert [] == [session.name for session in sessions if not session.why.endswith(".")]

@@ -1,4 +1,4 @@
-"""The protocol: its page, its schema, the runner's own reading of the schema, and cases that hold them together."""
+"""The page, the schema and the validator of the protocol agree on a list of messages."""
 
 import json
 import re
@@ -21,28 +21,28 @@ def validator(definition: str) -> jsonschema.Draft202012Validator:
 
 
 def test_schema_is_a_schema() -> None:
-    """The schema of the protocol is right by its own rules."""
+    """The schema of the protocol is a valid schema."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['definition']}: {case['why']}")
 def test_schema_decides_each_case(case: dict[str, Any]) -> None:
-    """The schema takes what is right and refuses what is not."""
+    """The schema accepts right messages and refuses wrong ones."""
     assert case["right"] == validator(case["definition"]).is_valid(case["message"])
 
 
-# Only a request holds what is not finite, and the runner makes those itself.
+# Only requests contain non-finite numbers, and the runner makes those itself.
 READ = [case for case in CASES if '"nan"' not in json.dumps(case["message"])]
 
 
 @pytest.mark.parametrize("case", READ, ids=lambda case: f"{case['definition']}: {case['why']}")
 def test_runner_decides_as_the_schema(case: dict[str, Any]) -> None:
-    """The runner, which has no library for schemas, comes to the same verdict."""
+    """The validator of the runner, which uses no library, gives the same verdict."""
     assert case["right"] == (not messages.faults(case["definition"], case["message"]))
 
 
 def test_every_definition_has_cases_on_both_sides() -> None:
-    """Each message has a case that is right and one that is not."""
+    """Each message has a right and a wrong example."""
     named = {"hello_line", "request", *messages._ANSWERS.values(), "trouble", "record"}
     assert {(name, right) for name in named for right in (True, False)} == {
         (case["definition"], case["right"]) for case in CASES
@@ -60,7 +60,7 @@ def test_page_shows_messages_that_are_right() -> None:
 
 
 def test_page_names_every_member() -> None:
-    """Whatever a message can have stands on the page."""
+    """The page mentions every member of a message."""
     page = (HERE / "PROTOCOL.md").read_text()
     members = {
         name
@@ -72,7 +72,7 @@ def test_page_names_every_member() -> None:
 
 
 def test_request_as_options() -> None:
-    """In oneshot mode members become options, and the bytes are left to standard input."""
+    """In oneshot mode members become options; the bytes go to standard input."""
     request = {"id": 1, "role": "reader", "stream": b"x", "mode": "tail", "max_line_bytes": 64}
     assert ["--mode", "tail", "--max-line-bytes", "64"] == messages.as_options(request)
 

@@ -1,4 +1,4 @@
-"""What a run proves of each statement, and how the page on it shows that, from results that no adapter has given."""
+"""The statements that a run proves, and the page that shows them, from made-up results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def question() -> Question:
 
 
 def exceptions(question: Question, *verdicts: Verdict) -> dict[str, dict[str, str]]:
-    """Return what is excepted of an implementation that is asked the same with these outcomes."""
+    """Return the exceptions of an implementation with these verdicts on one question."""
     results = [Result(question=replace(question, detail=str(n)), verdict=verdict) for n, verdict in enumerate(verdicts)]
     run = Run(hello=HELLO, results=results, required=len(results))
     found: dict[str, dict[str, str]] = json.loads(proven_text([run]))["implementations"][0]["except"]
@@ -34,7 +34,7 @@ def exceptions(question: Question, *verdicts: Verdict) -> dict[str, dict[str, st
 
 
 def test_what_passes_is_not_named(question: Question) -> None:
-    """A statement is no exception when each question that applies was answered right."""
+    """A statement is not an exception if each applicable question passes."""
     assert {} == exceptions(question, "pass", "pass", "not-applicable")
 
 
@@ -51,20 +51,20 @@ def test_what_passes_is_not_named(question: Question) -> None:
     ],
 )
 def test_worst_outcome_is_named(question: Question, verdicts: tuple[Verdict, ...], limit: str) -> None:
-    """Each statement of the case is excepted in the role that was asked, as far as the worst answer goes."""
+    """Each statement of the case is an exception in the tested role, with the worst verdict."""
     expected = {"rules/step-skipped": {"checker": limit}, "stream/steps-dense": {"checker": limit}}
     assert expected == exceptions(question, *verdicts)
 
 
 def test_file_names_roles_and_profiles(question: Question) -> None:
-    """An entry has what the implementation says of itself, and the roles that were asked about."""
+    """An entry has the members of the hello, and the tested roles."""
     run = Run(hello=HELLO, results=[Result(question=question, verdict="pass")], required=1)
     entry = json.loads(proven_text([run]))["implementations"][0]
     assert {"name": "x", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"], "except": {}} == entry
 
 
 def test_page_counts_mutants_by_role_and_names_those_that_are_not_caught() -> None:
-    """The score says how many are caught in each role; a survivor is named with what is wrong with it."""
+    """The score counts the mutants of each role; a survivor is named with its defect."""
     mutant = ALL["first-key-wins"]
     lines = list(page.kills([Kill(mutant, "case [reader]", 3), Kill(mutant, None, 9)]))
     assert "The corpus catches **1 of 2** mutants." == lines[0]

@@ -1,4 +1,4 @@
-"""Verdicts, baselines and reports, made from results that no adapter has given."""
+"""Verdicts, baselines and reports, from made-up results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def made(questions: list[Question], *verdicts: Verdict, required: int | None = N
 
 
 def test_every_question_has_a_name_of_its_own() -> None:
-    """No two questions of the whole corpus share a name, so that a baseline can name each."""
+    """Every question of the corpus has a unique name, so that a baseline can name it."""
     names = [question.name for question in questions_of(selected(()), ["reader", "writer", "checker", "follower"])]
     assert len(set(names)) == len(names)
 
@@ -57,7 +57,7 @@ def test_run_of_nothing_is_not_good(questions: list[Question]) -> None:
 
 
 def test_run_that_misses_questions_is_not_good(questions: list[Question]) -> None:
-    """A run in which fewer questions have a verdict than were required proves nothing."""
+    """A run that misses required questions proves nothing."""
     assert not made(questions, "pass", "pass", required=3).is_good
 
 
@@ -70,7 +70,7 @@ def test_known_failure(questions: list[Question]) -> None:
 
 
 def test_known_failure_that_passes(questions: list[Question]) -> None:
-    """What the baseline names and what passes is xpass, and fails the run."""
+    """A known failure that passes is xpass, and fails the run."""
     entries = [Entry(questions[0].name, "later")]
     results, _ = baseline.apply(entries, made(questions, "pass").results)
     assert ["xpass"] == [result.verdict for result in results]
@@ -103,7 +103,7 @@ def test_baseline_that_is_wrong(tmp_path: Path, text: str, fact: str) -> None:
 
 
 def test_baseline_that_was_written(tmp_path: Path, questions: list[Question]) -> None:
-    """A baseline that the runner has written is complete but for the reasons."""
+    """A baseline that the runner wrote lacks only the reasons."""
     path = tmp_path / "known.json"
     path.write_text(baseline.as_text(made(questions, "fail", "pass", "error").results))
     with pytest.raises(BaselineError, match="must give the reason why"):
@@ -113,7 +113,7 @@ def test_baseline_that_was_written(tmp_path: Path, questions: list[Question]) ->
 
 
 def test_junit_is_xml(questions: list[Question]) -> None:
-    """The report for CI systems can be parsed, counts right, and holds nothing that XML forbids."""
+    """The report for CI systems can be parsed, has the right counts, and is valid XML for any text."""
     run = made(questions, "pass", "fail", "error", "xfail", "xpass", "untestable", "not-applicable", name=EVIL)
     root = ET.fromstring("\n".join(machine.junit(run)))
     assert ("7", "2", "1") == (root.get("tests"), root.get("failures"), root.get("errors"))
@@ -132,7 +132,7 @@ def test_jsonl(questions: list[Question]) -> None:
 
 
 def test_text_is_harmless(questions: list[Question]) -> None:
-    """No text that an adapter chose acts in a terminal, begins a line of a CI log, or breaks a table."""
+    """Text from an adapter cannot act in a terminal, begin a line of a CI log, or break a table."""
     run = made(questions, "fail", "error", name=EVIL)
     shown = [*human.lines(run), *matrix([run]), badge_svg(run), *machine.junit(run)]
     text = "\n".join(shown)
@@ -142,14 +142,14 @@ def test_text_is_harmless(questions: list[Question]) -> None:
 
 
 def test_escapes() -> None:
-    """Controls, marks of direction and halves of pairs are shown as escapes."""
+    """Control characters, direction marks and lone surrogates are shown as escapes."""
     assert r"\x1b[31m \u202e \ud800 \U000e0001" == printable("\x1b[31m \u202e \ud800 \U000e0001")
     assert "&lt;a&gt;&amp;&quot;" == markup('<a>&"')
     assert r"a\|b\`c" == markdown("a|b`c")
 
 
 def test_counts_are_always_shown(questions: list[Question]) -> None:
-    """The text says how many were required, expected and run."""
+    """The table has the numbers of required, expected and asked questions."""
     table = list(human.table(made(questions, "pass", "not-applicable", "fail")))
     assert ["role", "required", "expected", "ran", "pass", "fail", "not-applicable"] == table[0].split()
     assert ["all", "3", "2", "2", "1", "1", "1"] == table[-1].split()
@@ -163,7 +163,7 @@ def test_claim(questions: list[Question]) -> None:
 
 @pytest.mark.parametrize(("verdict", "message"), [("pass", "checker"), ("fail", "does not conform")])
 def test_badge(questions: list[Question], verdict: Verdict, message: str) -> None:
-    """A badge names the roles that were proven, and only then is green."""
+    """A badge names the proven roles, and is green only if everything passed."""
     run = made(questions, verdict)
     assert message == json.loads(badge_json(run))["message"]
     assert f"toyspec: {message}" == ET.fromstring(badge_svg(run)).get("aria-label")
@@ -188,7 +188,7 @@ def test_deviation_does_not_deny_conformance(questions: list[Question]) -> None:
     [("sessions/toy-v1/run-id-with-a-space", "deviation"), ("sessions/toy-v1/errored", "fail")],
 )
 def test_failure_of_a_should_is_a_deviation(case: str, verdict: Verdict) -> None:
-    """A failure stays one when its case proves a MUST too, and is a deviation when it proves only SHOULDs."""
+    """A failure of a case that proves only SHOULDs is a deviation; a MUST in the case keeps it a failure."""
     (question,) = questions_of(selected([case]), ["writer"])
     result = statements.decided(Result(question=question, verdict="fail", reasons=("why",)))
     assert (verdict, "why") == (result.verdict, result.reasons[-1])

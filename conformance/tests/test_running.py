@@ -1,4 +1,4 @@
-"""Asking adapters: order of answers, deadlines, crashes and who is to blame for them."""
+"""Asking adapters: order of answers, deadlines, and crashes with their causes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def verdicts(results: list[Result]) -> dict[str, int]:
     return {verdict: found.count(verdict) for verdict in found}
 
 
-RIGHT = "for request in ask():\n    say({'id': request['id'], **mini.answer(request)})\n"
+RIGHT = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request)})\n"
 
 
 def test_right_adapter_passes(tmp_path: Path, questions: list[Question]) -> None:
-    """A right adapter passes every question, and results come in the order of the questions."""
+    """A right adapter passes every question, and the results have the order of the questions."""
     results = asked(program(tmp_path, RIGHT), questions)
     assert {"pass": len(questions)} == verdicts(results)
     assert questions == [result.question for result in results]
@@ -63,26 +63,26 @@ def test_first_questions_are_about_different_topics() -> None:
 
 
 def test_answers_in_any_order(tmp_path: Path, questions: list[Question]) -> None:
-    """Who answers the second request before the first is right as well."""
+    """An adapter may answer the second request before the first."""
     body = """
 import itertools, threading
 def answer(request, wait):
     time.sleep(wait)
-    say({'id': request['id'], **mini.answer(request)})
+    say({'id': request['id'], **oracle.answer(request)})
 for request, wait in zip(ask(), itertools.cycle([0.05, 0.0])):
     threading.Thread(target=answer, args=(request, wait)).start()
 """
     assert {"pass": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
 
 
-def test_only_the_cause_of_a_crash_is_blamed(tmp_path: Path, questions: list[Question]) -> None:
-    """Of all questions that are under way at a crash, only the one that caused it is an error."""
+def test_only_the_cause_of_a_crash_is_an_error(tmp_path: Path, questions: list[Question]) -> None:
+    """Of the questions in flight at a crash, only the one that caused it is an error."""
     victim = questions[3]
     body = f"""
 for request in ask():
     if request['stream'] == {victim.case.data!r}:
         os.abort()
-    say({{'id': request['id'], **mini.answer(request)}})
+    say({{'id': request['id'], **oracle.answer(request)}})
 """
     results = asked(program(tmp_path, body), questions)
     assert {"pass": len(questions) - 1, "error": 1} == verdicts(results)
@@ -91,14 +91,14 @@ for request in ask():
     assert "terminated by signal 6" in bad.reasons[0]
 
 
-def test_only_who_is_late_is_blamed(tmp_path: Path, questions: list[Question]) -> None:
+def test_only_a_late_answer_is_an_error(tmp_path: Path, questions: list[Question]) -> None:
     """A question that is never answered is an error after the deadline, and the others still pass."""
     victim = questions[1]
     body = f"""
 for request in ask():
     if request['stream'] == {victim.case.data!r}:
         time.sleep(3600)
-    say({{'id': request['id'], **mini.answer(request)}})
+    say({{'id': request['id'], **oracle.answer(request)}})
 """
     start = time.monotonic()
     results = asked(program(tmp_path, body), questions, deadline=1.0)
@@ -108,7 +108,7 @@ for request in ask():
 
 
 def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None:
-    """An exit status other than 0 and 1 is a crash, and standard error says why."""
+    """An exit status other than 0 and 1 is a crash, which is shown with standard error."""
     head = HEAD.replace(
         'if sys.argv[1] == "--oneshot":', 'if sys.argv[1] == "--oneshot":\n    sys.exit("no idea" * 2) or 3'
     )
@@ -119,10 +119,10 @@ def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None
     assert "no idea" in result.reasons[0]
 
 
-def test_refusal_in_oneshot_mode_says_why(tmp_path: Path) -> None:
-    """What a writer in oneshot mode says on standard error when it refuses is the reason that a person reads."""
+def test_refusal_in_oneshot_mode_has_a_reason(tmp_path: Path) -> None:
+    """Standard error of a refusing writer in oneshot mode is the reason in the report."""
     head = HEAD.replace('"roles": ["checker"]', '"roles": ["writer"]').replace(
-        "    sys.exit(oneshot(mini, sys.argv[2], sys.argv[3:]))", "    sys.exit('no such kind')"
+        "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))", "    sys.exit('no such kind')"
     )
     (question, *_) = questions_of(selected(["toy-v1/step-skipped"]), ["writer"])
     (result,) = asked(program(tmp_path, "", head=head), [question], mode="oneshot")
@@ -131,14 +131,14 @@ def test_refusal_in_oneshot_mode_says_why(tmp_path: Path) -> None:
 
 
 def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
-    """An adapter may say that there is no way to do what is asked, and is not blamed."""
+    """An adapter may answer that its library cannot do what is asked."""
     body = "for request in ask():\n    say({'id': request['id'], 'untestable': 'no such thing here'})\n"
     assert {"untestable": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
 
 
 def test_not_applicable(tmp_path: Path) -> None:
     """A question that needs a capability that the hello does not name is not asked."""
-    head = HEAD.replace("hello = mini.hello() | {", 'hello = mini.hello() | {"capabilities": [], ')
+    head = HEAD.replace("hello = oracle.hello() | {", 'hello = oracle.hello() | {"capabilities": [], ')
     questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), ["checker"])
     results = asked(program(tmp_path, RIGHT, head=head), questions)
     assert {"not-applicable": len(questions)} == verdicts(results)
@@ -156,7 +156,7 @@ def test_not_applicable(tmp_path: Path) -> None:
     ],
 )
 def test_hello_that_is_wrong(tmp_path: Path, body: str, fact: str) -> None:
-    """A hello that is wrong ends the matter, with the reason."""
+    """A wrong hello raises an error with the reason."""
     with pytest.raises(AdapterError, match=fact):
         Adapter(program(tmp_path, body, head="import sys\n")).ask_hello()
 

@@ -1,4 +1,4 @@
-"""Tagged values lose nothing, and refuse what is no tagged value."""
+"""Tagged values lose nothing, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from conformance.tagging import TagError, f32_text, float_text, tag_record, tag_
     ],
 )
 def test_float_text_has_the_canonical_layout(number: float, text: str) -> None:
-    """The text of a number is the one that the encoding chapter gives it."""
+    """The text of a number is the one that the encoding chapter defines."""
     assert text == float_text(number)
 
 
@@ -133,7 +133,7 @@ def test_tag_follows_the_place_and_then_the_text(profile: str | None, record: An
     ],
 )
 def test_untagging_gives_the_value_back(value: Any) -> None:
-    """Every value survives tagging and untagging, also one that looks like a tag."""
+    """Every value survives tagging and untagging, even one that looks like a tag."""
     assert repr(value) == repr(untag(tag_value(value)))
 
 
@@ -162,6 +162,6 @@ def test_what_is_no_tagged_value_is_refused(tagged: Any) -> None:
 
 
 def test_place_of_a_fault_is_named() -> None:
-    """The error says where in the value the fault is."""
+    """The error names the place in the value."""
     with pytest.raises(TagError, match=r"^/a/1 is the bare number 7"):
         untag({"a": [None, 7]})

@@ -31,10 +31,10 @@ def toy_case(*findings: Finding) -> Case:
 
 
 def test_summaries_that_are_spelled_out_are_right(plain_cases: list[Case]) -> None:
-    """A summary that was written by hand is the one that follows from records and findings."""
-    told = [case for case in plain_cases if case.summary is not None]
-    assert len(told) > 50
-    assert [] == [fault for case in told for fault in value_differences(case.summary, summary(case), case.name)]
+    """A summary in a case file is the one that follows from records and findings."""
+    chosen = [case for case in plain_cases if case.summary is not None]
+    assert len(chosen) > 50
+    assert [] == [error for case in chosen for error in value_differences(case.summary, summary(case), case.name)]
 
 
 def test_cases_about_views_spell_them_out(plain_cases: list[Case]) -> None:
@@ -46,7 +46,7 @@ def test_cases_about_views_spell_them_out(plain_cases: list[Case]) -> None:
 
 
 def test_findings_are_of_the_line_that_they_name() -> None:
-    """A faulty member is left out of the record on its line, blank lines counted."""
+    """An invalid member is left out of the record on its line; blank lines count."""
     assert [{"float": "2.5"}] == summary(toy_case())["loss_curve"]
     faulty = Finding(rule="wrong-type", line=3, pointer="/loss")
     assert [] == summary(toy_case(faulty))["loss_curve"]
@@ -59,6 +59,6 @@ def test_order_of_lines_makes_no_member_faulty() -> None:
 
 
 def test_summary_is_loaded(plain_cases: list[Case]) -> None:
-    """A case has the summary that its file says."""
+    """A case has the summary that its file lists."""
     case = next(case for case in plain_cases if case.name == "kaun-v1/views/empty")
     assert {"run_id": "empty", "tags": {}} == case.summary

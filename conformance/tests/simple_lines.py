@@ -1,4 +1,4 @@
-"""Judges one line as bytes and JSON by the library of Python alone, to hold what cases claim against."""
+"""Validates one line with only the JSON library of Python, to compare with the findings of cases."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.format_facts import MAX_DEPTH, UNREADABLE
 RULES = UNREADABLE | {"duplicate-key"}
 
 
-def faults(line: bytes, *, first: bool, limit: int) -> Counter[str]:
-    """Return how often *line* breaks each of ``RULES``; *first* says that it begins the stream."""
+def violations(line: bytes, *, first: bool, limit: int) -> Counter[str]:
+    """Return how often *line* breaks each of ``RULES``; *first* is true for the first line of the stream."""
     if len(line) > limit:
         return Counter(["line-too-long"])
     if not line.strip(b" \t\r"):
@@ -55,7 +55,7 @@ def _text_faults(text: str) -> Counter[str]:
             parse_float=number,
         )
     except json.JSONDecodeError as error:
-        # What stands before the bracket that is too deep ends early, so an error at its end is none of its own.
+        # The text before the bracket that is too deep ends early, so ignore an error at its end.
         is_deep = deep is not None and (error.pos >= deep or "Unterminated" in error.msg)
         return Counter(["nested-too-deep" if is_deep else "invalid-json"])
     if not isinstance(value, dict):
