@@ -73,7 +73,7 @@ def test_a_file_that_loses_its_name_is_started_anew(way: str, path: str, capfd: 
         AppendFile.reopen(path)
     file.close()
     assert b"one\ntwo 0\ntwo 1\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("started anew with all 4 bytes")
+    assert 1 == capfd.readouterr().err.count("written there again with all 4 bytes")
     if way == "replaced":
         assert OLD == content(f"{path}.prev") == content(f"{path}.prev-1")
 

@@ -30,11 +30,11 @@ def test_time_never_goes_backwards(jumps: list[float]) -> None:
 def test_time_goes_on_from_what_was_told() -> None:
     """A watch that goes on after a restart starts at the last time of the stream, and may be set forward."""
     clock = ManualClock()
-    watch = Stopwatch(clock, told=421.5)
+    watch = Stopwatch(clock, last=421.5)
     assert 421.5 == watch.seconds()
     clock.advance(0.25)
     assert 421.75 == watch.seconds()
-    watch.told = 500.0
+    watch.last = 500.0
     assert 500.0 == watch.seconds()
 
 

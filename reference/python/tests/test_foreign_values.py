@@ -201,7 +201,7 @@ def test_no_value_of_a_step_ends_the_training(tmp_path: Any, values: dict[str, A
         run.step(loss=0.25)
     found = [record.get("loss") for record in read(run.directory) if record.kind == "step"]
     assert ([0.5, 0.25], 1) == (found, run.dropped)
-    assert 1 == capfd.readouterr().err.count("a record is left out, and later ones like it: ")
+    assert 1 == capfd.readouterr().err.count("invalid record left out, and later ones like it: ")
     with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
         run.step(**values)
 

@@ -14,7 +14,7 @@ import pytest
 from files import content
 from toyspec.testing import FailingCalls
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import set_aside
+from toyspec.writing.fragments import move_fragment
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def test_a_fragment_is_set_aside(path: str) -> None:
     """The bytes behind the last line move into a file beside, and lines go on behind the cut."""
     Path(path).write_bytes(b"one\ntwo\npart")
     file = AppendFile.reopen(path)
-    aside = set_aside(file, 8)
+    aside = move_fragment(file, 8)
     assert f"{path}.torn-8" == aside
-    assert None is set_aside(file, 8)
+    assert None is move_fragment(file, 8)
     file.append(b"three")
     file.close()
     assert (b"one\ntwo\nthree\n", b"part") == (content(path), content(f"{path}.torn-8"))
@@ -40,7 +40,7 @@ def test_fragments_of_the_same_place_do_not_cover_one_another(path: str) -> None
     for part in (b"part", b"other", b"part"):
         Path(path).write_bytes(b"one\n" + part)
         file = AppendFile.reopen(path)
-        set_aside(file, 4)
+        move_fragment(file, 4)
         file.close()
     names = sorted(os.listdir(os.path.dirname(path)))
     assert ["events.jsonl", "events.jsonl.torn-4", "events.jsonl.torn-4-2", "events.jsonl.torn-4-3"] == names
@@ -51,7 +51,7 @@ def test_a_long_fragment_is_kept_whole(path: str) -> None:
     """The length of a fragment does not matter."""
     Path(path).write_bytes(b"one\n" + b"x" * 3_200_000)
     file = AppendFile.reopen(path)
-    set_aside(file, 4)
+    move_fragment(file, 4)
     file.close()
     assert (b"one\n", b"x" * 3_200_000) == (content(path), content(f"{path}.torn-4"))
 
@@ -71,12 +71,12 @@ def test_no_failing_call_loses_a_fragment(
         with contextlib.suppress(OSError):
             file = AppendFile.reopen(path, options=Options(calls=failing.calls))
             with contextlib.suppress(OSError):
-                set_aside(file, 4)
+                move_fragment(file, 4)
             file.close()
         kept = content(path) == b"one\npart of a line"
         assert kept or (b"one\n", b"part of a line") == (content(path), content(f"{path}.torn-4"))
         file = AppendFile.reopen(path)
-        set_aside(file, 4)
+        move_fragment(file, 4)
         file.close()
         assert ["events.jsonl", "events.jsonl.torn-4"] == sorted(os.listdir(directory))
         assert (b"one\n", b"part of a line") == (content(path), content(f"{path}.torn-4"))

@@ -40,19 +40,19 @@ def test_a_fragment_is_cut_and_kept(stream: Path) -> None:
         records=2,
         committed_bytes=len(RECORDS),
         fragment_bytes=8,
-        aside=f"{stream}.torn-{len(RECORDS)}",
+        torn_path=f"{stream}.torn-{len(RECORDS)}",
     )
     assert expected == repair(stream)
     assert (RECORDS, b'{"kind":') == (stream.read_bytes(), content(f"{stream}.torn-{len(RECORDS)}"))
     again = repair(stream.parent)
-    assert ("none", 0, None) == (again.change, again.fragment_bytes, again.aside)
+    assert ("none", 0, None) == (again.change, again.fragment_bytes, again.torn_path)
     assert 2 == len(os.listdir(stream.parent))
 
 
 def test_a_dry_run_changes_nothing(stream: Path) -> None:
     """What would be done is said and not done."""
     result = repair(stream, dry_run=True)
-    assert ("would-cut", 8, None) == (result.change, result.fragment_bytes, result.aside)
+    assert ("would-cut", 8, None) == (result.change, result.fragment_bytes, result.torn_path)
     assert (RECORDS + b'{"kind":', ["events.jsonl"]) == (stream.read_bytes(), os.listdir(stream.parent))
 
 
@@ -155,7 +155,7 @@ def test_repair_never_removes_a_committed_byte(tmp_path_factory: pytest.TempPath
         assert data == path.read_bytes()
         return
     assert committed == path.read_bytes()
-    assert data[len(committed) :] == (b"" if result.aside is None else content(result.aside))
+    assert data[len(committed) :] == (b"" if result.torn_path is None else content(result.torn_path))
     assert "none" == repair(path).change
 
 

@@ -139,7 +139,7 @@ def test_a_bundle_that_cannot_be_opened_is_inactive(tmp_path: Path, capfd: pytes
     run.run_end(1, 0.5)
     assert (False, os.path.join(run.dir, "weights")) == (run.active, run.weights_dir)
     (said,) = capfd.readouterr().err.splitlines()
-    assert said.startswith(f"toyspec: {run.events_path}: Not a directory; nothing more is logged")
+    assert said.startswith(f"toyspec: {run.events_path}: Not a directory; logging stops")
 
 
 def test_a_disk_that_is_full_costs_records_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
     second = RunWriter(directory, exist=exist)
     second.run_start()
     assert not second.active
-    assert f"toyspec: {first.events_path}: another writer has it open; nothing more is logged" in capfd.readouterr().err
+    assert f"toyspec: {first.events_path}: another writer has it open; logging stops" in capfd.readouterr().err
     with pytest.raises(StreamRefusedError, match="another writer"):
         RunWriter(directory, exist=exist, on_error="raise")
     first.run_end()

@@ -26,7 +26,7 @@ from toyspec.writing.run_writer import RunWriter
 def test_comparisons(text: str, below: bool, equal: bool, above: bool) -> None:
     """Each comparison holds below, at and above the bound as it is read."""
     gate = Gate.parsed(text)
-    assert (below, equal, above) == tuple(gate.judge({"loss": value}).passed for value in (1.5, 2.0, 2.5))
+    assert (below, equal, above) == tuple(gate.check({"loss": value}).passed for value in (1.5, 2.0, 2.5))
     assert gate == Gate.parsed(str(gate))
 
 
@@ -42,7 +42,7 @@ def test_what_is_no_gate(text: str) -> None:
 @pytest.mark.parametrize("results", [{}, {"loss": math.nan}, {"loss": -math.inf}])
 def test_what_is_no_number_does_not_pass(results: dict[str, float]) -> None:
     """A value that is missing or not finite never passes."""
-    assert Verdict(False, None) == Gate.parsed("loss<2").judge(results)
+    assert Verdict(False, None) == Gate.parsed("loss<2").check(results)
 
 
 def test_every_metric_may_be_asked_for() -> None:

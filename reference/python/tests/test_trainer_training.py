@@ -204,9 +204,9 @@ def test_defect_shows_its_traceback(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--gate", "loss"], "is no condition such as"),
-        (["--gate", "speed<1"], "there is no metric 'speed'"),
-        (["--gate", "loss<1e999"], "is no finite number"),
+        (["--gate", "loss"], "is not a condition"),
+        (["--gate", "speed<1"], "unknown metric 'speed'"),
+        (["--gate", "loss<1e999"], "must be a finite number"),
         (["--gate", "ppl_ratio<1"], "needs --compare-to"),
         (["--gate", "eval_loss<1", "--eval-every", "0"], "needs evaluations"),
         (["--lr", "nan"], "'nan' is no number from 0"),

@@ -1,13 +1,13 @@
 """Training logs in JSON Lines: write, read, follow and check them.
 
-Log a run, read it back, and judge it::
+Log a run, read it back, and check it::
 
     with toyspec.start_run("runs", arch="llama", config={"lr": 3e-4}) as run:
         run.step(loss=2.5)
     for record in toyspec.read(run.directory): ...
     report = toyspec.check("runs")
 
-Names are imported when they are first used, so that a program pays for nothing else.
+Names are imported on first use, so that unused parts cost no time.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""What the library raises. A fault in a log is a value; an exception means that the caller's question has no answer.
+"""The exceptions of the library. Findings in a log are values; an exception means that a call failed.
 
 ::
 
     ToyspecError
-    ├── StreamRefusedError          a file may not be written: in use, ended, damaged, not ours (an OSError too)
+    ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
     └── StreamError                 a stream cannot be read as asked
         ├── StreamMissingError      there is no stream at the path
         ├── StreamUnreadableError   it is there, but cannot be opened or read
         ├── StreamReplacedError     it was replaced between two readings of one object
-        ├── UnknownFormatError      the records follow none of toyspec's profiles
+        ├── UnknownFormatError      the file is not of a known profile
         ├── RunStartMissingError    it has no run_start, which the caller needs
         ├── DamagedStreamError      a committed line is unreadable: data is lost, waiting does not help
         └── TornStreamError         its end is missing: the run crashed, or is still being written
 
-Damaged and torn never share a type below StreamError: the one is a loss, the other may be a matter of time.
+Damaged and torn share no type below StreamError: damage is a loss, but a torn stream may still grow.
 Misuse of an API raises ValueError or TypeError.
 """
 
@@ -48,15 +48,15 @@ class StreamError(ToyspecError):
         place = printable(path) if line is None else f"{printable(path)}:{line}"
         super().__init__(f"{place}: {fact}")
         self.fact = fact
-        """The message without path and line."""
+        """The message without the path and line."""
         self.path = path
-        """The path as it was named; ``<bytes>`` for bytes and ``-`` for an object without a name."""
+        """The path as given; ``<bytes>`` for bytes and ``-`` for an object without a name."""
         self.line = line
-        """Line number, counted from 1; None when the fault is not in a line."""
+        """Line number, counted from 1; None when the error is not in a line."""
         self.offset = offset
-        """Byte offset of the fault from the start of the stream, counted from 0; None when it is not in a line."""
+        """Byte offset of the error from the start of the stream, counted from 0; None when it is not in a line."""
         self.report = report
-        """The account of what was read; None when nothing was."""
+        """The report on what was read; None when nothing was."""
 
 
 class StreamMissingError(StreamError):
@@ -64,7 +64,7 @@ class StreamMissingError(StreamError):
 
 
 class StreamUnreadableError(StreamError):
-    """The stream is there, but cannot be opened or read: no permission, no regular file, an input error."""
+    """The stream is there, but cannot be opened or read: no permission, not a regular file, or an input error."""
 
 
 class StreamReplacedError(StreamError):
@@ -72,11 +72,11 @@ class StreamReplacedError(StreamError):
 
 
 class UnknownFormatError(StreamError):
-    """The records follow none of toyspec's profiles; the message says what the file looks like."""
+    """The file is not of a known profile; the message says what it looks like."""
 
 
 class RunStartMissingError(StreamError):
-    """The stream has no run_start, so nothing says which run it is."""
+    """The stream has no run_start."""
 
 
 class DamagedStreamError(StreamError):
@@ -84,7 +84,7 @@ class DamagedStreamError(StreamError):
 
 
 class TornStreamError(StreamError):
-    """The stream is not complete: bytes follow its last line feed, its end event is missing, or it is empty."""
+    """The stream is not complete: bytes follow its last LF, its end event is missing, or it is empty."""
 
 
 class _FileError(ToyspecError, OSError):
@@ -93,9 +93,9 @@ class _FileError(ToyspecError, OSError):
 
 
 RefusalReason = Literal["locked", "irregular", "damaged", "complete", "foreign"]
-"""Locked: another writer has the file. Irregular: a pipe, device or directory. Foreign: not one of our formats.
+"""Locked: another writer has the file. Irregular: a pipe, device or directory. Foreign: of another format.
 
-Damaged and complete: what its lines say.
+Damaged and complete: the state of the stream.
 """
 
 

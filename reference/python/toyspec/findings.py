@@ -1,4 +1,4 @@
-"""What a check found, as data: nothing here prints, exits or raises."""
+"""The findings of a check as data: nothing here prints, exits or raises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 Severity = Literal["error", "warning", "info"]
-"""How grave a finding is: an error makes a stream invalid, a warning and an info do not."""
+"""An error makes a stream invalid; a warning and an info do not."""
 
 State = Literal["complete", "torn", "damaged"]
 """The state of a stream, decided by its bytes alone."""
@@ -16,7 +16,7 @@ Profile = Literal["toy/v1", "metrics/v1", "kaun/v1"]
 """The format that a stream follows."""
 
 Layer = Literal["bytes", "json", "record", "stream", "bundle"]
-"""The depth at which a rule judges."""
+"""The depth at which a rule checks."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, at its cause."""
+    """One finding, at its cause."""
 
     rule: str
     """Name of the rule, for example ``step-goes-backwards``."""
@@ -53,14 +53,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileReport(msgspec.Struct, kw_only=True):
-    """The verdict on one stream."""
+    """The report on one stream."""
 
     path: str
-    """The path as it was named or found; ``-`` is standard input."""
+    """The path as given or found; ``-`` is standard input."""
     profile: Profile | None
-    """None for a stream of another format, and where there is no stream."""
+    """None for a file of another format, and if there is no stream."""
     state: State | None
-    """None only where there is no stream."""
+    """None only if there is no stream."""
     valid: bool
     """True when no finding has severity error."""
     events: int
@@ -89,7 +89,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """The verdict on everything that was named."""
+    """The report on all paths of a check."""
 
     files: list[FileReport]
     errors: list[PathError]

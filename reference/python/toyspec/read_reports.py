@@ -1,4 +1,4 @@
-"""The account of one reading, as data: what was read, what was not, and why."""
+"""The report on one reading as data: what was read, what was not, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toyspec.findings import Profile, State
 from toyspec.generated.limits import EXCERPT_BYTES
 
 HEAD_BYTES = EXCERPT_BYTES
-"""Number of bytes that are kept of a line that is not held whole."""
+"""Number of bytes that are kept of a line that is too long."""
 
 
 class Fragment(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Fragment(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Bytes of a stream that gave no record."""
+    """Bytes of a stream that are not records."""
 
     line: int
     """Number of its first line, counted from 1."""
@@ -44,11 +44,11 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of one reading. Always: committed_bytes + fragment_bytes + gap_bytes = size."""
+    """The report on one reading. Always: committed_bytes + fragment_bytes + gap_bytes = size."""
 
     state: State
     profile: Profile | None
-    """The format of the stream; None where it is none of toyspec's."""
+    """The profile of the stream; None for a file of another format."""
     records: int
     """Number of records that were read, superseded ones included."""
     committed_bytes: int
@@ -67,7 +67,7 @@ class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
     gap_bytes: int
     """Bytes in all gaps, listed or not."""
     size: int
-    """Size of the stream in bytes; of one that is no file, as far as it was received."""
+    """Size of the stream in bytes; of a pipe, the number of bytes received."""
 
     @property
     def fragment_bytes(self) -> int:

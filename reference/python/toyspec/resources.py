@@ -1,6 +1,6 @@
-"""Locates the files that ship beside the code: schemas, specification pages and the corpus.
+"""Locates the files that ship with the code: schemas, specification pages and the corpus.
 
-A wheel holds them under ``toyspec/data``; in a source tree they stay where they are written.
+A wheel has them under ``toyspec/data``; a source tree has them in their own directories.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os,
 PASSING_ERRORS = frozenset(
     [errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EINTR, errno.EAGAIN]
 )
-"""Failures of a write that may be over when it is tried again, such as a full disk."""
+"""Failures of a write that may pass, such as a full disk."""
 
 # What a file system answers that cannot do this at all, as opposed to failing at it.
 _NO_LOCKS = frozenset([errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL])

@@ -72,7 +72,7 @@ class FailingCalls:
 
 
 class ManualClock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only by calls."""
 
     def __init__(self, *, monotonic: float = 0.0, wall: float = 1780219800.0) -> None:
         """Start at *monotonic* seconds and at *wall* seconds since the Unix epoch, UTC."""

@@ -71,7 +71,7 @@ def mend(data: bytes, folder: Path) -> None:
     assert not is_damaged
     committed = data.rfind(b"\n") + 1
     assert data[:committed] == stream.read_bytes()
-    assert data[committed:] == (b"" if done.aside is None else Path(done.aside).read_bytes())
+    assert data[committed:] == (b"" if done.torn_path is None else Path(done.torn_path).read_bytes())
     assert repair(stream).change == "none"
 
 

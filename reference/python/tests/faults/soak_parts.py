@@ -198,8 +198,8 @@ def isolates(path: Path, *, dry_run: bool = False) -> Repair:
 def throws_away(path: Path, *, dry_run: bool = False) -> Repair:
     """Be broken: keep nothing of what is cut."""
     done = repair(path, dry_run=dry_run)
-    if done.aside is not None:
-        Path(done.aside).write_bytes(b"")
+    if done.torn_path is not None:
+        Path(done.torn_path).write_bytes(b"")
     return done
 
 
@@ -219,7 +219,7 @@ def asks_for_no_lock(path: Path, *, dry_run: bool = False) -> Repair:
         records=data.count(b"\n"),
         committed_bytes=committed,
         fragment_bytes=fragment,
-        aside=aside,
+        torn_path=aside,
     )
 
 

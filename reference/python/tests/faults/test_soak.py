@@ -144,7 +144,7 @@ class Soak(RuleBasedStateMachine):
         size = self.stream.stat().st_size
         assert len(part) == self._repair(dry_run=True).fragment_bytes
         assert size == self.stream.stat().st_size
-        aside = self._repair().aside
+        aside = self._repair().torn_path
         assert part == (b"" if aside is None else Path(aside).read_bytes())
         assert "none" == self._repair().change
         self.writer = self._new_writer("resume")

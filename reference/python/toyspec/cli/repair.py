@@ -111,8 +111,8 @@ def _repaired(stream: Stream, asks: Literal["plan", "ask", "cut"], terminal: Ter
     if asks == "plan" or (asks == "ask" and not _agreed()):
         return "torn"
     done = repair_stream(stream.path)
-    if done.aside is not None:
-        terminal.line(f"    moved to {shown(done.aside)}")
+    if done.torn_path is not None:
+        terminal.line(f"    moved to {shown(done.torn_path)}")
     return "repaired"
 
 

@@ -60,8 +60,8 @@ class KaunRun:
     """One run: its manifest, and its scalars to be written or read.
 
     With *on_error* ``"disable"``, the default, nothing stops the program: an invalid scalar is left out, a full disk
-    drops scalars until there is room, and a stream that cannot be written is no longer logged to. Standard error tells
-    of each once, and ``dropped`` counts. With ``"raise"``, InvalidEventError, a ValueError, or OSError comes out. The
+    drops scalars until there is room, and a stream that cannot be written is no longer logged to. Each is reported
+    once on standard error; ``dropped`` counts. With ``"raise"``, InvalidEventError or OSError is raised. The
     stream is locked from ``create``, or the first scalar, to ``close``.
     """
 
@@ -130,13 +130,13 @@ class KaunRun:
     def list_runs(cls, base: str | os.PathLike[str] | None = None) -> list[KaunRun]:
         """Return the runs under *base*, by default ``runs_dir()``, the newest name first; without it, none.
 
-        A directory whose manifest cannot be read is passed over.
+        A directory with an unreadable manifest is skipped.
         """
         return list(_runs(runs_dir() if base is None else os.fspath(base)))
 
     @classmethod
     def latest(cls, base: str | os.PathLike[str] | None = None) -> KaunRun | None:
-        """Return the run of the newest name under *base* whose manifest can be read; None when there is none."""
+        """Return the run of the newest name under *base* with a readable manifest; None if there is none."""
         return next(_runs(runs_dir() if base is None else os.fspath(base)), None)
 
     @property
@@ -207,7 +207,7 @@ class KaunRun:
         return store
 
     def close(self) -> None:
-        """Let go of the stream; later calls write nothing."""
+        """Close the stream; later calls write nothing."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -296,12 +296,12 @@ class KaunRun:
             return self._file
 
     def _survive(self, error: OSError) -> None:
-        """Give up logging and say so, unless the caller wants *error*."""
+        """Stop logging and report it, unless the caller wants *error*."""
         if self._on_error == "raise":
             raise named(error, self.events_path)
         file, self._file, self._is_lost = self._file, None, True
         if file is None or not file.has_said_why:
-            say(f"{self.events_path}: {cause_of(error)}; nothing more is logged, the program goes on")
+            say(f"{self.events_path}: {cause_of(error)}; logging stops, the program goes on")
         if file is not None:
             with contextlib.suppress(OSError):
                 file.close()

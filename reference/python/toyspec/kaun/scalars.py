@@ -18,9 +18,9 @@ _SMALLER_IS_BETTER = ("loss", "error")
 
 
 def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
-    """Return the scalar in a readable *line*, whose object is *value*; raise ValueError for what is none.
+    """Return the scalar in a readable *line*, whose object is *value*; raise ValueError if it is not one.
 
-    An optional member that is faulty counts as absent, ``wall_time`` as 0; a step or epoch with a fraction is cut.
+    An invalid optional member counts as absent, ``wall_time`` as 0; a step or epoch with a fraction is cut.
     """
     try:
         scalar = _DECODER.decode(line)

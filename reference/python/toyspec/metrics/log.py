@@ -46,7 +46,7 @@ _BINARY32 = tuple(name for name, declared in FIELDS["metrics/v1"]["entry"].items
 
 
 class MetricsLogError(ToyspecError, ValueError):
-    """A committed line is no entry: ``metrics_log parse error at line N: <cause>``."""
+    """A committed line is not an entry: ``metrics_log parse error at line N: <cause>``."""
 
     def __init__(self, path: str, line: int, cause: str) -> None:
         super().__init__(f"metrics_log parse error at line {line}: {cause}")
@@ -82,7 +82,7 @@ class MetricsLog:
     def __init__(self, path: str, *, strict: bool, options: Options) -> None:
         self.path = path
         self.torn_path: str | None = None
-        """Where the bytes were moved that a dead writer had left behind the last entry; None without any."""
+        """Path of the side file with the bytes that a dead writer left after the last entry; None without any."""
         self._strict = strict
         self._options = options
         self._entries: list[MetricsEntry] = []
@@ -96,9 +96,9 @@ class MetricsLog:
     def open(cls, path: str | os.PathLike[str], *, strict: bool = False, options: Options = _DEFAULT) -> MetricsLog:
         """Return the log in the file *path*, its entries read; missing parent directories are made.
 
-        Raise MetricsLogError at the first committed line that is no entry. Bytes behind the last line are moved
-        into a file beside, which standard error is told, unless another writer is at work; with *strict*, they and
-        a null number are errors as well. Raise OSError when the file cannot be read.
+        Raises MetricsLogError at the first committed line that is not an entry. Bytes after the last line are moved to
+        a side file, which is reported on standard error, unless another writer has the file open; with *strict*, they
+        and a null number are errors as well. Raises OSError if the file cannot be read.
         """
         log = cls(os.fspath(path), strict=strict, options=options)
         os.makedirs(os.path.dirname(log.path) or ".", exist_ok=True)
@@ -117,7 +117,7 @@ class MetricsLog:
     def record(self, entry: MetricsEntry | None = None, **fields: Any) -> None:
         """Append an entry, given whole or by its fields: on disk first, then in memory.
 
-        ``extra`` may be left out. Raise InvalidEventError, a ValueError, for what is no entry, OSError when it
+        ``extra`` may be left out. Raise InvalidEventError, a ValueError, if it is not an entry, OSError if it
         cannot be written, StreamRefusedError when another writer has the file; the log is unchanged then.
         """
         if self._is_closed:
@@ -159,7 +159,7 @@ class MetricsLog:
         return not self._entries
 
     def close(self) -> None:
-        """Let go of the file; the entries stay. Raise OSError when the system could not keep what it took."""
+        """Close the file; the entries stay. Raise OSError if the system could not store written bytes."""
         self._is_closed = True
         file, self._file = self._file, None
         if file is not None:
@@ -195,19 +195,19 @@ class MetricsLog:
         try:
             self._reopened().close()
         except StreamRefusedError:
-            # Another writer has it: who only reads is not stopped.
+            # Another writer has it open; reading goes on.
             return
         except OSError as error:
             say(f"{self.path}: the bytes after the last entry could not be moved away: {cause_of(error)}")
 
     def _catch_up(self, file: AppendFile) -> int:
-        """Take in what others have written since, now that nobody else can; return where the last entry ends."""
+        """Read what others have written since, now under the lock; return the end of the last entry."""
         if file.size != self._committed:
             self._load(lambda offset: file.read(offset, _BLOCK_BYTES))
         return self._committed
 
     def _load(self, read: Callable[[int], bytes]) -> None:
-        """Read all entries anew by *read*, which gives bytes from an offset."""
+        """Read all entries again by *read*, which returns bytes from an offset."""
         feed = RecordFeed(profile="metrics/v1")
         entries: list[MetricsEntry] = []
         while block := read(feed.size):
@@ -269,7 +269,7 @@ def _binary32(value: float | None) -> float | None:
 
 
 def _repeated_key(line: bytes) -> str | None:
-    """Return what the exact judgement says of a field that is in a readable line twice; None when none is."""
+    """Return the finding about a field that a readable line has twice; None if there is none."""
     if b"\\" not in line and all(line.count(key) < 2 for key in _KEYS):
         return None
     return next(

@@ -29,7 +29,7 @@ class Curve:
         self._taken = 0
 
     def add(self, step: int, value: float | None) -> None:
-        """Take in the value at *step*, None where it was not finite."""
+        """Add the value at *step*, None if it was not finite."""
         self.count += 1
         self.first = self.first or (step, value)
         self.last = (step, value)

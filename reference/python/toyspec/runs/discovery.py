@@ -22,7 +22,7 @@ SIDECARS = (MANIFEST_FILE, "flow.json")
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A stream to judge."""
+    """A stream to check."""
 
     path: str
     size: int

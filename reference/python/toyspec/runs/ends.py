@@ -1,4 +1,4 @@
-"""What the first and the last lines of a stream say about its run; what is between them is not read."""
+"""Summarizes a run from the first and the last lines of its stream, without reading the rest."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ BLOCK_BYTES = 1 << 9
 
 _MOST_BYTES = 1 << 17
 _CHECKED_BYTES = 1 << 20
-"""Up to this size every line of a stream is looked at, so that damage between the ends is seen."""
+"""Streams up to this size are read completely, so that damage between the ends is found."""
 _GROWTH = 8
-# The kinds of records that change what others mean.
+# The kinds of records that change the meaning of others.
 _SHAPING = frozenset(["run_start", "run_resume"])
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def summarize_ends(path: str) -> RunSummary:
-    """Return the summary of the run whose stream is at *path*, as far as the ends of the stream tell.
+    """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
-    More of an end is read, to a limit, where it holds no step with a loss. In a stream up to 1 MiB every line is
-    looked at for damage; in a larger one, damage between the ends is not seen, and its ``extent`` says so. Raises as
-    ``summarize_run`` does, which reads what cannot be read from its end.
+    If an end has no step with a loss, more of it is read, up to a limit. A stream up to 1 MiB is read completely; in a
+    larger one, damage between the ends is not found, as ``extent`` says. Streams that cannot be read from the end are
+    passed to ``summarize_run``; raises as that does.
     """
     try:
         descriptor = os.open(path, _FLAGS)

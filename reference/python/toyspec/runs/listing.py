@@ -1,4 +1,4 @@
-"""The runs below a directory as one table: filtered, sorted, and handed on to pandas, Polars or Arrow."""
+"""The runs below a directory as one table: filtered, sorted, and converted to pandas, Polars or Arrow."""
 
 from __future__ import annotations
 

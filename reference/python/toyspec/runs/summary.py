@@ -1,4 +1,4 @@
-"""What a run comes to, from its stream; a torn or damaged one gives what can be read."""
+"""Summarizes a run from its stream; of a torn or damaged one, everything that can be read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from toyspec.reading.records import Record
 
 RunState = Literal["complete", "running", "torn", "damaged"]
-"""The state of a stream, or that a writer holds it."""
+"""The state of a stream, or running if a writer has it open."""
 
-# A log that invents names without end does not fill memory.
+# Bounds memory if a log has an endless number of names.
 _MAX_NAMES = 200
 # Names under which a kaun stream has the loss that other profiles have by definition.
 LOSS_TAGS = ("loss", "train_loss", "train/loss")
@@ -223,7 +223,7 @@ class RunSummary:
             self.start = read_manifest(os.path.dirname(self.path)) or {}
 
     def take(self, records: Iterable[Record], learn: Literal["attempts", "nothing"] = "nothing") -> None:
-        """Take in *records* in order."""
+        """Add *records* in order."""
         for record in records:
             if learn == "attempts":
                 self.attempts.learn(record)

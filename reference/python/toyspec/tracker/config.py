@@ -72,15 +72,15 @@ class LogConfig:
         for name in _PERIODS:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"{name} is {value!r}, it must be a number of steps, or 0 for never")
+                raise ValueError(f"{name} is {value!r}; it must be a number of steps, or 0 for never")
         if not self.max_wandb_mb >= 0:
-            raise ValueError(f"max_wandb_mb is {self.max_wandb_mb!r}, it must not be negative")
+            raise ValueError(f"max_wandb_mb is {self.max_wandb_mb!r}; it must not be negative")
         if self.exist not in get_args(Exist):
-            raise ValueError(f"exist is {self.exist!r}, it must be one of {', '.join(map(repr, get_args(Exist)))}")
+            raise ValueError(f"exist is {self.exist!r}; it must be one of {', '.join(map(repr, get_args(Exist)))}")
         if self.runs_root is not None and self.record_every == 0:
             raise ValueError("record_every is 0, but a bundle records steps; runs_root=None writes no bundle")
         if not isinstance(self.tags, list | tuple):
-            raise TypeError(f"tags is {self.tags!r}, it must be a list of strings")
+            raise TypeError(f"tags is {self.tags!r}; it must be a list of strings")
 
 
 def configured(config: LogConfig | None, overrides: Mapping[str, Any]) -> LogConfig:

@@ -65,5 +65,5 @@ def _count(name: str, value: float) -> int:
     # Clocks give fractions of a microsecond, which nobody needs.
     whole = math.floor(value + 0.5) if name.endswith("_us") and math.isfinite(value) else value
     if not math.isfinite(whole) or whole < 0 or whole != int(whole):
-        raise ValueError(f"metric {name!r} is a count: it must be a whole number from 0, got {value!r}")
+        raise ValueError(f"metric {name!r} is a count and must be a whole number ≥ 0, got {value!r}")
     return int(whole)

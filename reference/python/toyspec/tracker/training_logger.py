@@ -65,7 +65,7 @@ class TrainingLogger:
         if type(number) is not int:
             number = int(operator.index(number))
         if number < 0:
-            raise ValueError(f"step is {number}, it must not be negative")
+            raise ValueError(f"step is {number}; it must not be negative")
         if number >= self._next_step:
             self._next_step = number + 1
         elif number < self._next_step - 1:

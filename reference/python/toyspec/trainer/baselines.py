@@ -19,7 +19,7 @@ PAR_FROM, PAR_TO = 0.99, 1.01
 
 
 class Comparison(NamedTuple):
-    """Where a run stands against its baseline at a step."""
+    """How a run compares with its baseline at a step."""
 
     verdict: Literal["ahead", "behind", "par", "abort"]
     loss_delta: float
@@ -43,11 +43,11 @@ class Baseline:
     def __init__(self, path: str, evaluation: str) -> None:
         """Read the run in the directory *path* with its evals named *evaluation*.
 
-        Raises StreamError when it is no run or is damaged, and SettingsError when its run_start is invalid.
+        Raises StreamError if it is not a run or is damaged, and SettingsError when its run_start is invalid.
         """
         log = RunLog.open(path)
         if log.run_id is None or log.config.event is None:
-            raise SettingsError(f"{path}: its run_start is invalid; `toyspec check` says why")
+            raise SettingsError(f"{path}: its run_start is invalid; see `toyspec check {path}`")
         self.run_id = log.run_id
         self._trained = {step: loss for step, loss in log.loss_by_step if loss is not None}
         self._evaluated: dict[int, float] = {}

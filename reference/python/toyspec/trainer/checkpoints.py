@@ -43,7 +43,7 @@ _NO_LINKS = frozenset([errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSU
 
 
 class CheckpointError(ValueError):
-    """A file is no checkpoint of this run; the message names it."""
+    """A file is not a checkpoint of this run; the message names it."""
 
 
 class Progress(NamedTuple):
@@ -69,7 +69,7 @@ class CheckpointFacts(NamedTuple):
 
     run_id: str
     config: Mapping[str, Any]
-    """``config`` of the run's run_start; a checkpoint of other settings is none of this run."""
+    """``config`` of the run's run_start; a checkpoint with other settings is refused."""
     vocabulary: list[str]
     """The characters, in the order of their tokens."""
 
@@ -112,10 +112,12 @@ def load_checkpoint(directory: str, step: int, model: LanguageModel, facts: Chec
         is_of_run = step == said["toyspec.step"] and facts.config == json.loads(said["toyspec.config"])
     except OSError:
         raise
-    except Exception as error:  # whatever a damaged file makes the reader stumble over
+    except Exception as error:  # any error of the reader in a damaged file
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not is_of_run:
-        raise CheckpointError(f"{path} is of a run with other settings")
+        raise CheckpointError(
+            f"{path} is a checkpoint of a run with other settings; give the same options, or --out alone"
+        )
     _fill(path, model, tensors, step)
     return progress
 

@@ -1,4 +1,4 @@
-"""What a run is done with: the machine, what computes, the source revision, and the time."""
+"""The environment of a run: the machine, the backend, the source revision, and the time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RunClock(Clock, Protocol):
 
 
 class RealClock(SystemClock):
-    """The clocks of the system; they need nobody to tell them."""
+    """The clocks of the system; the end of a step does not change them."""
 
     def step_is_done(self) -> None:
         """Do nothing."""
@@ -52,7 +52,7 @@ class FixedClock:
 
 
 class Environment(NamedTuple):
-    """What run_start says beside model and settings."""
+    """The members of run_start other than model and settings."""
 
     host: Host
     backend: Backend
@@ -62,7 +62,7 @@ class Environment(NamedTuple):
 
 
 def real_environment() -> Environment:
-    """Return what this process runs in."""
+    """Return the environment of this process."""
     host = this_host()
     backend = Backend(kind="cpu", device=host.arch, compute=f"numpy {np.__version__}")
     return Environment(host, backend, git_revision(), RealClock())

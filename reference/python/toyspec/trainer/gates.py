@@ -1,4 +1,4 @@
-"""Quality gates: a bound that a result of the run is held against at its end, written like ``loss_ratio<0.9``."""
+"""Quality gates: a bound for a result of the run, checked at its end, for example ``loss_ratio<0.9``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS = {
     "eval_ppl": "perplexity of the last evaluation",
     "ppl_ratio": "perplexity divided by the baseline's, as in the last compare event",
 }
-"""What a gate may look at, and what it means."""
+"""The metrics of gates, and their meanings."""
 
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -30,11 +30,11 @@ _GATE = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
 
 
 class GateError(ValueError):
-    """A text is no gate."""
+    """The text is not a gate."""
 
 
 class Verdict(NamedTuple):
-    """How the gate came out."""
+    """The result of a gate."""
 
     passed: bool
     value: float | None
@@ -50,25 +50,25 @@ class Gate(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> Gate:
-        """Return the gate in *text*; raise GateError when there is none."""
+        """Return the gate in *text*; raise GateError if it is not one."""
         found = _GATE.fullmatch(text)
         if not found:
-            raise GateError(f"{text!r} is no condition such as 'loss_ratio<0.9'")
+            raise GateError(f"{text!r} is not a condition; write METRIC<BOUND, for example 'loss_ratio<0.9'")
         metric, comparison, bound = found.groups()
         if metric not in METRICS:
-            raise GateError(f"there is no metric {metric!r}; it is one of {', '.join(METRICS)}")
+            raise GateError(f"unknown metric {metric!r}; use one of {', '.join(METRICS)}")
         try:
             threshold = float(bound)
         except ValueError:
             threshold = math.nan
         if not math.isfinite(threshold):
-            raise GateError(f"{bound!r} is no finite number")
+            raise GateError(f"bound {bound!r} must be a finite number")
         return cls(metric, comparison, threshold)
 
     def __str__(self) -> str:
         return f"{self.metric}{self.comparison}{self.threshold!r}"
 
-    def judge(self, results: Mapping[str, float]) -> Verdict:
+    def check(self, results: Mapping[str, float]) -> Verdict:
         """Return whether *results* pass; a value that is missing or not finite does not."""
         value = results.get(self.metric, math.nan)
         if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""What is left of a run that did not come to its end."""
+"""The state of a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(NamedTuple):
-    """What a stream tells of a run that did not end."""
+    """Facts from the stream of an interrupted run."""
 
     run_start: Record
     settings: Settings
@@ -42,7 +42,7 @@ def interrupted_run(directory: str) -> Interrupted:
             furthest_step = max(furthest_step, _number(record, "step", 0))
         last_time = _number(record, "t", last_time)
     if run_start is None:
-        raise SettingsError(f"{path}: no run_start; begin the run anew, without --resume")
+        raise SettingsError(f"{path}: no run_start; start the run again without --resume")
     try:
         return Interrupted(run_start, settings_of(run_start.value), furthest_step, last_time)
     except SettingsError as error:

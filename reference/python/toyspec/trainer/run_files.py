@@ -63,7 +63,7 @@ class RunFiles:
     def start(self, graph: Mapping[str, Any]) -> None:
         """Begin a new run, after its run_start; files of one that it replaces move to ``.prev``."""
         for name in (METRICS_FILE, WEIGHTS_DIRECTORY):
-            self._attempt(name, lambda name=name: _move_aside(os.path.join(self._directory, name)))  # type: ignore[misc]
+            self._attempt(name, lambda name=name: _move_to_prev(os.path.join(self._directory, name)))  # type: ignore[misc]
         self._attempt(FLOW_FILE, lambda: write_json(os.path.join(self._directory, FLOW_FILE), graph))
         self._attempt(METRICS_FILE, self._open_metrics)
 
@@ -119,7 +119,7 @@ class RunFiles:
     def _replace_metrics(self) -> None:
         if self._metrics is not None:
             self._metrics.close()
-        _move_aside(os.path.join(self._directory, METRICS_FILE))
+        _move_to_prev(os.path.join(self._directory, METRICS_FILE))
         self._open_metrics()
 
     def _attempt(self, what: str, action: Callable[[], object]) -> None:
@@ -134,6 +134,6 @@ class RunFiles:
             say(f"{os.path.join(self._directory, what)}: {cause_of(error)}; training goes on without it")
 
 
-def _move_aside(path: str) -> None:
+def _move_to_prev(path: str) -> None:
     if os.path.lexists(path):
         keep(path, SYSTEM_CALLS)

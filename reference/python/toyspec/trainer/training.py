@@ -109,7 +109,7 @@ class Training:
             self._load(files)
             log.run_resume(self._progress.step)
             told = max(was.last_time, files.resume(was.furthest_step))
-            return self._train(files, Stopwatch(self._clock, told=told))
+            return self._train(files, Stopwatch(self._clock, last=told))
 
     def _log(self, exist: Literal["replace", "resume"]) -> RunWriter:
         return RunWriter(self._directory, exist=exist, clock=self._clock)
@@ -198,7 +198,7 @@ class Training:
 
     def _end(self, log: RunWriter, aborted: str | None) -> Outcome:
         gate = self._settings.quality_gate
-        verdict = None if gate is None else gate.judge(_results(self._progress))
+        verdict = None if gate is None else gate.check(_results(self._progress))
         exit_code = EXIT_OK if verdict is None or verdict.passed else EXIT_GATE_MISSED
         if aborted is not None:
             exit_code = EXIT_GIVEN_UP

@@ -1,8 +1,8 @@
 """A file that grows by whole lines and survives the death of its writer at any moment.
 
-Each line goes to the file by one unbuffered write of the line and its LF to an O_APPEND descriptor. What ``append``
-has returned for is in the operating system's hands: nothing of it is lost when the process dies. A line that fails
-half-way is completed, else taken back, else the file is closed for good.
+Each line goes to the file by one unbuffered write of the line and its LF to an O_APPEND descriptor. After
+``append`` has returned, the operating system has the line: it survives the end of the process. A line that fails
+half-way is completed, else removed, else the file is closed for good.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     durability: Durability = "process"
     sync_seconds: float = 0.0
-    """With durability fsync, a line is synced when the last sync is so long ago, or at close; 0 syncs every line."""
+    """With durability fsync, lines are synced at most once in this time, and at close; 0 syncs every line."""
     look_seconds: float = 1.0
-    """How long after one look whether the path still names the file the next one comes, at the earliest."""
+    """Minimum time between two checks whether the path still names the file."""
     calls: SystemCalls = SYSTEM_CALLS
 
 
@@ -62,7 +62,7 @@ class AppendFile:
 
     Threads may share it. A signal handler may append while it interrupts ``append``: its line is written right
     after the interrupted one. After a fork the child's handle is dead. When the path no longer names the file, because
-    it was deleted, moved or replaced, the file is started anew there with all its lines.
+    it was deleted, moved or replaced, the file is written there again with all its lines.
     """
 
     _descriptor = -1
@@ -76,13 +76,13 @@ class AppendFile:
         self.moves = opened.moves
         """Old and new path of every earlier file that was moved to make room, in order."""
         self.torn_path: str | None = None
-        """Path of the file that has the bytes which followed the last line; None without any."""
+        """Path of the side file with the bytes that were after the last line; None if there were none."""
         self.lock = threading.RLock()
         """Held while a line is written; hold it to keep several calls together."""
         self.closed_because: str | None = None
-        """Why nothing can be written any more; None while the file is open."""
+        """Why the file is closed; None while it is open."""
         self.has_said_why = False
-        """True once standard error has been told that the file is closed for good."""
+        """True once a message on standard error has reported that the file is closed for good."""
         self._descriptor = opened.descriptor
         self._opened = opened
         self._place = os.path.abspath(opened.path)
@@ -112,7 +112,7 @@ class AppendFile:
     ) -> AppendFile:
         """Open the file *path* and lock it; raise StreamRefusedError when another writer has it.
 
-        The content is not looked at: ``committed`` is the size, which may end in a fragment; see ``appending``.
+        The content is not read: ``committed`` is the size, which may end in a fragment; see ``appending``.
         """
         return cls(opening.reopen(path, options.calls, missing=missing), options=options)
 
@@ -130,7 +130,7 @@ class AppendFile:
         return self._pid != os.getpid()
 
     def append(self, line: bytes, *, sync: _Sync = "as-opened") -> None:
-        """Write *line*, which must hold no LF, and its LF.
+        """Write *line*, which must not have an LF, and its LF.
 
         When this returns, the line is committed. When it raises OSError, the line is not in the file, or the file
         is closed for good and says so. ``sync="now"`` forces the file and its directory to the device.
@@ -144,9 +144,9 @@ class AppendFile:
                 self._do_deferred()
 
     def settle(self) -> None:
-        """Find out whether a line is committed whose ``append`` an exception interrupted, else take its part back.
+        """Find out whether a line is committed whose ``append`` an exception interrupted, else remove its part.
 
-        ``appended`` tells which. The next ``append`` does the same first.
+        ``appended`` has the result. The next ``append`` does the same first.
         """
         with self.lock:
             data = self._in_flight
@@ -163,7 +163,7 @@ class AppendFile:
                 self._take_back(written, cause)
 
     def sync(self, *, directory: Literal["too", "not"] = "not") -> None:
-        """Force what is committed to the device. A failure closes the file for good: it may not be asked twice."""
+        """Force what is committed to the device. A failure closes the file for good; it is not tried again."""
         with self.lock:
             self._check_open()
             self._is_synced = True
@@ -211,7 +211,7 @@ class AppendFile:
             self._close_descriptor()
 
     def _do_deferred(self) -> None:
-        """Do what signal handlers wanted while a line was being written."""
+        """Run what signal handlers deferred while a line was being written."""
         while self._deferred:
             line, sync = self._deferred.popleft()
             self.commit(line + b"\n", sync)
@@ -262,14 +262,14 @@ class AppendFile:
         return written
 
     def _fail(self, error: OSError, written: int) -> NoReturn:
-        """Take back the *written* bytes of a line, close the file for good where that or writing is over, and raise."""
+        """Remove the *written* bytes of a line, close the file for good if the error is final, and raise."""
         self._take_back(written, error)
         if error.errno not in PASSING_ERRORS and self.closed_because is None:
             self._give_up(f"a line could not be written ({cause_of(error)})")
         raise named(error, self.path)
 
     def _take_back(self, written: int, cause: OSError) -> None:
-        """Remove the part of a line that could not be written whole; close the file for good when that fails."""
+        """Remove the part of a line that was not written whole; close the file for good if that fails."""
         try:
             if written:
                 self._remove_part(written)
@@ -278,7 +278,7 @@ class AppendFile:
             self._give_up(f"a line could not be written ({cause_of(cause)}) nor removed ({cause_of(error)})")
 
     def _remove_part(self, written: int) -> None:
-        """Cut the *written* bytes off the end, if they are there: not what another process has written behind them."""
+        """Cut the *written* bytes off the end, if they are there: not what another process has appended."""
         if bytes_in_file(self._descriptor, self._in_flight[:written], self.committed) != written:
             raise OSError(errno.ESTALE, "another process writes the file", self.path)
         end = self.size - written
@@ -286,7 +286,7 @@ class AppendFile:
         self.committed = end
 
     def _look(self) -> None:
-        """Start the file anew where its path no longer names it: what is written to it would be nowhere."""
+        """Write the file again at its path if that no longer names it; else later lines would be lost."""
         is_there = True
         with contextlib.suppress(OSError):
             is_there = is_at(self._place, self._descriptor)
@@ -295,7 +295,7 @@ class AppendFile:
                 self._start_anew()
             except OSError as error:
                 if error.errno not in PASSING_ERRORS:
-                    fact = "the file was deleted, moved or replaced, and could not be started anew"
+                    fact = "the file was deleted, moved or replaced, and could not be written there again"
                     self._give_up(f"{fact} ({cause_of(error)})")
                 raise named(error, self.path) from None
         self._next_look = _monotonic() + self.options.look_seconds
@@ -319,19 +319,19 @@ class AppendFile:
             self.calls.close(old)
         if not self._has_started_anew:
             self._has_started_anew = True
-            kept = "".join(f"; what was in its place is now {new}" for _, new in fresh.moves[-1:])
+            kept = "".join(f"; the file in its place was moved to {new}" for _, new in fresh.moves[-1:])
             fact = "deleted, moved or replaced while it was written"
-            say(f"{self.path}: {fact}; started anew with all {copied} bytes{kept}")
+            say(f"{self.path}: {fact}; written there again with all {copied} bytes{kept}")
 
     def discard(self) -> None:
-        """Close the file; where it is empty, take back what opening it has changed on the disk."""
+        """Close the file; if it is empty, undo what opening it changed on the disk."""
         with self.lock:
             if self.closed_because is None and not self.is_foreign:
                 self._take_back_opening()
             self.close()
 
     def _take_back_opening(self) -> None:
-        """Remove an empty file that is new, and give what it has replaced its name back."""
+        """Remove an empty new file, and restore the name of the file it replaced."""
         if not self._opened.has_changes:
             return
         with contextlib.suppress(OSError):
@@ -359,7 +359,7 @@ class AppendFile:
             self.calls.close(descriptor)
 
     def _abandon(self) -> None:
-        """Let go of the file in a forked child, without a word to the device or to the lock of the parent."""
+        """Close the file in a forked child, without a sync and without touching the lock of the parent."""
         self.lock = threading.RLock()
         self._is_writing = False
         self._deferred.clear()
@@ -368,7 +368,7 @@ class AppendFile:
             self._let_go()
 
     def _let_go(self) -> None:
-        # Only the descriptor is given back, and with the last one the lock; lines need no flush.
+        # Closing the last descriptor ends the lock; lines need no flush.
         descriptor, self._descriptor = self._descriptor, -1
         _open_files.pop(id(self), None)
         if descriptor >= 0:
@@ -379,7 +379,7 @@ class AppendFile:
 
 
 def _remember(file: AppendFile) -> None:
-    global _fork_hook_is_set  # noqa: PLW0603 - the interpreter offers no way to take a hook back
+    global _fork_hook_is_set  # noqa: PLW0603 - a fork hook cannot be removed
     _open_files[id(file)] = weakref.ref(file)
     if not _fork_hook_is_set and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_abandon_all)

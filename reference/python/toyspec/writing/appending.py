@@ -1,4 +1,4 @@
-"""The one way to open a stream of other writers in order to append to it: read it, then cut its fragment off."""
+"""Opens a stream of another writer to append to it: reads it, then moves its fragment to a side file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.system_calls import named, say
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import set_aside
+from toyspec.writing.fragments import move_fragment
 from toyspec.writing.stream_scan import StreamScan, refuse_compressed
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ def open_to_append(
 ) -> AppendFile:
     """Return the file *path*, locked, without bytes after its last line; it is created where it is missing.
 
-    *learn* reads the file and returns the offset after its last line, or raises where nothing may be appended; a
-    profile refuses a damaged stream, and one of another format. What follows the last line moves to a side file, which
-    standard error is told. Raise OSError, which StreamRefusedError is; nothing was changed then.
+    *learn* reads the file and returns the offset after its last line, or raises if nothing may be appended; a profile
+    refuses a damaged stream, and a file of another format. The fragment moves to a side file, which is reported on
+    standard error. Raises OSError, also as StreamRefusedError; nothing is changed then.
     """
     file = AppendFile.reopen(path, options=options)
     try:
         refuse_compressed(file)
         committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
-        file.torn_path = set_aside(file, committed)
+        file.torn_path = move_fragment(file, committed)
     except BaseException as error:
         with contextlib.suppress(OSError):
             file.discard()
@@ -39,5 +39,5 @@ def open_to_append(
             named(error, path)
         raise
     if file.torn_path is not None:
-        say(f"{path}: the bytes after the last line were moved to {file.torn_path}")
+        say(f"{path}: the bytes after the last line were moved to {file.torn_path}; no line is lost")
     return file

@@ -1,4 +1,4 @@
-"""Says once where a value is not in the log as it was given: not finite, or an integer that many readers round."""
+"""Reports once that a value differs in the log: it is not finite, or an integer that many readers round."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDED = "rounded"
 
 
 class ChangedValues:
-    """What has been said of the values of one stream."""
+    """The reports made about the values of one stream."""
 
     __slots__ = ("_path", "_said")
 
@@ -31,17 +31,17 @@ class ChangedValues:
 
     @property
     def knows_null(self) -> bool:
-        """True once it was said that a number is written as null."""
+        """True once a number written as null was reported."""
         return _NULL in self._said
 
     def look(self, kind: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-        """Say what is *written* in another way than it was *given*, once for each way."""
+        """Report values that are *written* in another way than they were *given*, once for each way."""
         if len(self._said) == 2:
             return
         for way, place, fact in itertools.chain(_nothings(kind, given), _changes(given, written, kind)):
             if way not in self._said:
                 self._said += (way,)
-                say(f"{self._path}: {shortened(place)} {fact} (said once)")
+                say(f"{self._path}: {shortened(place)} {fact} (reported once)")
 
 
 def _nothings(kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The two clocks of a run: one that only goes forward, and the one on the wall."""
+"""The two clocks of a run: a monotonic one and the wall clock."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ SYSTEM_CLOCK: Clock = SystemClock()
 
 
 class Stopwatch:
-    """Tells seconds since its start, in whole microseconds, never less than what it told before."""
+    """Measures seconds since its start, in whole microseconds, and never goes back."""
 
-    def __init__(self, clock: Clock, *, told: float = 0.0) -> None:
-        """Start now at *told* seconds."""
-        self.told = told
-        """Seconds that it told last; a larger number may be put here, from which it goes on."""
+    def __init__(self, clock: Clock, *, last: float = 0.0) -> None:
+        """Start now at *last* seconds."""
+        self.last = last
+        """The last result in seconds; set it to a larger number to go on from there."""
         self._monotonic = clock.monotonic
-        self._origin = clock.monotonic() - told
+        self._origin = clock.monotonic() - last
 
     def seconds(self) -> float:
-        """Return seconds since the start; what it told last when its clock was set back."""
+        """Return seconds since the start; the last result if the clock was set back."""
         # Digits beyond the microsecond are noise, and cost space in every line. This is round, at a fifth of its cost.
         now = ((self._monotonic() - self._origin) * 1e6 + 0.5) // 1 / 1e6
-        if now <= self.told:
-            return self.told
-        self.told = now
+        if now <= self.last:
+            return self.last
+        self.last = now
         return now
 
 

@@ -1,4 +1,4 @@
-"""Makes the directories of a log, and removes them where nothing came to be in them."""
+"""Makes the directories of a log, and removes them if they stay empty."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_directories(path: str) -> list[str]:
 
 
 def remove_directories(made: list[str]) -> None:
-    """Remove what ``make_directories`` made, as far as it is empty."""
+    """Remove the directories that ``make_directories`` made, if they are empty."""
     for place in reversed(made):
         with contextlib.suppress(OSError):
             os.rmdir(place)

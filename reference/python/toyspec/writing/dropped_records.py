@@ -1,4 +1,4 @@
-"""Counts the records that a run has lost, and says so: when it begins, when it is over, and at the end."""
+"""Counts the records that a run has lost, and reports them: at the start and end of an outage, and at the end."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class DroppedRecords:
         """Number of those that were lost since the last record that was written."""
         self._path = path
         self.cause = ""
-        """Why records are dropped now; empty while they are written."""
+        """Why records are being dropped; empty while they are written."""
         self._outages = 0
         self._said: tuple[str, ...] = ()
 
     @property
     def fact(self) -> str:
-        """What a note says of the outage."""
+        """The text of the note about the outage."""
         return f"{_records(self.outage)} dropped here: {self.cause}"
 
     def begin(self, cause: str) -> None:
-        """Say that the system does not take a record now."""
+        """Report that records cannot be written now."""
         self.cause = cause
         self._outages += 1
         if self._outages <= _MOST_OUTAGES:
-            say(f"{self._path}: {cause}; records are dropped until there is room, the program goes on")
+            say(f"{self._path}: {cause}; records are dropped until there is room; the program goes on")
 
     def add(self, cause: str) -> None:
-        """Count a record that the system did not take; say so when it is the first since one was written."""
+        """Count a record that could not be written; report the first one of an outage."""
         self.count += 1
         self.outage += 1
         if cause != self.cause:
@@ -51,25 +51,25 @@ class DroppedRecords:
         self.cause = cause
 
     def end_outage(self) -> None:
-        """Say that the outage is over."""
+        """Report that the outage is over."""
         if self._outages <= _MOST_OUTAGES:
             say(f"{self._path}: writing goes on; {self.fact}")
         self.outage = 0
         self.cause = ""
 
     def leave_out(self, fact: str, *, key: str = "") -> None:
-        """Count a record that is invalid or beyond a limit; say so unless that was said of one with its *key*.
+        """Count a record that is invalid or exceeds a limit; report it once for each *key*.
 
-        The key is *fact* unless it is given. After a hundred different ones, nothing more is said.
+        The key is *fact* by default. After a hundred different ones, nothing more is reported.
         """
         self.count += 1
         what = key or fact
         if what not in self._said and len(self._said) < _MOST_SAID:
             self._said += (what,)
-            say(f"{self._path}: a record is left out, and later ones like it: {fact}")
+            say(f"{self._path}: invalid record left out, and later ones like it: {fact}")
 
     def conclude(self) -> None:
-        """Say how many records the stream lacks, if any."""
+        """Report the number of records that the stream lacks, if any."""
         if self.count:
             say(f"{self._path}: {_records(self.count)} not written in all")
 

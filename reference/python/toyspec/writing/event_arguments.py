@@ -1,4 +1,4 @@
-"""What the methods of a writer take: numbers of any library, parts as a mapping or by their main member."""
+"""The arguments of a writer's methods: numbers of any library, parts as a mapping or as their main member."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict
 from msgspec import UNSET, Struct, UnsetType
 
 Measure = SupportsFloat | None | UnsetType
-"""A measured number; None and what is not finite are written as null, UNSET is left out."""
+"""A measured number; None and values that are not finite are written as null, UNSET is left out."""
 
 Measures = Mapping[str, SupportsFloat | None] | UnsetType
 """Measured numbers by name."""
@@ -24,7 +24,7 @@ _LONGEST_ERROR_CHARS = 4096
 
 
 class TensorStatistics(TypedDict, total=False):
-    """What ``grad`` may say about a gradient."""
+    """The statistics of ``grad``."""
 
     phase: Phase
     head: SupportsIndex | None
@@ -42,7 +42,7 @@ class TensorStatistics(TypedDict, total=False):
 
 
 class TapStatistics(TensorStatistics, total=False):
-    """What ``tap`` may say about an activation."""
+    """The statistics of ``tap``."""
 
     layer: SupportsIndex | None
     dtype: str
@@ -56,7 +56,7 @@ def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) 
 
 
 def ending_of(error: BaseException | None) -> dict[str, Any]:
-    """Return the members of the run_end of a run that *error* ended, None where it came to its end."""
+    """Return the members of the run_end of a run that *error* ended, None if it was completed."""
     if error is None:
         return {"reason": "completed"}
     if isinstance(error, SystemExit):
@@ -77,6 +77,6 @@ def _text_of(error: BaseException) -> str:
     name = type(error).__name__
     try:
         fact = str(error)
-    except Exception:  # noqa: BLE001 - an error that cannot say what it is still ends the run
+    except Exception:  # noqa: BLE001 - an error without a text still ends the run
         fact = ""
     return f"{name}: {fact}"[:_LONGEST_ERROR_CHARS] if fact else name

@@ -1,4 +1,4 @@
-"""Judges one record that is about to be written by the schema of its kind."""
+"""Validates a record against the schema of its kind before it is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 def check_record(line: bytes, kind: str | None) -> None:
     """Raise InvalidEventError when *line*, a readable toy/v1 record, is invalid by the schema of *kind*.
 
-    A record of a kind that this version does not know is not judged.
+    A record of an unknown kind is not checked.
     """
     if kind not in event_types("toy/v1") or kind is None:
         return
@@ -32,4 +32,4 @@ def check_record(line: bytes, kind: str | None) -> None:
         text = getattr(event, key)
         if isinstance(text, str) and not is_date_time(text):
             shown = shortened(repr(text))
-            raise InvalidEventError(f"{kind} is invalid: {key} {shown} is no RFC 3339 date and time with a zone")
+            raise InvalidEventError(f"{kind} is invalid: {key} {shown} must be an RFC 3339 date-time with a zone")

@@ -1,4 +1,4 @@
-"""The methods of a writer that write one event each, of the kinds that need nothing but their members."""
+"""The methods of a writer that write one event each and need only its members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EventMethods(ABC):
-    """What a run may say between its start and its end; every call is one record."""
+    """The events between the start and the end of a run; every call writes one record."""
 
     @abstractmethod
     def _log(self, kind: str, **members: Any) -> None:
@@ -60,7 +60,7 @@ class EventMethods(ABC):
         step_name: str | UnsetType = UNSET,
         phase: Phase = UNSET,
     ) -> None:
-        """Write what the metric *name* means; ``*`` at its end stands for every name that begins so."""
+        """Write what the metric *name* means; ``*`` at its end matches every name with that beginning."""
         meaning = {"goal": goal, "unit": unit, "description": description, "step_name": step_name}
         self._log("define", name=name, **meaning, phase=phase)
 
@@ -143,7 +143,7 @@ class EventMethods(ABC):
         ppl_ratio: Measure = UNSET,
         phase: Phase = UNSET,
     ) -> None:
-        """Write where the run stands against its baseline, which run_start names as ``compare_to``."""
+        """Write how the run compares with its baseline, which run_start names as ``compare_to``."""
         numbers = {"loss_delta": loss_delta, "ppl_ratio": ppl_ratio, "phase": phase}
         self._log("compare", step=step, baseline_run_id=baseline_run_id, verdict=verdict, **numbers)
 

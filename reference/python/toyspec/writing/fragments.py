@@ -1,4 +1,4 @@
-"""Moves what a dead writer left after the last line to a side file, so that the next line does not join it."""
+"""Moves the fragment of a dead writer to a side file, so that the next line does not join it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 
 
-def set_aside(file: AppendFile, offset: int) -> str | None:
+def move_fragment(file: AppendFile, offset: int) -> str | None:
     """Move the bytes of *file* from *offset* on to ``<path>.torn-<offset>``; return its path, None without bytes.
 
-    Where that name is taken, ``-2``, ``-3`` and so on follow it. The copy is whole and on its device, and so is its
-    name, before the file is cut: an error or a crash loses nothing.
+    If that name is taken, ``-2``, ``-3`` and so on are added. The copy and its name are synced before the file is cut:
+    an error or a crash loses nothing.
     """
     with file.lock:
         if file.size <= offset:
@@ -52,7 +52,7 @@ def _copy(file: AppendFile, offset: int) -> str:
                 os.unlink(candidate)
             raise
         return candidate
-    raise AssertionError("there is always a number that is free")
+    raise AssertionError("a free number always exists")
 
 
 def _bytes_from(file: AppendFile, offset: int) -> Iterator[bytes]:

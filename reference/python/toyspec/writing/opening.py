@@ -1,6 +1,6 @@
-"""Opens files for appending: regular, locked, and the ones that their paths name; keeps what they replace.
+"""Opens regular files for appending, locks them, checks that their paths still name them, and keeps replaced files.
 
-No earlier file is ever overwritten or deleted: it gets a name that is free.
+No earlier file is ever overwritten or deleted: it gets a free name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FLAGS = (
     | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
 )
 _MODE = 0o666
-# The file at a path may be replaced between opening and locking it; this often in a row is no accident.
+# The file at a path may be replaced between opening and locking it; this many times in a row is not an accident.
 _ATTEMPTS = 100
 
 
 class Opened:
-    """A file that was opened and locked, and what that has changed on the disk."""
+    """An open and locked file, and what opening it changed on the disk."""
 
     __slots__ = ("descriptor", "is_new", "moves", "path")
 
@@ -36,17 +36,17 @@ class Opened:
         self.descriptor = descriptor
         self.path = path
         self.is_new = is_new
-        """True where there was no file before."""
+        """True if there was no file before."""
         self.moves: list[tuple[str, str]] = []
         """Old and new path of every file that was moved to make room, in order."""
 
     @property
     def has_changes(self) -> bool:
-        """True where there is something to take back."""
+        """True if there is something to undo."""
         return self.is_new or bool(self.moves)
 
     def take_back(self) -> None:
-        """Remove the new file, which must be empty, and give moved ones their names back where these are free."""
+        """Remove the new file, which must be empty, and restore the names of moved ones if these are free."""
         with contextlib.suppress(OSError):
             if self.is_new:
                 os.unlink(self.path)
@@ -59,7 +59,7 @@ def create(path: str, calls: SystemCalls) -> Opened:
     try:
         _lock_or_close(path, descriptor, calls)
     except StreamRefusedError:
-        raise  # another process has it already, and writes it
+        raise  # another process has opened it already, and writes it
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -68,7 +68,7 @@ def create(path: str, calls: SystemCalls) -> Opened:
 
 
 def reopen(path: str, calls: SystemCalls, *, missing: Literal["create", "fail"] = "create") -> Opened:
-    """Open and lock the file that *path* names when this returns; raise StreamRefusedError where that may not be."""
+    """Open and lock the file that *path* names when this returns; raise StreamRefusedError if that is not allowed."""
     for _ in range(_ATTEMPTS):
         try:
             descriptor = calls.open(path, _FLAGS, _MODE)
@@ -86,9 +86,9 @@ def reopen(path: str, calls: SystemCalls, *, missing: Literal["create", "fail"] 
 
 
 def replace(path: str, calls: SystemCalls) -> Opened:
-    """Create the file *path*; what is there moves to ``<path>.prev``, and an older one from there to ``<path>.prev-N``.
+    """Create the file *path*; an existing file moves to ``<path>.prev``, and an older one from there to ``.prev-N``.
 
-    N is the smallest number from 1 that is free. An empty file is used as it is, and nothing moves.
+    N is the smallest free number from 1. An empty file is used, and nothing moves.
     """
     moves: list[tuple[str, str]] = []
     for _ in range(_ATTEMPTS):
@@ -113,10 +113,10 @@ def replace(path: str, calls: SystemCalls) -> Opened:
 
 
 def restore(moves: list[tuple[str, str]]) -> None:
-    """Give moved files their old names back, the last first; raise OSError where one is taken."""
+    """Restore the names of moved files, the last first; raise OSError if one is taken."""
     for source, target in reversed(moves):
         try:
-            # A link, unlike a move, cannot cover a file that someone else has created meanwhile.
+            # A link, unlike a move, cannot replace a file that another process has created meanwhile.
             os.link(target, source)
             os.unlink(target)
         except OSError:
@@ -136,7 +136,7 @@ def free_names(path: str, *, first: int) -> Iterator[str]:
 
 
 def keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
-    """Move *path* to ``<path>.prev``, and what is there first to ``<path>.prev-N``; return old and new paths."""
+    """Move *path* to ``<path>.prev``, an older file there first to ``<path>.prev-N``; return old and new paths."""
     previous = f"{path}.prev"
     moves = [(previous, next(free_names(previous, first=1)))] if os.path.lexists(previous) else []
     moves.append((path, previous))
@@ -164,7 +164,9 @@ def _create_or_restore(path: str, moves: list[tuple[str, str]], calls: SystemCal
 
 
 def _ever_replaced(path: str) -> StreamRefusedError:
-    return StreamRefusedError(path, "locked", "other writers replace it again and again")
+    return StreamRefusedError(
+        path, "locked", "other writers keep replacing it; stop them, or write to another directory"
+    )
 
 
 def _lock_or_close(path: str, descriptor: int, calls: SystemCalls) -> None:
@@ -178,7 +180,7 @@ def _lock_or_close(path: str, descriptor: int, calls: SystemCalls) -> None:
 
 def _lock_regular(path: str, descriptor: int, calls: SystemCalls) -> None:
     if not is_regular(descriptor):
-        raise StreamRefusedError(path, "irregular", "not a regular file; a log needs one")
+        raise StreamRefusedError(path, "irregular", "not a regular file; a log must be one")
     try:
         try_lock(calls, descriptor)
     except BlockingIOError:

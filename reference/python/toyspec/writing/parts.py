@@ -1,4 +1,4 @@
-"""Finds out how much of a line a file has taken, by its bytes: its size alone does not tell who else has written."""
+"""Finds how much of a line is in a file by its bytes, since others may change the size of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def bytes_in_file(descriptor: int, data: bytes, committed: int) -> int | None:
-    """Return how many bytes of the line *data* are at the end of a file; None when bytes of another follow them.
+    """Return how many bytes of the line *data* are at the end of a file; None if bytes of another writer follow them.
 
     *committed* is the size that the file had before, unless another process has appended to it or emptied it.
     """
@@ -28,7 +28,7 @@ def bytes_in_file(descriptor: int, data: bytes, committed: int) -> int | None:
 
 
 def copy_bytes(source: int, target: int, length: int, calls: SystemCalls) -> int:
-    """Append the first *length* bytes of one file to another, or all where it has fewer; return how many these were."""
+    """Append the first *length* bytes of one file to another, or all if it has fewer; return the number."""
     offset = 0
     while block := _read(source, offset, min(_BLOCK_BYTES, length - offset)):
         offset += len(block)

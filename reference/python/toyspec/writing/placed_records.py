@@ -1,4 +1,4 @@
-"""Records on their way into a stream: their text, and what the stream learns from them once they are there."""
+"""Records to be written: their text, and how the progress of the stream is updated after writing them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONG_NUMBER = 300
 
 
 class PlacedRecord(NamedTuple):
-    """A line that may come next, and what to call with which facts once it is in the stream."""
+    """A line that is allowed next, and the call to make once it is written."""
 
     line: bytes
     kind: str
@@ -32,10 +32,10 @@ def ready_step(event: Step) -> bytes | None:
     """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
     try:
         line = _encode(event)
-        # Reading back finds what the field does not allow; writing again, what is spelled in another way.
+        # Decoding finds values that the field does not allow; encoding again finds other spellings.
         found = _STEP_DECODER.decode(line)
         is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
-        # The type takes an integer of any length.
+        # The type allows an integer of any length.
         is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
     except (TypeError, ValueError, msgspec.MsgspecError):
         return None

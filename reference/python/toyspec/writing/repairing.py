@@ -1,4 +1,4 @@
-"""Cuts off what a dead writer left behind the last committed line of a stream, and keeps it in a file beside."""
+"""Moves the fragment that a dead writer left after the last committed line of a stream to a side file."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from toyspec.errors import StreamMissingError
 from toyspec.reading.stream_files import locate_stream
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import set_aside
+from toyspec.writing.fragments import move_fragment
 from toyspec.writing.stream_scan import StreamScan
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repair found and did."""
+    """The result of a repair."""
 
     path: str
     """Path of the stream."""
     change: Literal["none", "cut", "would-cut"]
-    """None: there was nothing behind the last line. Would-cut: a repair that is not a dry run would cut."""
+    """None: there was no fragment. Would-cut: a repair that is not a dry run would cut."""
     records: int
     """Number of records in the stream; all of them stay."""
     committed_bytes: int
     """Number of bytes up to the last LF; all of them stay."""
     fragment_bytes: int
-    """Number of bytes behind it."""
-    aside: str | None
+    """Number of bytes after it."""
+    torn_path: str | None
     """Path of the file that has the fragment now; None without a cut."""
 
 
@@ -39,11 +39,11 @@ def repair(
     dry_run: bool = False,
     calls: SystemCalls = SYSTEM_CALLS,
 ) -> Repair:
-    """Cut the stream at *path*, itself or in the run directory that it is, after its last LF; return what was done.
+    """Cut the stream *path*, or the one in the run directory *path*, after its last LF; return what was done.
 
-    The fragment is kept as ``<stream>.torn-<offset>``. Nothing is cut that was committed, and a second repair does
-    nothing. Raise StreamMissingError without a stream, StreamRefusedError when a writer has it open or a committed
-    line is damaged, which no cut can mend, and OSError when the system fails; every byte is still there then.
+    The fragment is kept as ``<stream>.torn-<offset>``. Committed lines are never cut, and a second repair does nothing.
+    Raises StreamMissingError without a stream, StreamRefusedError if a writer has it open or a committed line is
+    damaged, which a cut cannot fix, and OSError if the system fails; no byte is lost then.
     """
     stream, _ = locate_stream(os.fspath(path))
     try:
@@ -64,7 +64,7 @@ def _repaired(file: AppendFile, *, dry_run: bool) -> Repair:
     scan = StreamScan(file)
     records = sum(1 for _ in scan)
     fragment_bytes = file.size - scan.committed
-    aside = None if dry_run else set_aside(file, scan.committed)
+    torn_path = None if dry_run else move_fragment(file, scan.committed)
     change: Literal["none", "cut", "would-cut"] = "none" if not fragment_bytes else "would-cut" if dry_run else "cut"
     return Repair(
         path=file.path,
@@ -72,5 +72,5 @@ def _repaired(file: AppendFile, *, dry_run: bool) -> Repair:
         records=records,
         committed_bytes=scan.committed,
         fragment_bytes=fragment_bytes,
-        aside=aside,
+        torn_path=torn_path,
     )

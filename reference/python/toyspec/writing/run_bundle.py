@@ -1,7 +1,7 @@
 """Writes a toy/v1 bundle through the calls, and in the bytes, of the system that toy/v1 comes from.
 
-The keys of ``model`` and ``config`` stand in that system's order; everything else is in canonical form.
-Programs without a past there use ``toyspec.start_run``.
+The keys of ``model`` and ``config`` are in that system's order; everything else is in canonical form.
+New programs should use ``toyspec.start_run``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class RunBundle:
-    """The bundle ``<root>/<run_id>``; a stream that is there already moves to ``events.jsonl.prev``.
+    """The bundle ``<root>/<run_id>``; an existing stream moves to ``events.jsonl.prev``.
 
-    When the stream cannot be opened or written, one line on standard error says so, and from then on, as after
+    If the stream cannot be opened or written, one line on standard error reports it; from then on, as after
     ``run_end``, every call does nothing. A call that would make the stream invalid raises InvalidEventError.
     """
 
@@ -71,9 +71,9 @@ class RunBundle:
 
     @property
     def weights_dir(self) -> str:
-        """Path of the directory for checkpoints, which is made when it is first asked for."""
+        """Path of the directory for checkpoints, which is made on first use."""
         path = os.path.join(self.dir, "weights")
-        # Who saves a checkpoint there learns what is wrong; who only asks is not stopped.
+        # Saving a checkpoint there will raise the error; asking for the path does not.
         with contextlib.suppress(OSError):
             os.makedirs(path, exist_ok=True)
         return path
@@ -155,7 +155,7 @@ def _members(cfg: Any, *names: str) -> dict[str, Any]:
 
 
 def _rate(lr: Measure) -> float | None:
-    # In an open map an integer would stay one, and the source has a float here.
+    # In an open map an integer would stay an integer, but the source writes a float here.
     try:
         return number(lr)
     except TypeError:

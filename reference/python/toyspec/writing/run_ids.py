@@ -1,4 +1,4 @@
-"""Names runs, so that an id is always a safe name of a directory, and claims the directory of a new one."""
+"""Names runs, so that an id is always a safe directory name, and claims the directory of a new run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from toyspec.escaping import shortened
 
 DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
 ANONYMOUS = "anonymous"
-"""Id of a run that has none."""
+"""Id template of a run without an id."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TOKEN = re.compile(r"\{([^{}]*)\}")
 _TOKENS = ("arch", "date", "time", "seq")
-# Names that Windows keeps for devices, with any extension.
+# Names that Windows reserves for devices, with any extension.
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
 
 
 def check_run_id(run_id: str) -> str:
-    """Return *run_id*; raise ValueError when it is no safe name of a directory on every system."""
+    """Return *run_id*; raise ValueError if it is not a safe directory name on every system."""
     if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
-        fact = "must be a letter or digit and at most 127 letters, digits, '.', '_' and '-'"
+        fact = "is not allowed: use 1 to 128 letters, digits, '.', '_', '-', starting with a letter or digit"
     elif run_id.endswith("."):
-        fact = "must not end with '.', which Windows drops"
+        fact = "is not allowed: it ends with '.', which Windows drops"
     elif run_id.partition(".")[0].lower() in _DEVICES:
-        fact = "is the name of a device on Windows"
+        fact = "is not allowed: it is the name of a device on Windows"
     else:
         return run_id
     raise ValueError(f"run id {shortened(repr(run_id))} {fact}")
@@ -44,7 +44,7 @@ def format_run_id(template: str, *, arch: str, wall: float, seq: int) -> str:
 def claim_directory(root: str, template: str = DEFAULT_TEMPLATE, *, arch: str, wall: float) -> str:
     """Create a directory under *root* for a new run and return its path; its name is the run id.
 
-    ``{seq}`` becomes one more than the largest that is there with the same other tokens, from 001. Two processes
+    ``{seq}`` becomes one more than the largest existing one with the same other tokens, from 001. Two processes
     never get the same directory. Raise FileExistsError when a template without ``{seq}`` names one that exists.
     """
     os.makedirs(root, exist_ok=True)
@@ -80,7 +80,7 @@ def _filled(template: str, arch: str, wall: float, seq: str) -> str:
     def value(token: re.Match[str]) -> str:
         if token.group(1) not in values:
             known = ", ".join(f"{{{name}}}" for name in _TOKENS)
-            raise ValueError(f"token {shortened(token.group())} of the template is none of {known}")
+            raise ValueError(f"token {shortened(token.group())} of the template is unknown; use {known}")
         return values[token.group(1)]
 
     return _TOKEN.sub(value, template)

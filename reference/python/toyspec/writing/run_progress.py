@@ -1,6 +1,6 @@
-"""Where a toy/v1 stream stands, so that its writer refuses what would make the stream invalid.
+"""The progress of a toy/v1 stream, by which its writer refuses records that would make the stream invalid.
 
-These are the rules between lines whose findings are errors; what earns only a warning may be written.
+It covers the rules between lines with severity error; records that cause only a warning may be written.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _KINDS: Final = frozenset(FIELDS["toy/v1"])
 
 
 class RunProgress:
-    """What the records of one stream say so far."""
+    """The facts from the records of one stream so far."""
 
     def __init__(self) -> None:
         self.records = 0
         self.run_id: str | None = None
         """Run id of the run_start; None before it."""
         self.phase = _TRAIN
-        """Phase of every record that names none."""
+        """Phase of every record without a phase."""
         self.time = 0.0
         """``t`` of the last record that has one, in seconds."""
         self.ended = False
@@ -39,27 +39,27 @@ class RunProgress:
         self.last_train_step: int | UnsetType = UNSET
         """Number of the last step event of phase train; UNSET before it."""
         self.last_train_loss: float | UnsetType | None = UNSET
-        """Loss of that event; None where it was not finite, UNSET where it has none."""
+        """Loss of that event; None if it was not finite, UNSET if it has none."""
         self._last_steps: dict[str, int] = {}
         self._logged_steps: dict[str, int] = {}
 
     @property
     def resume_step(self) -> int | None:
-        """Number of the train step after which the latest attempt stands; None before the first."""
+        """Number of the last train step in the latest attempt; None before the first."""
         return self._last_steps.get(_TRAIN)
 
     @property
     def can_end(self) -> bool:
-        """True when a run_end may come next."""
+        """True when a run_end is allowed next."""
         return self.records > 0 and not self.ended and not self.must_resume
 
     def await_resume(self) -> None:
-        """Expect a run_resume next, unless there is no record to go on from."""
+        """Expect a run_resume next, unless the stream has no record."""
         self.must_resume = self.records > 0
         self.is_running = False
 
     def go_on(self) -> None:
-        """Expect what would have come next anyway: another process of the same run has left the stream."""
+        """Expect no run_resume: another process of the same run wrote the stream."""
         self.must_resume = False
         self.is_running = self.records > 0 and not self.ended
 
@@ -68,7 +68,7 @@ class RunProgress:
         return self._last_steps.get(phase, 0) + 1
 
     def pass_step(self, step: int, phase: str) -> None:
-        """Take in a step that is not in the stream, left out on purpose or lost: the next one comes after it."""
+        """Count a step that is not in the stream, left out on purpose or lost: the next one follows it."""
         self._last_steps[phase] = step
 
     def is_due(self, step: int, phase: str, every: int) -> bool:
@@ -77,35 +77,37 @@ class RunProgress:
         return last is None or step - last >= every
 
     def admit(self, kind: str | None, event: Mapping[str, Any]) -> None:
-        """Raise InvalidEventError when the record *event*, valid by itself, may not come next."""
+        """Raise InvalidEventError when the record *event*, valid by itself, is not allowed next."""
         self.admit_kind(kind)
         if kind not in _KINDS:
             return
         if event["t"] < self.time:
-            raise InvalidEventError(f"t {event['t']} of {kind} after {self.time}: time must not go backwards")
+            raise InvalidEventError(
+                f"t {event['t']} of {kind} is less than {self.time} of the record before; t must not decrease"
+            )
         if kind == "step":
             self.admit_step(event["step"], event.get("phase") or self.phase)
 
     def admit_kind(self, kind: str | None) -> None:
-        """Raise InvalidEventError when no record of *kind* may come next."""
+        """Raise InvalidEventError when a record of *kind* is not allowed next."""
         if self.ended:
-            raise InvalidEventError(f"{kind} after run_end: the run has ended")
+            raise InvalidEventError(f"{kind} after run_end: the run has ended; start a new run")
         if not self.records and kind != "run_start":
             raise InvalidEventError(f"{kind} before run_start: write run_start first")
         if self.run_id is not None and kind == "run_start":
-            raise InvalidEventError("a second run_start: a stream holds one run; resume it with run_resume")
+            raise InvalidEventError("a second run_start: a stream has one run; resume it with run_resume")
         if self.must_resume and kind != "run_resume":
             raise InvalidEventError(f"{kind} in a resumed stream: write run_resume first")
 
     def admit_step(self, step: int, phase: str) -> None:
-        """Raise InvalidEventError when *step* does not go forward in *phase*."""
+        """Raise InvalidEventError when *step* is not greater than the last one of *phase*."""
         last = self._last_steps.get(phase)
         if last is not None and step <= last:
-            fact = f"step {step} after step {last} in phase {phase}: steps must go forward"
+            fact = f"step {step} after step {last} in phase {phase}: step numbers must increase"
             raise InvalidEventError(f"{fact}; to repeat steps, write run_resume first")
 
     def take(self, kind: str | None, event: Mapping[str, Any]) -> None:
-        """Take in a record that is in the stream; a field of the wrong type takes no part."""
+        """Learn from a record in the stream; fields of the wrong type are ignored."""
         t = self._time_of(kind, event)
         if kind == "step" and _is_count(event.get("step")):
             self.take_step(max(t, self.time), event["step"], _phase(event) or self.phase, event.get("loss", UNSET))
@@ -122,7 +124,7 @@ class RunProgress:
         self.is_running = not self.ended and not self.must_resume
 
     def take_step(self, t: float, step: int, phase: str, loss: float | UnsetType | None) -> None:
-        """Take in a step record that is in the stream."""
+        """Learn from a step record in the stream."""
         self.records += 1
         self.time = t
         self._last_steps[phase] = self._logged_steps[phase] = step

@@ -107,5 +107,5 @@ def _claimed(root: str, template: str, arch: str, wall: float, on_error: OnError
     except OSError:
         if on_error == "raise":
             raise
-        # The writer will fail at the same place, and says so.
+        # The writer will fail at the same place, and report it.
         return os.path.join(root, format_run_id(template, arch=arch, wall=wall, seq=1))

@@ -1,4 +1,4 @@
-"""The stream of a toy/v1 run, open for writing: what may come next, when it was, and what to do in trouble."""
+"""The stream of a toy/v1 run, open for writing: allows records in order, adds times, and handles errors."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from toyspec.writing.settings import Settings
 
 Numbering = Literal["given", "counted"]
-"""Whether a step comes with its number."""
+"""Whether the caller gives the number of a step."""
 
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
-# Without these nothing after them would be valid: they are written late rather than never.
+# Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 
 
 class RunStream:
     """The file of one run.
 
-    A record that its schema or its place in the stream forbids is not written: InvalidEventError tells of it, or one
-    line on standard error once the run has started; see ``settings.OnError``. The file is closed after run_end.
+    A record that its schema or its place in the stream forbids is not written: InvalidEventError is raised, or one line
+    on standard error reports it once the run has started; see ``settings.OnError``. The file is closed after run_end.
     Threads may share a stream; what a signal handler writes while it interrupts a call follows right after it.
     """
 
@@ -52,7 +52,7 @@ class RunStream:
         """Create the directory of *path* and open the stream.
 
         Raise FileExistsError with ``exist="fail"``, StreamRefusedError for a run that has ended with ``"resume"``, and
-        OSError as the settings want it. Nothing is changed on the disk then.
+        OSError if the settings ask for it. Nothing is changed on the disk then.
         """
         self.path = path
         self.settings = settings
@@ -63,7 +63,7 @@ class RunStream:
         self._state: Literal["open", "ended", "closed", "lost"] = "open"
         self._is_busy = False
         self._deferred: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._untold: PlacedRecord | None = None
+        self._pending: PlacedRecord | None = None
         self._appended = 0
         self._owed: PlacedRecord | None = None
         self._withheld: Step | None = None
@@ -79,13 +79,13 @@ class RunStream:
             if not self._survives(error, None):
                 raise
             self._progress = RunProgress()
-        self._watch = Stopwatch(settings.clock, told=self._progress.time)
+        self._watch = Stopwatch(settings.clock, last=self._progress.time)
 
     @property
     def progress(self) -> RunProgress:
-        """Where the stream stands."""
+        """The progress of the stream."""
         file = self._file
-        if self._untold is not None and file is not None and not file.is_foreign:
+        if self._pending is not None and file is not None and not file.is_foreign:
             with file.lock:
                 if not self._is_busy:
                     self._settle(file)
@@ -98,7 +98,7 @@ class RunStream:
 
     @property
     def can_end(self) -> bool:
-        """True when a run_end may come next."""
+        """True when a run_end is allowed next."""
         progress = self.progress
         return progress.can_end or (progress.must_resume and self.settings.resuming == "by-itself")
 
@@ -113,7 +113,7 @@ class RunStream:
         self._perform(self._write, event, encoder)
 
     def write_raw(self, raw: bytes) -> None:
-        """Write the line *raw*, without LF, as it is."""
+        """Write the line *raw*, without LF, unchanged."""
         self._perform(self._write_raw, raw)
 
     def write_step(self, event: Step, numbering: Numbering) -> None:
@@ -121,17 +121,17 @@ class RunStream:
         self._perform(self._write_step, event, numbering)
 
     def refuse(self, error: InvalidEventError) -> None:
-        """Treat a record that cannot be made as one that is invalid."""
+        """Treat a record that cannot be made as invalid."""
         self._perform(_raise, error)
 
     def end(self, make_event: Callable[[RunProgress], Event]) -> None:
-        """Write the run_end that *make_event* makes of where the stream stands then."""
+        """Write the run_end that *make_event* makes from the progress of the stream."""
         self._perform(self._end, make_event)
 
     def close(self) -> None:
         """Close the file; do nothing when it is closed, or belongs to a parent process.
 
-        A stream that has no record then is as if it had not been opened.
+        If the stream has no record, opening it is undone.
         """
         if self._file is None:
             if self._state == "lost":
@@ -150,7 +150,7 @@ class RunStream:
         return open_to_append(self.path, self._learn, options=options)
 
     def _learn(self, file: AppendFile) -> int:
-        """Learn where a stream stands that someone else has left; return where its last record ends."""
+        """Learn the progress of an existing stream; return the end of its last record."""
         scan = StreamScan(file, profile="toy/v1")
         for record in scan:
             self._progress.take(record.kind, record.value)
@@ -172,7 +172,7 @@ class RunStream:
                 return
             self._is_busy = True
             try:
-                if self._untold is not None:
+                if self._pending is not None:
                     self._settle(file)
                 action(*arguments)
                 if self._progress.ended:
@@ -188,7 +188,7 @@ class RunStream:
                 self._perform(action, *arguments)
 
     def _pass_over(self) -> None:
-        """Do what is right for a record that comes when the file is closed."""
+        """Drop or refuse a record after the file was closed."""
         if self._state == "lost":
             self._dropped.count += 1
         elif self._state == "ended":
@@ -209,7 +209,7 @@ class RunStream:
         self._go_on()
         withheld, self._withheld = self._withheld, None
         if withheld is not None:
-            # It was passed over; now it comes next.
+            # It was dropped before; now it is due.
             phase = self._progress.phase if withheld.phase is UNSET else withheld.phase
             self._progress.pass_step(withheld.step - 1, phase)
             withheld.t = self._watch.seconds()
@@ -238,7 +238,7 @@ class RunStream:
         given = {key: value for key, value in members_of(event).items() if value is not UNSET}
         kind = given.get("kind")
         if not isinstance(kind, str):
-            raise InvalidEventError("the event has no kind: the member that names what it is about")
+            raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
         if kind != "run_resume":
             self._go_on(given.get("step") if kind == "step" else UNSET)
         self._progress.admit_kind(kind)
@@ -280,7 +280,7 @@ class RunStream:
             progress.admit_kind("step")
         phase: str = progress.phase if event.phase is UNSET else event.phase
         if type(phase) is not str:
-            self._write(event)  # which says that it must be one
+            self._write(event)  # which reports that it must be a string
             return
         if numbering == "counted":
             event.step = progress.next_step(phase)
@@ -312,7 +312,7 @@ class RunStream:
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)))
 
     def _append(self, record: PlacedRecord) -> None:
-        """Write a record that may come next, and take it in once it is in the stream."""
+        """Write a record that is allowed next, and learn from it once it is in the stream."""
         file = self._file
         if file is None:
             return
@@ -325,21 +325,21 @@ class RunStream:
         except OSError as error:
             self._after_error(file, error, record)
             return
-        self._watch.told = max(self._watch.told, self._progress.time)
+        self._watch.last = max(self._watch.last, self._progress.time)
         if self._dropped.outage and not self._progress.ended:
             self._write_note(file)
 
     def _put(self, file: AppendFile, record: PlacedRecord) -> None:
-        self._untold, self._appended = record, file.appended
+        self._pending, self._appended = record, file.appended
         file.commit(record.line + b"\n", "now" if record.kind in _SYNCED_KINDS else "as-opened")
         record.take(*record.facts)
-        self._untold = None
+        self._pending = None
         if record.kind == "run_start" and file.moves:
             kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
             say(f"an earlier log was kept: {kept}")
 
     def _write_note(self, file: AppendFile) -> None:
-        """Write how many records were dropped; where that fails, it is tried after the next record."""
+        """Write a note with the number of dropped records; if that fails, try after the next record."""
         note = {"kind": "note", "t": max(self._watch.seconds(), self._progress.time), "text": self._dropped.fact}
         try:
             file.commit(encode(note) + b"\n")
@@ -349,7 +349,7 @@ class RunStream:
         self._dropped.end_outage()
 
     def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
-        """Raise *error* where the caller wants it; else drop the record, or give up where that is final."""
+        """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
             self._dropped.tell_caller(cause_of(error))
@@ -366,28 +366,28 @@ class RunStream:
             record.take(*record.facts)
 
     def _settle(self, file: AppendFile) -> None:
-        """Take in the record that was written last, unless that is done: an exception may have come in between.
+        """Learn from the last written record if an exception prevented it, and if it is in the file.
 
-        Only if it is in the file; to take it in twice does no harm.
+        Learning twice does no harm.
         """
-        record = self._untold
+        record = self._pending
         if record is None:
             return
         file.settle()
         if file.appended > self._appended:
             record.take(*record.facts)
             self._owed = None if self._owed is record else self._owed
-        self._untold = None
+        self._pending = None
 
     def _survives(self, error: OSError, file: AppendFile | None) -> bool:
-        """Give up logging and say so, unless the caller wants the error: then return False."""
+        """Stop logging and report it, unless the caller wants the error: then return False."""
         if self.settings.on_error == "raise":
             named(error, self.path)
             return False
         self._file = None
         self._state = "ended" if self._progress.ended else "lost"
         if file is None or not file.has_said_why:
-            say(f"{self.path}: {cause_of(error)}; nothing more is logged, the program goes on")
+            say(f"{self.path}: {cause_of(error)}; logging stops, the program goes on")
         if file is not None and not file.is_foreign:
             with contextlib.suppress(OSError):
                 file.discard()

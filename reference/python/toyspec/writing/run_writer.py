@@ -7,7 +7,7 @@
         for loss in losses:
             run.step(loss=loss)
 
-Numbers may be Python's or scalars of any array library. What is not finite is written as null.
+Numbers may be Python's or scalars of any array library. Values that are not finite are written as null.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class RunWriter(EventMethods):
 
     @property
     def last_step(self) -> int | None:
-        """Number of the train step after which the latest attempt stands; None before the first."""
+        """Number of the last train step in the latest attempt; None before the first."""
         return self._stream.progress.resume_step
 
     def run_start(  # noqa: PLR0913 - one for each part of the event
@@ -237,7 +237,7 @@ class RunWriter(EventMethods):
     def run_resume(
         self, from_step: SupportsIndex, *, reason: str | UnsetType = UNSET, resumed_at: str | UnsetType | None = None
     ) -> None:
-        """Write that the run goes on from the state after *from_step*; the next train step is one more."""
+        """Write that training resumes from the state after *from_step*; the next train step is one more."""
         now = utc_text(self._clock.wall()) if resumed_at is None else resumed_at
         self._log("run_resume", from_step=from_step, resumed_at=now, reason=reason)
 
@@ -293,7 +293,7 @@ class RunWriter(EventMethods):
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Write run_end where there is none, and close the file; an exception goes on."""
+        """Write run_end if there is none, and close the file; an exception propagates."""
         try:
             if self.active and self._stream.can_end:
                 self.run_end(**ending_of(error))

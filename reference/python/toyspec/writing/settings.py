@@ -11,12 +11,12 @@ from toyspec.writing.append_file import Durability
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 
 Exist = Literal["replace", "fail", "resume"]
-"""What happens to a stream that is there: it moves to ``events.jsonl.prev``, or FileExistsError, or it goes on."""
+"""How an existing stream is treated: it moves to ``events.jsonl.prev``, raises FileExistsError, or is resumed."""
 
 OnError = Literal["disable", "raise"]
-"""What a failing system, or a record that is invalid after the run has started, does.
+"""How failures of the system, and invalid records after the run has started, are treated.
 
-With disable, one line on standard error tells of it and the program goes on; with raise, the caller gets the error.
+With disable, one line on standard error reports it and the program goes on; with raise, the caller gets the error.
 """
 
 Resuming = Literal["by-call", "by-itself"]
@@ -33,7 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """See ``append_file.Options``."""
     resuming: Resuming = "by-call"
     subsample: int = 1
-    """Of the steps of one phase, those are written which are at least so many after the one before, and the last."""
+    """Minimum distance between two written steps of a phase; the last step is always written."""
     clock: Clock = SYSTEM_CLOCK
     calls: SystemCalls = SYSTEM_CALLS
 
@@ -41,8 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability)):
             if getattr(self, name) not in get_args(allowed):
                 choices = ", ".join(map(repr, get_args(allowed)))
-                raise ValueError(f"{name} is {getattr(self, name)!r}, it must be one of {choices}")
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {choices}")
         if not self.sync_seconds >= 0:
-            raise ValueError(f"sync_seconds is {self.sync_seconds}, it must not be negative")
+            raise ValueError(f"sync_seconds is {self.sync_seconds}; it must not be negative")
         if type(self.subsample) is not int or self.subsample < 1:
             raise ValueError(f"subsample is {self.subsample!r}; pass an integer N ≥ 1 to write every N-th step")

@@ -1,4 +1,4 @@
-"""Reads a stream through the handle that is about to append to it, under its lock, and refuses what is not one."""
+"""Reads a stream under the lock of the handle that will append to it, and refuses damaged and other files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _GZIP = b"\x1f\x8b"
 
 
 class StreamScan:
-    """One pass over the records of *file*; iterate, then ask where the committed lines end.
+    """One pass over the records of *file*; after iterating, ``committed`` is the end of the committed lines.
 
-    With *profile*, a stream of another one is refused; without it, one that has none.
+    A stream of another profile than *profile* is refused; by default, a stream without a profile.
     """
 
     def __init__(self, file: AppendFile, *, profile: Profile | None = None) -> None:
@@ -72,16 +72,16 @@ class StreamScan:
         if found is None:
             self._refuse_foreign(first)
         if self._wanted not in {None, found}:
-            fact = f"it is a {found} log, and no {self._wanted} records are appended to it"
+            fact = f"it is a {found} log; {self._wanted} records cannot be appended to it"
             raise StreamRefusedError(self._file.path, "foreign", fact)
 
     def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:
         head = self._file.read(0, HEAD_BYTES)
         look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
-        raise StreamRefusedError(self._file.path, "foreign", f"{look.fact}; it is left as it is")
+        raise StreamRefusedError(self._file.path, "foreign", f"{look.fact}; it was not changed")
 
 
 def refuse_compressed(file: AppendFile) -> None:
-    """Raise StreamRefusedError where *file* holds gzip data, to which nothing can be appended."""
+    """Raise StreamRefusedError if *file* is gzip data, which cannot be appended to."""
     if file.read(0, len(_GZIP)) == _GZIP:
-        raise StreamRefusedError(file.path, "foreign", "gzip data; unpack it first, nothing is written to it")
+        raise StreamRefusedError(file.path, "foreign", "gzip data cannot be appended to; unpack it first")

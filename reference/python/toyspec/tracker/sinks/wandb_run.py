@@ -20,7 +20,7 @@ _BYTES_PER_MB = 1_000_000
 
 
 class WandbSink(Sink):
-    """A run of Weights & Biases. Every failure is survived; the first one is told on standard error.
+    """A run of Weights & Biases. No failure stops the training; the first one is reported on standard error.
 
     Counted is the JSON text of what is handed over. What would exceed the budget is not handed over, nor is anything
     after it.
