@@ -9,8 +9,8 @@ import (
 
 // Limits that every reader and writer enforces.
 const (
-	MaxLineBytes = 16777216
-	MaxDepth     = 64
+	MaxLineBytes  = 16777216
+	MaxDepth      = 64
 	MaxListedGaps = 100
 	// Binary32Limit is the middle between the largest binary32 number and the next power of two.
 	Binary32Limit = 3.4028235677973366e+38
