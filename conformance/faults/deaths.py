@@ -28,8 +28,8 @@ def killed(case: Case, size: int) -> None:
         found = found_in(case.stream)
         for wrong in wrong_in(found, case.acknowledged):
             case.demand(False, wrong)
-        invented = [name for name in found.names if name not in map(name_of_command, commands)]
-        case.demand(not invented, f"invented: {invented[:1]}")
+        invented = set(found.names).difference(map(name_of_command, commands))
+        case.demand(not invented, f"invented: {sorted(invented)[:1]}")
     if "run_start" not in found.names:
         raise LeftOutError("the writer was always killed before its first record")
     fragments = {found.fragment} - {b""}

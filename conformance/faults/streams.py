@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from typing import Any, NamedTuple
 
 FOREIGN_KIND = "foreign"
@@ -67,12 +68,13 @@ def count_in(note: str) -> int:
 def wrong_in(found: Found, acknowledged: list[str]) -> list[str]:
     """Return what is wrong with a stream that is to have the *acknowledged* records, once each and in order."""
     wrong = [f"a broken line: {line[:60]!r}" for line in found.broken[:2]]
-    lost = [name for name in acknowledged if name not in found.names]
+    counts, asked = Counter(found.names), set(acknowledged)
+    lost = [name for name in acknowledged if name not in counts]
     if lost:
         wrong.append(f"{len(lost)} acknowledged lost, first {lost[0]}")
-    twice = {name for name in found.names if found.names.count(name) > 1}
-    wrong += [f"twice: {name}" for name in sorted(twice)[:2]]
-    in_order = [name for name in found.names if name in acknowledged]
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    wrong += [f"twice: {name}" for name in twice[:2]]
+    in_order = [name for name in found.names if name in asked]
     if not lost and not twice and in_order != acknowledged:
         wrong.append("records are out of order")
     return wrong
