@@ -156,7 +156,10 @@ def replaced_before_lock(case: Case) -> None:
     case.take("open", case.program.hear("open"))
     case.say_all("resume 1", "step 2", "end", "close")
     case.settle()
-    case.demand(case.files()["events.jsonl.old"] == START + STEP, "the old file was written to")
+    files = case.files()
+    case.demand(files["events.jsonl.old"] == START + STEP, "the old file was written to")
+    # It is the stream to go on with, not the work of another process that has to be moved away.
+    case.demand(sorted(files) == ["events.jsonl", "events.jsonl.old"], f"unexpected files: {sorted(files)}")
 
 
 def one_write(case: Case) -> None:
