@@ -110,7 +110,7 @@ def test_gate(tmp_path: Path, gate: str, passed: bool, capsys: pytest.CaptureFix
     )
     assert (passed, "loss_ratio") == (end["quality_gate"]["passed"], end["quality_gate"]["metric"])
     assert curve[10] / curve[1] == pytest.approx(end["quality_gate"]["value"])
-    assert passed == ("missed" not in capsys.readouterr().err)
+    assert passed == ("gate failed" not in capsys.readouterr().err)
 
 
 def test_comparison_with_a_baseline(tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_defect_shows_its_traceback(
         (["--gate", "loss<1e999"], "must be a finite number"),
         (["--gate", "ppl_ratio<1"], "needs --compare-to"),
         (["--gate", "eval_loss<1", "--eval-every", "0"], "needs evaluations"),
-        (["--lr", "nan"], "'nan' is no number from 0"),
-        (["--steps", "0"], "is no integer from 1"),
+        (["--lr", "nan"], "'nan' must be a number ≥ 0"),
+        (["--steps", "0"], "must be an integer ≥ 1"),
         (["--steps", "4294967296"], "steps"),
         (["--seed", "9007199254740992"], "seed"),
         (["--arch", "llama"], "invalid choice: 'llama'"),
