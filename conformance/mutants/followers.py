@@ -164,7 +164,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(KeepsItsPlace, "following/start-over", "gave"),
     _mutant(DoesNotDrain, "following/drain", "gave"),
     _mutant(OverlooksDeletion, "following/gone", "gave"),
-    _mutant(GivesUpWithoutAFile, "following/missing", "says that it failed"),
+    _mutant(GivesUpWithoutAFile, "following/missing", "answered with an error"),
     _mutant(FollowsAnythingAsToy, "following/profile", "gave|item"),
     _mutant(NeverEnds, "following/ended", "gave"),
 )

@@ -109,14 +109,14 @@ def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader") 
 
 
 ALL: tuple[Mutant, ...] = (
-    _mutant(GivesNullAsZero, "encoding/null-not-zero", "expected None"),
-    _mutant(CutsNumbers, "encoding/number-read", r"is \{'float'"),
-    _mutant(KeepsTheSignOfDigits, "encoding/zero-sign", r"is \{'f"),
-    _mutant(LosesTheSignOfZeros, "encoding/zero-sign", r"is \{'f"),
-    _mutant(ReadsBinary32AtOnce, "encoding/binary32-read", r"is \{'f32'"),
-    _mutant(CutsBinary32, "encoding/binary32-read", r"is \{'f32'"),
-    _mutant(KeepsWholeFloats, "encoding/integer-read", r"is \{'float'"),
-    _mutant(CutsFractions, "encoding/integer-read", r"is \{'int'"),
-    _mutant(TakesWholeFloatsInEntries, "encoding/integer-metrics", r"is \{'int'"),
-    _mutant(RoundsIntegers, "encoding/integer-exact", r"is \{'int'"),
+    _mutant(GivesNullAsZero, "encoding/null-not-zero", "expected null"),
+    _mutant(CutsNumbers, "encoding/number-read", r'is \{"float"'),
+    _mutant(KeepsTheSignOfDigits, "encoding/zero-sign", r'is \{"f'),
+    _mutant(LosesTheSignOfZeros, "encoding/zero-sign", r'is \{"f'),
+    _mutant(ReadsBinary32AtOnce, "encoding/binary32-read", r'is \{"f32"'),
+    _mutant(CutsBinary32, "encoding/binary32-read", r'is \{"f32"'),
+    _mutant(KeepsWholeFloats, "encoding/integer-read", r'is \{"float"'),
+    _mutant(CutsFractions, "encoding/integer-read", r'is \{"int"'),
+    _mutant(TakesWholeFloatsInEntries, "encoding/integer-metrics", r'is \{"int"'),
+    _mutant(RoundsIntegers, "encoding/integer-exact", r'is \{"int"'),
 )

@@ -311,6 +311,6 @@ ALL: tuple[Mutant, ...] = (
     _mutant(GivesAllAttempts, "reading/latest-attempt", "records, expected"),
     _mutant(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),
     _mutant(InventsAWallTime, "kaun/scalar/defaults", "wall_time is"),
-    _mutant(InventsExtra, "metrics/entry/extra-absent", "extra is None"),
+    _mutant(InventsExtra, "metrics/entry/extra-absent", "extra is null"),
     _mutant(BelievesTheSidecar, "bundle/stream-is-truth", "phase was not expected"),
 )

@@ -201,7 +201,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesAnArray, "encoding/json-object", "not-an-object", _ANY),
     _mutant(WritesNaN, "encoding/no-non-finite", "non-finite-number"),
     _mutant(WritesOverflow, "encoding/no-non-finite", "non-finite-number"),
-    _mutant(WritesZeroForNaN, "encoding/non-finite-null", "expected None"),
+    _mutant(WritesZeroForNaN, "encoding/non-finite-null", "expected null"),
     _mutant(LeavesOutWhatIsNotFinite, "encoding/non-finite-null", "is missing"),
     _mutant(WritesWholeNumbersAsFloats, "encoding/integer-form", "wrote integer-as-float"),
     _mutant(DropsOwnKeys, "writing/own-kinds-and-keys", "is missing", "reading/unknown-kept"),
