@@ -55,20 +55,24 @@ def feed_in_pieces(data: bytes, chance: random.Random) -> None:
 
 
 def mend(data: bytes, folder: Path) -> None:
-    """Demand that a repair of *data* keeps every byte, in the stream or beside it, and that a second does nothing."""
+    """Demand that a repair of *data* keeps every byte, in the stream or beside it, and that a second does nothing.
+
+    A damaged stream and one of another format are refused and stay as they are.
+    """
     stream = folder / "events.jsonl"
     for old in folder.iterdir():
         old.unlink()
     stream.write_bytes(data)
-    is_damaged = bool(read(data, mode="salvage").report.gaps)
+    report = read(data, mode="salvage").report
+    is_left_alone = bool(report.gaps) or report.profile is None
     try:
         done = repair(stream)
     except StreamRefusedError:
-        if not is_damaged:
+        if not is_left_alone:
             raise
         assert data == stream.read_bytes()
         return
-    assert not is_damaged
+    assert not is_left_alone
     committed = data.rfind(b"\n") + 1
     assert data[:committed] == stream.read_bytes()
     assert data[committed:] == (b"" if done.torn_path is None else Path(done.torn_path).read_bytes())
