@@ -41,11 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     except RegistryError as error:
         sys.stderr.write(f"locks: {error}\n")
         return USAGE
-    for name, party in foreign():
-        if isinstance(party, Party):
-            parties.append(party)
-        else:
-            left_out[name] = party
+    others = dict(foreign())
+    parties += [party for party in others.values() if isinstance(party, Party)]
+    left_out |= {name: reason for name, reason in others.items() if not isinstance(reason, Party)}
     parties.append(toyspec_repair())
     try:
         matrix = fill(parties)

@@ -105,7 +105,7 @@ def test_same_options_may_be_repeated(whole: Path, tmp_path: Path, capsys: pytes
     killed(whole, tmp_path / "run", 3000)
     before = (tmp_path / "run/events.jsonl").read_bytes()
     assert exit_codes.USAGE == train(*STEPS, "--resume", "--lr", "0.5", "--out", tmp_path / "run")
-    assert "the run was begun with --lr 0.005; leave --lr out" in capsys.readouterr().err
+    assert "--lr is 0.5, but the run was started with 0.005; leave --lr out" in capsys.readouterr().err
     assert before == (tmp_path / "run/events.jsonl").read_bytes()
     assert exit_codes.OK == train(*STEPS, "--resume", "--out", tmp_path / "run")
 
@@ -117,7 +117,7 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
     stream = (run / "events.jsonl").read_bytes()
     (run / "events.jsonl").write_bytes(stream[: stream.rindex(b'{"kind":"run_end"')])
     assert exit_codes.USAGE == train("--resume", "--out", run)
-    assert "the run was begun compared with run; name it with --compare-to" in capsys.readouterr().err
+    assert "the run was started compared with run; name it with --compare-to" in capsys.readouterr().err
     assert exit_codes.OK == train("--resume", "--out", run, "--compare-to", whole)
     assert exit_codes.USAGE == train("--resume", "--out", run)
 
@@ -125,7 +125,7 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no run_start; begin the run anew"),
+        (b"", "no run_start; start the run again without --resume"),
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n', "no model or no config"),
         (
             b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","model":{"arch":"mlp"},"config":{}}\n',
@@ -167,7 +167,7 @@ def test_damaged_checkpoint_is_passed_over(whole: Path, tmp_path: Path, capsys: 
     shutil.copy(other / "weights/step_12.gguf", run / "weights/step_12.gguf")
     assert exit_codes.OK == train("--resume", "--out", run)
     errors = capsys.readouterr().err
-    assert "step_12.gguf is of a run with other settings" in errors
+    assert "step_12.gguf is a checkpoint of a run with other settings" in errors
     assert "step_10.gguf is damaged" in errors
     assert [5] == [event["from_step"] for event in kinds(run, "run_resume")]
     assert losses(whole) == losses(run)
