@@ -95,6 +95,7 @@ page: ## build the checker that runs in the site's page
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		$(MAKE) -s $(CHECKER_PAGE))
 	@[ -f $(CHECKER_PAGE) ] || { mkdir -p $(dir $(CHECKER_PAGE)) && cp reference/typescript/page/left-out.js $(CHECKER_PAGE) && \
+		cp reference/typescript/page/left-out.html docs/assets/checker/toyspec-check.html && \
 		touch -t 200001010000 $(CHECKER_PAGE); }
 
 $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*))

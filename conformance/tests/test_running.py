@@ -112,7 +112,9 @@ def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None
     head = HEAD.replace(
         'if sys.argv[1] == "--oneshot":', 'if sys.argv[1] == "--oneshot":\n    sys.exit("no idea" * 2) or 3'
     )
-    head = head.replace('    sys.exit("no idea" * 2) or 3', "    sys.stderr.write('no idea'); os._exit(3)")
+    head = head.replace(
+        '    sys.exit("no idea" * 2) or 3', "    sys.stderr.write('no idea'); sys.stderr.flush(); os._exit(3)"
+    )
     (result,) = asked(program(tmp_path, "", head=head), questions[:1], mode="oneshot")
     assert "error" == result.verdict
     assert "exit status 3" in result.reasons[0]
