@@ -26,6 +26,9 @@ PHONE = (375, 812)
 LOCAL = {"blob", "data", "about"}
 """Schemes of addresses that no host is asked for."""
 
+_OFFLINE = "net::ERR_INTERNET_DISCONNECTED"
+"""What every request says in a context that a test took offline."""
+
 
 class Watch:
     """Makes pages of one browser for the site at *server*, and collects their troubles."""
@@ -66,7 +69,7 @@ class Watch:
 
     def _see_console(self, message: ConsoleMessage) -> None:
         is_expected = message.location["url"] in self.expected
-        if message.type in ("error", "warning") and not is_expected:
+        if message.type in ("error", "warning") and not is_expected and _OFFLINE not in message.text:
             self._note(f"console: {message.text} ({message.location['url']})", message.page)
 
     def _see_address(self, address: str) -> None:
@@ -75,8 +78,8 @@ class Watch:
 
     def _see_failure(self, request: Request) -> None:
         self._see_address(request.url)
-        # A page that is left drops what it still waits for.
-        if request.failure != "net::ERR_ABORTED":
+        # A page that is left drops what it still waits for; a context that a test took offline has no network.
+        if request.failure not in {"net::ERR_ABORTED", _OFFLINE}:
             self.troubles.append(f"request failed: {request.url}: {request.failure}")
 
     def _see_response(self, response: Response) -> None:
