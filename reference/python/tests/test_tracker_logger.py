@@ -12,7 +12,7 @@ from logged_runs import events, faults, kinds, steps
 from torch_like import Tensor
 from toyspec.testing import ManualClock
 from toyspec.tracker import LogConfig, TrainingLogger
-from toyspec.tracker.processes import process_index
+from toyspec.writing.processes import process_index
 
 METRICS = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56}
 

@@ -22,7 +22,6 @@ from toyspec.tracker.compute import (
     compute_tokens_in_batch,
 )
 from toyspec.tracker.config import LogConfig
-from toyspec.tracker.devices import DeviceMemory, device_memory
 from toyspec.tracker.formatting import format_metrics
 from toyspec.tracker.loss_tracker import LossTracker
 from toyspec.tracker.losses import (
@@ -33,6 +32,7 @@ from toyspec.tracker.losses import (
 )
 from toyspec.tracker.metrics_tracker import MetricsTracker
 from toyspec.tracker.training_logger import TrainingLogger
+from toyspec.writing.devices import DeviceMemory, device_memory
 
 __all__ = [
     "DeviceMemory",

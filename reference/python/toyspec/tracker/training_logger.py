@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 from toyspec.format.scalars import is_finite, scalar
 from toyspec.tracker.config import LogConfig, configured
 from toyspec.tracker.models import gradients
-from toyspec.tracker.processes import process_index
 from toyspec.tracker.sinks.console import ConsoleSink
 from toyspec.writing.clocks import Stopwatch
 from toyspec.writing.event_arguments import ending_of
+from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

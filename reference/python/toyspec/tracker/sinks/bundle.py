@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET
 
 from toyspec.system_calls import cause_of, say
-from toyspec.tracker.devices import device_memory, this_backend
-from toyspec.tracker.field_mapping import event_members
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
+from toyspec.writing.devices import device_memory, this_backend
 from toyspec.writing.environment import git_revision
+from toyspec.writing.field_mapping import event_members
 from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory
 from toyspec.writing.run_writer import RunWriter
 

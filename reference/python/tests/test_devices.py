@@ -8,8 +8,8 @@ import pytest
 
 import torch_like
 from toyspec.generated.toy_v1 import Backend
-from toyspec.tracker.devices import device_memory, this_backend
-from toyspec.tracker.processes import process_index
+from toyspec.writing.devices import device_memory, this_backend
+from toyspec.writing.processes import process_index
 
 LIBRARIES = ("jax", "torch", "torch.distributed", "torch_xla.runtime", "torch_xla.core.xla_model")
 

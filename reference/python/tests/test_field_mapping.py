@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from toyspec.tracker.field_mapping import event_members
+from toyspec.writing.field_mapping import event_members
 
 
 def test_known_metrics_of_a_step_have_their_own_field() -> None:
