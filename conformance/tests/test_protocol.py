@@ -37,8 +37,94 @@ READ = [case for case in CASES if '"nan"' not in json.dumps(case["message"])]
 
 @pytest.mark.parametrize("case", READ, ids=lambda case: f"{case['definition']}: {case['why']}")
 def test_runner_decides_as_the_schema(case: dict[str, Any]) -> None:
-    """The validator of the runner, which uses no library, gives the same verdict."""
+    """The runner, which reads tagged values itself, gives the same verdict."""
     assert case["right"] == (not messages.faults(case["definition"], case["message"]))
+
+
+CHECK = {"id": 0, "profile": "toy/v1", "state": "complete", "valid": False, "suppressed": {}, "findings": []}
+READ_ANSWER: dict[str, Any] = {
+    "outcome": "read",
+    "profile": None,
+    "state": "torn",
+    "records": [],
+    "count": 0,
+    "committed": 0,
+    "fragment": 0,
+    "gap_bytes": 0,
+    "gaps": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("definition", "message", "texts"),
+    [
+        ("check_answer", {**CHECK, "id": "1"}, ["/id is '1', expected type integer"]),
+        ("check_answer", {**CHECK, "id": 1.0}, ["/id is 1.0, expected type integer"]),
+        ("check_answer", {**CHECK, "id": -1}, ["/id is -1, less than 0"]),
+        ("check_answer", {**CHECK, "id": 2**53}, [f"/id is {2**53}, greater than {2**53 - 1}"]),
+        ("check_answer", {**CHECK, "state": "fine"}, ["/state is 'fine', expected one of complete, torn, damaged"]),
+        (
+            "check_answer",
+            {**CHECK, "\x1b[31m": 1},
+            [r"the message has the member '\x1b[31m', which the protocol does not know"],
+        ),
+        ("check_answer", {**CHECK, "suppressed": {"\x1b[31m": 0}}, [r"/suppressed/\x1b[31m is 0, less than 1"]),
+        (
+            "check_answer",
+            {"profile": None, "state": None, "valid": True},
+            ["the message has no member findings", "the message has no member suppressed"],
+        ),
+        (
+            "read_answer",
+            {**READ_ANSWER, "error": {"line": 1, "offset": 0, "reason": "x"}},
+            ["the message has the member error, which is not allowed here"],
+        ),
+        ("read_answer", {**READ_ANSWER, "records": [{"t": 1}]}, ["/records/0/t is the bare number 1, expected a tag"]),
+        ("read_answer", {**READ_ANSWER, "records": [[]]}, ["/records/0 is [], expected an object"]),
+        ("write_answer", {"outcome": "written", "stream": "e30"}, ["/stream is 'e30', expected the form ^(?:[A-Za"]),
+        ("trouble", {"id": 1, "error": ""}, ["/error is empty"]),
+        ("trouble", {"id": 1}, ["the message has no member error"]),
+        ("trouble", {"id": 1, "error": "x", "untestable": "x"}, ["the message has members that exclude one another"]),
+        ("hello", {"roles": []}, ["/roles has no items", "the message has no member protocol"]),
+        ("hello", {"roles": ["reader"] * 2}, ["/roles has a repeated item", "the message has no member protocol"]),
+        ("hello", {"name": "x" * 101}, ["/name has more than 100 characters", "the message has no member protocol"]),
+        (
+            "write_request",
+            {"id": 1, "role": "writer", "profile": "toy/v1", "records": [], "directory": "d"},
+            [f"the message has directory, but no member {name}" for name in ("run_id", "exist", "end")],
+        ),
+    ],
+)
+def test_message_says_where_and_what(definition: str, message: dict[str, Any], texts: list[str]) -> None:
+    """Each error has its place, the value found and what was expected; nothing in it reaches a terminal raw."""
+    found = messages.faults(definition, message)
+    assert texts == [text[: len(expected)] for text, expected in zip(found, texts, strict=False)]
+
+
+def test_every_keyword_of_the_schema_has_a_message() -> None:
+    """A keyword that checks something is either worded or made of others."""
+    composed = {"$defs", "$id", "$ref", "$schema", "anyOf", "description", "if", "items", "properties", "then", "title"}
+    unread = {"maxProperties", "minProperties", "propertyNames"}  # of tagged values
+
+    def keywords(schema: Any) -> set[str]:
+        if not isinstance(schema, dict):
+            return set()
+        maps = [schema.get(key, {}) for key in ("properties", "$defs")]
+        lists = [schema.get(key, []) for key in ("anyOf", "oneOf")]
+        parts = [part for each in maps for part in each.values()] + [part for each in lists for part in each]
+        parts += [schema.get(key) for key in ("items", "additionalProperties", "if", "then", "not")]
+        return set(schema).union(*map(keywords, parts))
+
+    assert set() == keywords(SCHEMA) - composed - unread - set(messages._PHRASES)
+
+
+@pytest.mark.parametrize("opened", ['{"a":', "["])
+def test_answer_nested_without_end_is_an_error(opened: str) -> None:
+    """A message that is nested too deeply for this interpreter is outside the protocol, and the runner goes on."""
+    closed = {"[": "]", "{": "}"}[opened[0]]
+    message = messages.parse(('{"summary":{"a":' + opened * 900 + "null" + closed * 900 + "}}").encode())
+    with pytest.raises(messages.ProtocolError, match="nested too deeply"):
+        messages.demand_answer("summarizer", message)
 
 
 def test_every_definition_has_cases_on_both_sides() -> None:
