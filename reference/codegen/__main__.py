@@ -18,6 +18,7 @@ from codegen.originals import originals_page
 from codegen.python_types import strict_module, types_module
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
+from codegen.rule_texts import rule_texts_module
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
 from codegen.tables import fields_module, limits_module, looks_module, rules_module, streams_module
@@ -53,7 +54,9 @@ def outputs() -> dict[str, str]:
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
-    return made | spec_pages() | navigation(sources.ROOT) | reference_pages() | originals_page()
+    made |= spec_pages()
+    made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
+    return made | navigation(sources.ROOT) | reference_pages() | originals_page()
 
 
 def pages() -> dict[str, str]:

@@ -7,7 +7,6 @@ import pytest
 from toyspec.checker import check_bytes
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.cli.markdown import plain
 from toyspec.generated.rules import HELP, LAYER, SUMMARY
 
 
@@ -58,22 +57,3 @@ def test_help_of_a_profile_is_its_own() -> None:
     (finding,) = check_bytes(entry + entry, profile="metrics/v1").findings
     assert "step-goes-backwards" == finding.rule
     assert "run_resume" not in finding.help
-
-
-@pytest.mark.parametrize(
-    ("page", "shown"),
-    [
-        ("# title\n\ntext of\na paragraph\n", "title\n\ntext of a paragraph"),
-        ("<!-- generated:rule -->\nfact\n<!-- /generated -->\n", "fact"),
-        ("see [this](a.md#b) **now**", "see this now"),
-        ("**[a/b]** A reader MUST wait.", "A reader MUST wait."),
-        ("```jsonl\n{}\n\n# no title\n```\nafter", "    {}\n\n    # no title\n\nafter"),
-        ("| a | b |\n|---|---|\n| ccc | d |\n", "a    b\nccc  d"),
-        ("- one\n  more\n- two\n1. three\n", "- one more\n\n- two\n\n1. three"),
-        ("aaa bbb ccc ddd eee fff", "aaa bbb ccc ddd eee\nfff"),
-    ],
-    ids=["paragraph", "comment", "marks", "requirement", "code", "table", "list", "wrap"],
-)
-def test_markdown(page: str, shown: str) -> None:
-    """Each construct of a page is shown as plain text."""
-    assert shown == plain(page, 20)

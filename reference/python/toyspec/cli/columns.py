@@ -9,9 +9,11 @@ def width(text: str) -> int:
     """Return the number of columns that *text* takes: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
+    from unicodedata import category, east_asian_width
 
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return sum(
+        0 if category(letter) in {"Mn", "Me"} else 2 if east_asian_width(letter) in "WF" else 1 for letter in text
+    )
 
 
 def cut(text: str, limit: int) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.columns import wrapped
 from toyspec.cli.parsers import Parser, UsageError, add_color, did_you_mean
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.generated.rules import LAYER, SEVERITY, SUMMARY
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Iterator
 
 _MAX_COLUMNS = 100
+_CODE = " " * 4
 
 
 def configure(parser: Parser) -> None:
@@ -32,19 +35,19 @@ def run(options: Namespace) -> int:
         return exit_codes.OK
     if options.rule not in SUMMARY:
         raise UsageError(f"unknown rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
-    from toyspec.cli.markdown import plain
-
-    width = min(columns(), _MAX_COLUMNS)
-    for line in plain(page(options.rule), width, heading=lambda title: terminal.styled(title, "strong")).splitlines():
+    for line in page(options.rule, min(columns(), _MAX_COLUMNS), title=lambda text: terminal.styled(text, "strong")):
         terminal.line(line)
     return exit_codes.OK
 
 
-def page(rule: str) -> str:
-    """Return the specification's page of *rule*, in Markdown."""
-    from toyspec.resources import read_resource
+def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the lines of the specification's page of *rule*, wrapped to *width* columns; *title* styles the titles."""
+    from toyspec.generated.rule_texts import TEXTS
 
-    return read_resource("spec", "rules", f"{rule}.md").decode()
+    for index, (name, lines) in enumerate(TEXTS[rule].items()):
+        yield from ("", title(name), "") if index else (title(name), "")
+        for line in lines:
+            yield from [line] if line.startswith(_CODE) else wrapped(line, width, "  " * line.startswith("- "))
 
 
 def shown_severity(rule: str) -> tuple[str, Style]:

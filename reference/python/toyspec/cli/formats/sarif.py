@@ -10,7 +10,6 @@ from toyspec.cli import paths
 from toyspec.cli.explain import page, shown_severity
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.markdown import plain
 from toyspec.escaping import printable
 from toyspec.generated.rules import HELP, LAYER, ORDER, SUMMARY
 from toyspec.version import __version__
@@ -97,7 +96,7 @@ def _rule(rule: str) -> dict[str, Any]:
         "id": rule,
         "shortDescription": {"text": SUMMARY[rule]},
         "fullDescription": {"text": f"{SUMMARY[rule]}; {_help(rule)}"},
-        "help": {"text": plain(page(rule), _HELP_COLUMNS)},
+        "help": {"text": "\n".join(page(rule, _HELP_COLUMNS))},
         "defaultConfiguration": {"level": _level(severity)},
         "properties": {"tags": [LAYER[rule]]},
     }

@@ -1,7 +1,6 @@
 //! Lets the conformance runner test this crate: see conformance/PROTOCOL.md.
 
 mod answers;
-mod base64;
 mod summaries;
 mod tagging;
 
@@ -9,6 +8,8 @@ use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 
 use answers::Adapter;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::Engine as _;
 use serde_json::{json, Value as Json};
 
 const USAGE: &str = "usage: toyspec-adapter --hello | --lines | --oneshot ROLE [--option value …]";
@@ -54,10 +55,10 @@ fn answer_lines() -> io::Result<()> {
         let mut answer;
         match serde_json::from_slice::<Json>(&line?) {
             Ok(mut asked) => {
-                let stream = asked["stream"].as_str().map(base64::decode);
-                answer = adapter.answer(&asked, stream.unwrap_or_default());
+                let stream = BASE64.decode(asked["stream"].as_str().unwrap_or_default()).map_err(io::Error::other)?;
+                answer = adapter.answer(&asked, stream);
                 if let Some(stream) = answer.stream.take() {
-                    answer.message["stream"] = base64::encode(&stream).into();
+                    answer.message["stream"] = BASE64.encode(stream).into();
                 }
                 answer.message["id"] = asked["id"].take();
             }

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from toyspec.cli.columns import cut, cut_start, padded, width, wrapped
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("abc", 3), ("é", 1), ("e\u0301", 1), ("損失", 4), ("🔥", 2), ("❤\ufe0f", 1), ("हिन्दी", 5), ("\u20dd", 0)],
+    ids=["ascii", "accent", "combining accent", "wide", "emoji", "variation", "vowel signs", "enclosing"],
+)
+def test_width(text: str, columns: int) -> None:
+    """A mark takes no column of its own, a wide character two."""
+    assert columns == width(text)
+
+
+def test_cut_keeps_wide_characters_whole() -> None:
+    """A cut never exceeds the limit, even if a character of two columns would not fit."""
+    assert ("損…", "…失", "損失 ") == (cut("損失曲線", 4), cut_start("損失", 3), padded("損失", 5))
+
+
+def test_wrapped_counts_columns() -> None:
+    """Lines of wide characters are half as long; a long word stays whole."""
+    assert ["  損失", "> 曲線", "> abcdefgh"] == wrapped("  損失 曲線 abcdefgh", 6, "> ")
