@@ -21,7 +21,7 @@ from codegen.ruby_tables import ruby_tables
 from codegen.rule_texts import rule_texts_module
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
-from codegen.tables import fields_module, limits_module, looks_module, rules_module, streams_module
+from codegen.tables import dialects_module, fields_module, limits_module, looks_module, rules_module, streams_module
 from codegen.typescript_tables import typescript_tables
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def outputs() -> dict[str, str]:
     modules: dict[str, Callable[[], str]] = {
         "limits": limits_module,
         "looks": looks_module,
+        "dialects": dialects_module,
         "rules": rules_module,
         "streams": streams_module,
         "fields": fields_module,

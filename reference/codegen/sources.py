@@ -75,6 +75,11 @@ def looks() -> dict[str, Any]:
     return {name: value for name, value in load(SCHEMAS / "looks.json").items() if not name.startswith("$")}
 
 
+def dialects() -> list[dict[str, Any]]:
+    """Return the dialects, sorted by name."""
+    return [load(path) for path in sorted((SCHEMAS / "dialects").glob("*.json"))]
+
+
 def documents() -> dict[str, Schema]:
     """Return every schema below ``schemas/`` that has an ``$id``, by that id."""
     found = (load(path) for path in sorted(SCHEMAS.rglob("*.json")) if path.parent.name != "bundled")

@@ -57,6 +57,15 @@ def looks_module() -> str:
     return marked("schemas/looks.json", "What files look like that follow no profile.", "\n".join(body))
 
 
+def dialects_module() -> str:
+    """Return the module of the dialects."""
+    documents = [
+        {name: value for name, value in document.items() if name != "$schema"} for document in sources.dialects()
+    ]
+    body = "from typing import Any\n\n" + _table("DIALECTS", "list[dict[str, Any]]", documents)
+    return marked("schemas/dialects/", "How the logs of other programs are read, as data.", body)
+
+
 def _look(entry: dict[str, Any]) -> tuple[str, str | None]:
     return entry["look"], entry.get("read_with")
 

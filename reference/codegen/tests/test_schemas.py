@@ -64,6 +64,13 @@ def test_registry_follows_its_meta_schema() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+@pytest.mark.parametrize("dialect", sources.dialects(), ids=lambda dialect: str(dialect["name"]))
+def test_dialects_follow_their_meta_schema(dialect: dict[str, Any]) -> None:
+    """A dialect has the form of the meta-schema, and the name of its file."""
+    validator("urn:toyspec:meta:dialect:v1").validate(dialect)
+    assert dialect == sources.load(sources.SCHEMAS / "dialects" / f"{dialect['name']}.json")
+
+
 def test_looks_follow_their_meta_schema() -> None:
     """What files look like has its form, and no start hides another that follows it."""
     looks = sources.load(sources.SCHEMAS / "looks.json")

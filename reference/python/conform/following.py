@@ -41,7 +41,12 @@ class _Looks:
         self._items: list[Message] = []
         self._is_over = False
         self._follower = toyspec.follow(
-            path, until="forever", max_line_bytes=max_line_bytes, sleep=self._sleep, stop=lambda: self._is_over
+            path,
+            until="forever",
+            dialect=None,
+            max_line_bytes=max_line_bytes,
+            sleep=self._sleep,
+            stop=lambda: self._is_over,
         )
         threading.Thread(target=self._run, daemon=True).start()
 

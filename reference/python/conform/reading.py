@@ -38,6 +38,7 @@ def read(request: Message) -> Message:
         attempts=request.get("view", "all"),
         max_line_bytes=request.get("max_line_bytes", MAX_LINE_BYTES),
         name=request.get("name"),
+        dialect=None,
         **options,
     )
     records: list[Record] = []
@@ -76,10 +77,12 @@ def check(request: Message) -> Message:
     profile, limit = request.get("profile"), request.get("max_line_bytes", MAX_LINE_BYTES)
     report: toyspec.FileReport | toyspec.PathError
     if "directory" in request:
-        options = toyspec.CheckOptions(profile=profile, max_line_bytes=limit)
+        options = toyspec.CheckOptions(profile=profile, max_line_bytes=limit, dialect=None)
         (report,) = iter_reports([request["directory"]], options=options)
     else:
-        report = toyspec.check_bytes(request["stream"], profile=profile, name=request.get("name"), max_line_bytes=limit)
+        report = toyspec.check_bytes(
+            request["stream"], profile=profile, name=request.get("name"), max_line_bytes=limit, dialect=None
+        )
     if isinstance(report, toyspec.PathError):
         return {"error": f"{report.path}: {report.message}"}
     return {

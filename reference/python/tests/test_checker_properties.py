@@ -79,7 +79,7 @@ def test_any_chunking_gives_one_report(profile: str) -> None:
     @settings(max_examples=80, deadline=None)
     @given(streams(profile), st.lists(st.integers(0, 800), max_size=6))
     def same(data: bytes, cuts: list[int]) -> None:
-        assert check_bytes(data) == chunked(data, cuts)
+        assert check_bytes(data, dialect=None) == chunked(data, cuts)
 
     same()
 
@@ -91,13 +91,13 @@ def test_fast_path_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch
     @settings(max_examples=120, deadline=None)
     @given(streams(profile))
     def same(data: bytes) -> None:
-        fast = check_bytes(data)
+        fast = check_bytes(data, dialect=None)
         with monkeypatch.context() as patch:
             patch.setattr(
                 FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
             )
             patch.setattr(FastPath, "line", lambda *_: None)
-            exact = check_bytes(data)
+            exact = check_bytes(data, dialect=None)
         assert exact == fast
 
     same()
@@ -107,7 +107,7 @@ def test_fast_path_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch
 @given(st.binary(max_size=200) | streams())
 def test_check_never_raises(data: bytes) -> None:
     """Any bytes give a report whose figures fit them."""
-    report = check_bytes(data)
+    report = check_bytes(data, dialect=None)
     assert len(data) == report.bytes
     assert report.valid == (not [f for f in report.findings if f.severity == "error"])
     assert all(0 <= finding.offset <= len(data) for finding in report.findings)

@@ -55,13 +55,14 @@ def test_checker(folder: str) -> None:
 def checked(case: Case) -> FileReport:
     """Return the verdict on *case*: on its folder where it is about a bundle, else on its bytes."""
     if case.scope == "bundle":
-        (report,) = toyspec.check(case.folder).files
+        (report,) = toyspec.check(case.folder, dialect=None).files
         return report
     return toyspec.check_bytes(
         case.data,
         profile=case.options.profile,
         name=case.options.name or case.stream,
         max_line_bytes=case.options.max_line_bytes,
+        dialect=None,
     )
 
 
@@ -98,7 +99,9 @@ def read(case: Case, mode: Any) -> tuple[Account, list[Any]]:
     source: Any = os.path.join(case.folder, str(case.stream)) if case.scope == "bundle" else case.data
     options = case.options
     name = None if case.scope == "bundle" else options.name or case.stream
-    reading = toyspec.read(source, mode=mode, profile=options.profile, max_line_bytes=options.max_line_bytes, name=name)
+    reading = toyspec.read(
+        source, mode=mode, profile=options.profile, max_line_bytes=options.max_line_bytes, name=name, dialect=None
+    )
     given: list[Any] = []
     try:
         given.extend(tag_record(record.value, case.profile) for record in reading)

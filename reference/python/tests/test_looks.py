@@ -18,7 +18,7 @@ FOREIGN = {
     "utf16.jsonl": ('{"kind":"run_start"}\n'.encode("utf-16-le"), "UTF-16 text", "iconv -f UTF-16LE -t UTF-8"),
     "state.json": (json.dumps({"log": [1]}, indent=2).encode(), "a JSON document over several lines", "jq -c ."),
     "all.json": (b'[{"step":1}]\n', "a JSON array on one line", "jq -c '.[]'"),
-    "log.csv": (b"step,loss\n1,2.5\n", "comma-separated values (CSV)", None),
+    "log.csv": (b"name,loss\na,2.5\n", "comma-separated values (CSV)", None),
     "runs.db": (b"SQLite format 3\0rest", "a SQLite database", "sqlite3"),
     "tf.events": (bytes(23) + b'brain.Event:2\n"', "a TensorBoard event file", "tensorboard --logdir"),
     "run.wandb": (b":W&B\xf5\n", "a W&B run file", "wandb leet inspect --json"),

@@ -61,7 +61,7 @@ def exact(data: bytes, monkeypatch: pytest.MonkeyPatch) -> FileReport:
             FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
         )
         patch.setattr(FastPath, "line", lambda *_: None)
-        return check_bytes(data)
+        return check_bytes(data, dialect=None)
 
 
 def stream(changed: dict[int, str] | None = None) -> bytes:
@@ -300,7 +300,7 @@ def test_line_that_teaches_serves_those_after_it(alone: list[bytes]) -> None:
     fed(stream())
     alone.clear()
     data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5}') for index in range(1, MANY)})
-    report = check_bytes(data)
+    report = check_bytes(data, dialect=None)
     assert 0 < len(alone) <= 10
     assert ["unknown-key", "run-end-missing"] == [finding.rule for finding in report.findings]
 

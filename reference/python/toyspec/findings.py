@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from toyspec.escaping import shortened
+
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
 
@@ -52,6 +54,30 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The place in the line, where it helps."""
 
 
+class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How the log of another program is read."""
+
+    name: str
+    """Name of the dialect."""
+    step: str | None = None
+    """Key of the step; None if no record has one."""
+    time: str | None = None
+    """Key of the time; None if no record has one."""
+    epoch: str | None = None
+    """Key of the epoch; None if no record has one."""
+    phase: str | None = None
+    """Key of the phase; None if no record has one."""
+    choice: Literal["named", "recognized", "guessed"] = "recognized"
+    """Named by the user, recognized by its own marks, or guessed by the names of keys."""
+
+    @property
+    def sentence(self) -> str:
+        """The choice in one line, for example ``read as: metrics-jsonl dialect, step = "iter"``."""
+        keys = {"step": self.step, "time": self.time, "phase": self.phase}
+        named = [f'{part} = "{shortened(key)}"' for part, key in keys.items() if key is not None]
+        return ", ".join([f"read as: {self.name} dialect", *named])
+
+
 class FileReport(msgspec.Struct, kw_only=True):
     """The report on one stream."""
 
@@ -71,6 +97,8 @@ class FileReport(msgspec.Struct, kw_only=True):
     """In line order; at most ``limits.MAX_FINDINGS_PER_RULE`` for each rule."""
     suppressed: dict[str, int]
     """Number of further findings for each rule that are counted, not listed."""
+    dialect: DialectUse | None = None
+    """How the log of another program was read; None for a stream of a profile, and for an unknown format."""
 
 
 class PathError(msgspec.Struct, frozen=True):

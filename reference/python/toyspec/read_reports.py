@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from toyspec.findings import Profile, State
+from toyspec.findings import DialectUse, Profile, State
 from toyspec.generated.limits import EXCERPT_BYTES
 
 HEAD_BYTES = EXCERPT_BYTES
@@ -68,6 +68,8 @@ class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes in all gaps, listed or not."""
     size: int
     """Size of the stream in bytes; of a pipe, the number of bytes received."""
+    dialect: DialectUse | None = None
+    """How the log of another program was read; None for a stream of a profile, and for an unknown format."""
 
     @property
     def fragment_bytes(self) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -20,10 +20,15 @@ from toyspec.format.profiles import EVENTS_FILE, detect_profile, stream_name
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.looks import HEAD_BYTES
+from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from toyspec.checker.dialect_checker import DialectChecker
+    from toyspec.format.dialect_mapping import ReadAs
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far and the number of bytes known."""
@@ -32,6 +37,8 @@ Walk = Literal["all", "runs"]
 """Whether all files are reported, or only runs: see ``iter_runs``."""
 
 Verdict = FileReport | PathError | Skipped
+
+AnyChecker: TypeAlias = "StreamChecker | DialectChecker"
 
 _NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl"
 _CHUNK_BYTES = 1 << 18
@@ -54,13 +61,15 @@ def check(
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     jobs: int = 1,
+    dialect: str | None = "auto",
 ) -> Report:
     """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
-    *profile* None detects the profile of each stream. *select* and *ignore* name rules. A path that cannot be
+    *profile* None detects the profile of each stream. The log of another program is checked by its *dialect*, which is
+    recognized, or the one that is named; None checks none. *select* and *ignore* name rules. A path that cannot be
     read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist, and nothing else.
     """
-    options = CheckOptions(profile=profile, select=frozenset(select), ignore=frozenset(ignore))
+    options = CheckOptions(profile=profile, select=frozenset(select), ignore=frozenset(ignore), dialect=dialect)
     report = Report(files=[], errors=[])
     for verdict in iter_reports([os.fspath(path) for path in paths], options=options, jobs=jobs):
         if isinstance(verdict, FileReport):
@@ -71,12 +80,22 @@ def check(
 
 
 def check_bytes(
-    data: bytes, *, profile: Profile | None = None, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
+    data: bytes,
+    *,
+    profile: Profile | None = None,
+    name: str | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    dialect: str | None = "auto",
 ) -> FileReport:
     """Return the report on a stream in memory; *name* is the name of its file, if it has one."""
-    options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes)
-    checker = StreamChecker(
-        name or STANDARD_INPUT, options=options, detect=partial(detect_profile, file_name=name or "")
+    options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes, dialect=dialect)
+    detect = partial(detect_profile, file_name=name or "")
+    path = name or STANDARD_INPUT
+    read_as = options.choice.choose(data[:RECOGNIZED_BYTES], detect, path=path)
+    checker: AnyChecker = (
+        StreamChecker(path, options=options, detect=detect)
+        if read_as is None
+        else _dialect_checker(path, read_as, options)
     )
     checker.feed(data)
     return checker.finish()
@@ -155,16 +174,26 @@ def summarize(files: Iterable[FileReport]) -> Summary:
     return Summary(count, totals["error"], totals["warning"], totals["info"])
 
 
-def open_checker(path: str, options: CheckOptions) -> tuple[StreamChecker, list[SidecarText]]:
-    """Return a checker for the stream at *path*, and the other files of its bundle."""
+def open_checker(path: str, options: CheckOptions, head: bytes = b"") -> tuple[AnyChecker, list[SidecarText]]:
+    """Return a checker for the stream at *path*, which begins with *head*, and the other files of its bundle."""
+    detect = detect_profile if path == STANDARD_INPUT else partial(detect_profile_at, path)
+    read_as = options.choice.choose(head, detect, path=path)
+    if read_as is not None:
+        return _dialect_checker(path, read_as, options), []
     if path == STANDARD_INPUT:
         return StreamChecker(path, options=options), []
-    detect = partial(detect_profile_at, path)
     if stream_name(os.path.basename(path)) != EVENTS_FILE:
         return StreamChecker(path, options=options, detect=detect), []
     directory = os.path.dirname(os.path.abspath(path))
     sidecars = read_sidecars(directory, options.max_line_bytes)
     return StreamChecker(path, options=options, detect=detect, directory=os.path.basename(directory)), sidecars
+
+
+def _dialect_checker(path: str, read_as: ReadAs, options: CheckOptions) -> DialectChecker:
+    # Imported with the first log of another program: start-up time counts.
+    from toyspec.checker.dialect_checker import DialectChecker
+
+    return DialectChecker(path, read_as, options=options)
 
 
 def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
@@ -196,8 +225,8 @@ def _check_file(
     *,
     may_skip: bool = False,
 ) -> FileReport | Skipped:
-    checker, sidecars = open_checker(path, options)
     source = Source(file, name=path)
+    checker, sidecars = open_checker(path, options, source.peek(RECOGNIZED_BYTES))
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         if on_size:

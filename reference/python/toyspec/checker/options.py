@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from toyspec.findings import Profile
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.rules import ORDER
+from toyspec.reading.log_detection import DialectChoice
 
 
 class UnknownRuleError(ValueError):
@@ -25,6 +28,12 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: Profile | None = None
     """The profile to check against; None detects it from the first readable record."""
+    dialect: str | None = "auto"
+    """The dialect to read other files by: ``auto`` recognizes it, None reads no dialects."""
+    step_key: str | None = None
+    """The key of the step in the log of another program; None chooses it."""
+    dialects: tuple[Any, ...] = ()
+    """The user's own ``Dialect`` objects, which are tried first."""
     select: frozenset[str] = frozenset()
     """Rules to report; empty means all."""
     ignore: frozenset[str] = frozenset()
@@ -36,6 +45,11 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name in sorted(self.select | self.ignore):
             if name not in ORDER:
                 raise UnknownRuleError(name)
+
+    @property
+    def choice(self) -> DialectChoice:
+        """The dialects that may be used; none if the profile is named."""
+        return DialectChoice(None if self.profile else self.dialect, step=self.step_key, own=self.dialects)
 
     def reports(self, rule: str) -> bool:
         """Return whether findings of *rule* are wanted."""

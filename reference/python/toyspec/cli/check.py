@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
-from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
+from toyspec.cli.parsers import (
+    Parser,
+    UsageError,
+    add_color,
+    add_dialect,
+    dialect_name,
+    number_from,
+    rule_names,
+    seconds,
+)
 from toyspec.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -85,6 +94,7 @@ def _add_rules(parser: Parser) -> None:
         choices=("toy/v1", "metrics/v1", "kaun/v1"),
         help="format of the streams; default: detected from the first record",
     )
+    add_dialect(parser)
     parser.add_argument(
         "--max-line-bytes",
         metavar="N",
@@ -117,6 +127,8 @@ def run(options: Namespace) -> int:
 
     wanted = CheckOptions(
         profile=options.profile,
+        dialect=dialect_name(options.dialect),
+        step_key=options.step_key,
         select=frozenset(options.select),
         ignore=frozenset(options.ignore),
         max_line_bytes=options.max_line_bytes,

@@ -110,6 +110,8 @@ class _CheckedStream:
         self._path = path
         self._options = options
         self._verdict = verdict
+        # The first line decides how the file is read.
+        self._held: bytes | None = b""
         self._checker, _ = open_checker(path, options)
         self._shown: set[tuple[str, int, int, str]] = set()
 
@@ -120,11 +122,18 @@ class _CheckedStream:
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits and show their findings."""
+        if self._held is not None:
+            self._held += data
+            if b"\n" not in self._held:
+                return
+            data, self._held = self._held, None
+            self._checker, _ = open_checker(self._path, self._options, data)
         self._checker.feed(data)
         self._show(self._checker.take())
 
     def restart(self, change: Change) -> None:
         """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
+        self._held = b""
         self._checker, _ = open_checker(self._path, self._options)
         if change != "uncommitted-changed":
             sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
@@ -133,6 +142,8 @@ class _CheckedStream:
     def finish(self) -> None:
         """Show the findings that depend on the end of the stream, and the verdict."""
         _, sidecars = open_checker(self._path, self._options)  # the files beside the stream at this time
+        if self._held is not None:
+            self._checker.feed(self._held)
         report = self._checker.finish(sidecars)
         self._show(report.findings)
         self._verdict.file(report)

@@ -33,7 +33,8 @@ class Attempts:
     """Learns the resumptions from all records of a stream, then filters the same records.
 
     A ``run_resume`` supersedes every earlier event that belongs to a train step after its ``from_step``.
-    Memory grows with the number of resumptions only. Other profiles have no resumptions.
+    Memory grows with the number of resumptions only. Other profiles have no resumptions. Of the rows of a dialect,
+    those of the last attempt are the latest.
     """
 
     def __init__(self) -> None:
@@ -41,14 +42,16 @@ class Attempts:
         self._lines = array("q")
         self._from_steps = array("q")
         self._phase: str | None = None
+        self._attempt = 1
 
     def __bool__(self) -> bool:
         """Return whether anything can be superseded."""
-        return bool(self._lines)
+        return bool(self._lines) or self._attempt > 1
 
     def learn(self, record: Record) -> None:
         """Take in the next record of the stream."""
         if record.profile != "toy/v1":
+            self._attempt = max(self._attempt, getattr(record, "attempt", 1))
             return
         if record.kind == _START and self._phase is None:
             self._phase = _phase(record) or _TRAIN
@@ -86,6 +89,8 @@ class Attempts:
         """Yield those of *records*, the same again and in order, that no later attempt supersedes."""
         following = 0
         for record in records:
+            if self._attempt > 1 and getattr(record, "attempt", self._attempt) < self._attempt:
+                continue
             while following < len(self._lines) and self._lines[following] <= record.line:
                 following += 1
             if following == len(self._lines) or not self._is_superseded(record, self._from_steps[following]):

@@ -15,12 +15,15 @@ from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
+from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
 from toyspec.reading.live_file import LiveFile
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
+    from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
 
 Until = Literal["run_end", "forever"]
@@ -96,6 +99,12 @@ class Follower:
         return self._tail.feed.profile
 
     @property
+    def dialect(self) -> DialectUse | None:
+        """How the log of another program is read; None for a stream of a profile, and for an unknown format."""
+        feed = self._tail.feed
+        return None if isinstance(feed, RecordFeed) else feed.read_as.use
+
+    @property
     def fragment(self) -> Fragment | None:
         """The bytes after the last committed line at this time; None if there are none."""
         return self._tail.feed.fragment()
@@ -128,11 +137,13 @@ def follow(  # noqa: PLR0913
     max_line_bytes: int = MAX_LINE_BYTES,
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
+    dialect: DialectChoice | str | None = "auto",
 ) -> Follower:
     """Return a follower of the stream at *path*, from its first record on.
 
     *path* is a stream or a run directory, which need not exist yet. Each record is yielded once, as soon as
-    it is committed. Damage is an event, not an exception; a follower never repairs.
+    it is committed. Damage is an event, not an exception; a follower never repairs. The log of another program is
+    recognized and read by its *dialect*, as by ``read``.
 
     Following ends after the run's last event (*until* ``"run_end"``), after *idle_seconds* without a change by
     *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*; a file watcher may
@@ -150,7 +161,8 @@ def follow(  # noqa: PLR0913
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
     )
     feed = partial(RecordFeed, profile=profile, max_line_bytes=max_line_bytes)
-    return Follower(_Tail(os.fspath(path), until, feed), polling)
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
+    return Follower(_Tail(os.fspath(path), until, feed, choice), polling)
 
 
 def _never() -> bool:
@@ -160,7 +172,8 @@ def _never() -> bool:
 class _Tail:
     """The file at the path, and how far it was read."""
 
-    def __init__(self, path: str, until: Until, feed: partial[RecordFeed]) -> None:
+    def __init__(self, path: str, until: Until, feed: partial[RecordFeed], choice: DialectChoice) -> None:
+        self._choice = choice
         self._path = path
         self._until = until
         self._new_feed = feed
@@ -172,11 +185,15 @@ class _Tail:
         self._begin_stream(path)
 
     def _begin_stream(self, path: str) -> None:
-        self.feed = self._new_feed(detect=partial(detect_profile_at, path))
+        self._feed: FollowedFeed = followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
         self._seen: tuple[int, int] | None = None
         # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
         self._doubts = False
         self._trusted = 0
+
+    @property
+    def feed(self) -> AnyFeed:
+        return self._feed.feed_now
 
     def close(self) -> None:
         if self._file is not None:
@@ -286,7 +303,7 @@ class _Tail:
     def _take_back(self, file: LiveFile) -> None:
         """Drop a fragment that a repair cut off, or that was rewritten."""
         file.drop_uncommitted()
-        self.feed.drop_fragment()
+        self._feed.drop_fragment()
 
     def _drain(self, file: LiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
         """Yield the content of *file* from its position on."""
@@ -304,7 +321,7 @@ class _Tail:
                 self._trusted = file.status().st_size
                 data = data[:found]
             file.take(data)
-            for item in self.feed.feed(data):
+            for item in self._feed.feed(data):
                 yield from self._give(file, item)
                 if self._finished:
                     return

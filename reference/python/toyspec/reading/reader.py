@@ -15,12 +15,19 @@ from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
 from toyspec.read_reports import Gap, ReadReport
 from toyspec.reading.attempts import Attempts
+from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed, Target
 from toyspec.reading.stream_files import Source, locate_stream, open_source, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+
+    from toyspec.findings import DialectUse
+    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.reading.rows import RowFeed
+
+    NewFeed = partial[RecordFeed] | partial[RowFeed]
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
 """How a reading treats a stream that is not complete.
@@ -45,7 +52,11 @@ class Reading:
     A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
     """
 
-    def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: partial[RecordFeed]) -> None:
+    def __init__(
+        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: ReadAs | None = None
+    ) -> None:
+        self.read_as = read_as
+        """How another program's log is read; None for a stream of toyspec, and for a file of an unknown format."""
         # The walk has no reference to its reading: without a cycle, a dropped reading closes its file at once.
         self._walk = _Walk(source, mode, feed, attempts)
         self._blocks = self._walk.blocks()
@@ -99,7 +110,7 @@ class Reading:
 class _Walk:
     """Reads a source once or twice and makes the report."""
 
-    def __init__(self, source: Source, mode: Mode, feed: partial[RecordFeed], attempts: AttemptView) -> None:
+    def __init__(self, source: Source, mode: Mode, feed: NewFeed, attempts: AttemptView) -> None:
         self.source = source
         self._attempts = attempts
         self._has_begun = False
@@ -109,7 +120,7 @@ class _Walk:
 
     def gives_events(self) -> bool:
         """Switch to bare events if nothing was read yet and records are not needed; return whether it did."""
-        if self._has_begun or self._attempts == "latest":
+        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed:
             return False
         self._new_feed = partial(self._new_feed, target="bare event")
         return True
@@ -178,7 +189,7 @@ class _Walk:
 class _Account:
     """Counts during one pass over a stream."""
 
-    def __init__(self, feed: RecordFeed) -> None:
+    def __init__(self, feed: RecordFeed | RowFeed) -> None:
         self.feed = feed
         self.records = 0
         self.block: list[Record] = []
@@ -225,6 +236,7 @@ class _Account:
             unlisted_gaps=self._unlisted,
             gap_bytes=self._gap_bytes,
             size=self.feed.size,
+            dialect=self._dialect(),
         )
 
     def at_gap(self, gap: Gap, size: int) -> ReadReport:
@@ -247,7 +259,11 @@ class _Account:
             unlisted_gaps=0,
             gap_bytes=size - gap.offset,
             size=size,
+            dialect=self._dialect(),
         )
+
+    def _dialect(self) -> DialectUse | None:
+        return None if isinstance(self.feed, RecordFeed) else self.feed.read_as.use
 
 
 def read(  # noqa: PLR0913 - each is an option of its own
@@ -259,6 +275,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     decode: Target = "value",
     max_line_bytes: int = MAX_LINE_BYTES,
     name: str | None = None,
+    dialect: DialectChoice | str | None = "auto",
 ) -> Reading:
     """Return a reading of the stream in *source*.
 
@@ -269,6 +286,9 @@ def read(  # noqa: PLR0913 - each is an option of its own
     *decode* ``"event"`` makes ``record.event`` fast and ``record.value`` slow; both stay equal. *max_line_bytes* is the
     longest line that is read, LF excluded. *name* is the name of the file that bytes or the file object come from: it
     decides the profile if no record does.
+
+    The log of another program is recognized and read by its *dialect*: each record is a ``Row`` with ``step``,
+    ``time``, ``epoch``, ``phase`` and ``values``. *dialect* may also be the name of one; None recognizes none.
 
     Raises StreamMissingError or StreamUnreadableError if there is nothing to read, and ValueError or TypeError for
     wrong arguments. See Reading for what iterating raises.
@@ -295,8 +315,26 @@ def read(  # noqa: PLR0913 - each is an option of its own
         raise ValueError(
             f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
         )
-    feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
-    return Reading(opened, mode=mode, attempts=attempts, feed=feed)
+    read_as = _read_as(opened, detect, dialect) if profile is None and dialect is not None else None
+    feed: NewFeed
+    if read_as is None:
+        feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
+    else:
+        # Imported with the first log of another program: start-up time counts.
+        from toyspec.reading.rows import RowFeed
+
+        feed = partial(RowFeed, read_as, max_line_bytes=max_line_bytes)
+    return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
+
+
+def _read_as(
+    source: Source, detect: Callable[..., Profile | None], dialect: DialectChoice | str | None
+) -> ReadAs | None:
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    try:
+        return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
+    except OSError as error:
+        raise unreadable(source.name, error, offset=0) from error
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

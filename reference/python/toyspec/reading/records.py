@@ -188,6 +188,11 @@ class RecordFeed:
         return found
 
     @property
+    def max_line_bytes(self) -> int:
+        """Longest line that is read, LF excluded."""
+        return self._splitter.max_line_bytes
+
+    @property
     def profile(self) -> Profile | None:
         """The profile of the stream, as far as it is known; None for a file of another format."""
         if self._is_decided:

@@ -163,6 +163,7 @@ class Source:
         self._begin()
 
     def _begin(self) -> None:
+        self._peeked = b""
         self._input = _Input(self._file, self.name)
         self._is_begun = self._keeps_gzip
         self._gzip: GzipData | None = None
@@ -174,11 +175,25 @@ class Source:
 
     def read(self, size: int) -> bytes:
         """Return at least one and at most *size* bytes, none at the end; raise OSError."""
+        if self._peeked:
+            chunk, self._peeked = self._peeked[:size], self._peeked[size:]
+            return chunk
         if self._gzip is not None:
             return self._gzip.read(size)
         if self._is_begun:
             return self._input.read(size)
         return self._read_first(size)
+
+    def peek(self, size: int) -> bytes:
+        """Return the first bytes, at most *size*, which ``read`` returns again; raise OSError.
+
+        A pipe is read up to its first LF only, so that a live one is not waited for.
+        """
+        head = b""
+        while len(head) < size and b"\n" not in head and (chunk := self.read(size - len(head))):
+            head += chunk
+        self._peeked = head
+        return head
 
     def _read_first(self, size: int) -> bytes:
         head = self._input.read(size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
-    from toyspec.findings import FileReport, Finding, PathError, Skipped
+    from toyspec.findings import DialectUse, FileReport, Finding, PathError, Skipped
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
@@ -28,15 +28,24 @@ def finding_object(finding: Finding) -> dict[str, Any]:
 
 def verdict_object(report: FileReport) -> dict[str, Any]:
     """Return *report* without its findings."""
+    dialect = {} if report.dialect is None else {"dialect": dialect_object(report.dialect)}
     return {
         "path": encodable(report.path),
         "profile": report.profile,
+        **dialect,
         "state": report.state,
         "valid": report.valid,
         "events": report.events,
         "bytes": report.bytes,
         "suppressed": report.suppressed,
     }
+
+
+def dialect_object(use: DialectUse) -> dict[str, Any]:
+    """Return how the log of another program was read as an object of the report schema."""
+    keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
+    named = {part: None if key is None else encodable(key) for part, key in keys.items()}
+    return {"name": use.name, "choice": use.choice, **named}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:

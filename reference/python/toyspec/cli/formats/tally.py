@@ -36,7 +36,7 @@ class Tally:
         if report.state is None:
             self._without_stream += 1
             return
-        if report.profile is None:
+        if report.profile is None and report.dialect is None:
             self._foreign += 1
             return
         directory, name = os.path.split(report.path)

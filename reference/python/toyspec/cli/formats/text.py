@@ -15,7 +15,7 @@ from toyspec.generated.rules import STREAM_MISSING
 if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.cli.formats import FormatOptions
-    from toyspec.findings import Excerpt, FileReport, Finding, PathError, Skipped
+    from toyspec.findings import DialectUse, Excerpt, FileReport, Finding, PathError, Skipped
 
 # Width of excerpts where the output is not a terminal.
 _PIPED_COLUMNS = 120
@@ -50,13 +50,23 @@ class TextFormat:
             self._help(finding)
 
     def file(self, report: FileReport) -> None:
-        """Show how many findings were counted and not listed."""
+        """Show how many findings were counted and not listed, and how the log of another program was read."""
         self._tally.file(report)
+        if report.dialect is not None and self._options.detail != "brief":
+            self._read_as(paths.shown(report.path), report.dialect)
         for rule, number in report.suppressed.items():
             if rule in self._shown_rules:
                 more = counted(number, "more finding")
                 self._terminal.line(f"{paths.shown(report.path)}: {rule}  {more}, counted but not listed")
         self._shown_rules.clear()
+
+    def _read_as(self, path: str, use: DialectUse) -> None:
+        self._terminal.line(f"{path}: {use.sentence}")
+        if use.choice == "guessed" and "read as" not in self._helped:
+            self._helped.add("read as")
+            self._terminal.line(
+                f"{_INDENT}help: name the key with --step-key if this is wrong, or add a dialect to toyspec.toml"
+            )
 
     def error(self, error: PathError) -> None:
         """Show a path that could not be read."""

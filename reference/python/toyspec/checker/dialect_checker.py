@@ -1,0 +1,137 @@
+"""Checks the log of another program: bytes, JSON or cells, states, and steps that go back; it has no schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.checker.collecting import Collector, Place
+from toyspec.findings import FileReport, Finding
+from toyspec.format.dialect_forms import has_repeated_key
+from toyspec.generated import rules
+from toyspec.reading.rows import RowFeed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.checker.options import CheckOptions
+    from toyspec.checker.sidecars import SidecarText
+    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.format.lines import Line
+    from toyspec.format.looks import Look
+    from toyspec.reading.rows import Row
+
+_TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
+_CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for each column of the header"
+_MOST_PHASES = 100
+_JSON_LINES = ("lines", "prefixed")
+
+
+class DialectChecker:
+    """Checks a log as it is fed; the interface is that of ``StreamChecker``."""
+
+    def __init__(self, path: str, read_as: ReadAs, *, options: CheckOptions) -> None:
+        self._path = path
+        self._read_as = read_as
+        self._collector = Collector(options)
+        # Rules that need no schema have the severities and the help of metrics/v1, which is the nearest profile.
+        self._collector.profile = "metrics/v1"
+        self._feed = RowFeed(read_as, max_line_bytes=options.max_line_bytes)
+        self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
+        self._keeps_order = read_as.dialect.steps == "increase"
+        self._steps: dict[str | None, int | float] = {}
+        self._gaps = 0
+        self._has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
+        self._taken = 0
+        self.look: Look | None = None
+        """None: the format is known."""
+        self.is_foreign = False
+        """False: the format is known."""
+        self.ended = False
+        """False: the end of a run is not known."""
+
+    def feed(self, data: bytes) -> None:
+        """Check the lines that *data* commits."""
+        for line in self._feed.cut(data):
+            self._check(line)
+
+    def take(self) -> list[Finding]:
+        """Return the findings that were listed since the last call."""
+        new = self._collector.findings[self._taken :]
+        self._taken = len(self._collector.findings)
+        return new
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._feed.size
+
+    def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:  # noqa: ARG002 - checkers have one interface
+        """Return the report on everything fed; call it once, last."""
+        self._collector.findings.sort(key=lambda finding: finding.line)
+        fragment = self._feed.fragment()
+        if fragment is not None:
+            fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
+            self._collector.add(
+                rules.UNTERMINATED_LINE, Place(fragment.number, fragment.offset), fact, advice=_TORN_HELP
+            )
+        elif not self._feed.records and not self._gaps:
+            self._collector.add(rules.STREAM_EMPTY, Place(1, 0), f"no record in {self._feed.size} bytes")
+        is_torn = fragment is not None or not self._feed.records
+        return FileReport(
+            path=self._path,
+            profile=None,
+            state="damaged" if self._gaps else "torn" if is_torn else "complete",
+            valid=self._collector.valid,
+            events=self._feed.records,
+            bytes=self._feed.size,
+            findings=self._collector.findings,
+            suppressed=self._collector.suppressed,
+            dialect=self._read_as.use,
+        )
+
+    def _check(self, line: Line) -> None:
+        if line.data == b"":
+            return
+        value = self._feed.read_line(line)
+        if value is None or (self._is_json and has_repeated_key(line.data or b"", value)):
+            verdict = self._feed.validate(line)
+            self._report(line, verdict)
+            value = verdict.value
+        elif not self._has_carriage_return and b"\r" in (line.data or b""):
+            self._report_carriage_return(line)
+        if value is not None:
+            self._observe(self._feed.row(line, value))
+
+    def _report(self, line: Line, verdict: ValidatedLine) -> None:
+        data = line.data or b""
+        for finding in verdict.findings:
+            place = Place(line.number, line.offset, finding.offset, data or line.head)
+            advice = _CELLS_HELP if finding.rule == rules.BAD_FORMAT else None
+            self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice)
+        for rule, count in verdict.unlisted.items():
+            self._collector.count(rule, count)
+        if verdict.has_carriage_return and not self._has_carriage_return:
+            self._report_carriage_return(line)
+        if verdict.status == "unreadable":
+            self._gaps += 1
+            # What was lost may have been the reason why the step goes back.
+            self._steps.clear()
+
+    def _report_carriage_return(self, line: Line) -> None:
+        self._has_carriage_return = True
+        place = Place(line.number, line.offset, (line.data or b"").find(b"\r"))
+        self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
+
+    def _observe(self, row: Row) -> None:
+        """Report a step that is smaller than that before in its phase."""
+        step: Any = row.step
+        if step is None:
+            return
+        last = self._steps.get(row.phase)
+        if self._keeps_order and last is not None and step < last:
+            fact = f"step {step} after step {last}"
+            pointer = "/" + (self._read_as.step or "").replace("~", "~0").replace("/", "~1")
+            self._collector.add(rules.STEP_GOES_BACKWARDS, Place(row.line, row.offset), fact, pointer=pointer)
+        if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
+            self._steps[row.phase] = step

@@ -1,0 +1,242 @@
+"""Turns a line of another program's log into an object: JSON, CSV or text that matches a pattern.
+
+A form has two functions. ``read`` is fast and returns None for everything that is not plainly a record; ``validate`` is
+exact and says what such a line is. Neither raises for any bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toyspec.format.dialect_mapping import not_finite
+from toyspec.format.line_findings import LineFinding
+from toyspec.format.line_validation import ValidatedLine, decode, validate
+from toyspec.generated import rules
+
+if TYPE_CHECKING:
+    from toyspec.format.dialects import Dialect
+
+_BOM = b"\xef\xbb\xbf"
+_PAIR = re.compile(
+    r"([A-Za-z_][\w./()%@-]*)\s?[=: ]\s?"
+    r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))",
+    re.ASCII | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+# A console line that is longer is output of another kind, such as a dump of settings.
+_MOST_TEXT = 4096
+_LONG_LINE = 1 << 20
+_ABSENT = ("", "NA", "N/A", "None", "null")
+_PASSED_OVER = ValidatedLine("blank", [], {}, False, None)
+
+
+class RecordForm(Protocol):
+    """How a line becomes a record."""
+
+    def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
+        """Return the object of the line *data*, None if it needs ``validate``."""
+
+    def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
+        """Return the result for a line that ``read`` did not take; ``first`` is for the first line of the stream."""
+
+
+def form_of(dialect: Dialect) -> RecordForm:
+    """Return the form of *dialect*; one object serves one pass over one file."""
+    if dialect.form.type == "csv":
+        return CsvForm(dialect.form.delimiter)
+    if dialect.form.type == "pattern":
+        return PatternForm(dialect.form.patterns)
+    return JsonForm(dialect.form.prefix.encode(), takes_bare="bare" in dialect.non_finite)
+
+
+class JsonForm:
+    """A JSON object, alone on its line or behind *prefix*; bare NaN and Infinity are taken if the dialect has them."""
+
+    def __init__(self, prefix: bytes = b"", *, takes_bare: bool = False) -> None:
+        self._prefix = prefix
+        self._takes_bare = takes_bare
+
+    def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
+        """Return the object; None for other output, and for what is not plainly JSON."""
+        if self._prefix:
+            start = data.find(self._prefix)
+            if start < 0:
+                return None
+            data = data[start + len(self._prefix) :]
+        return decode(data) if data else None
+
+    def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
+        """Return the result for the line; a line without the prefix is passed over like a blank one."""
+        start = 0
+        if self._prefix:
+            found = data.find(self._prefix)
+            if found < 0:
+                return _PASSED_OVER
+            start = found + len(self._prefix)
+        verdict = validate(data[start:], first=first and not self._prefix)
+        if verdict.status == "unreadable" and self._takes_bare:
+            verdict = _with_bare_words(verdict, data[start:])
+        verdict = _explained(verdict, data[start:])
+        if start:
+            moved = [
+                LineFinding(each.rule, each.offset + start, each.pointer, each.message) for each in verdict.findings
+            ]
+            verdict = ValidatedLine(verdict.status, moved, verdict.unlisted, verdict.has_carriage_return, verdict.value)
+        return verdict
+
+
+class CsvForm:
+    """Rows of cells under the header in the first line. A header that comes again is passed over."""
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self.header: list[str] | None = None
+        """Names of the columns; None before the first line."""
+
+    def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
+        """Return the cells by column; empty ones are left out. None for the header, and for what is not a row."""
+        cells = self._cells(data.removeprefix(_BOM) if first else data)
+        if cells is None or not cells:
+            return None
+        if self.header is None:
+            self.header = cells
+            return None
+        if len(cells) != len(self.header) or cells == self.header:
+            return None
+        return {name: _cell(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
+
+    def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
+        """Return why the line is not a row."""
+        cells = self._cells(data.removeprefix(_BOM) if first else data)
+        if cells is None:
+            verdict = validate(data, first=first)
+            bad = [finding for finding in verdict.findings if finding.rule != rules.INVALID_JSON]
+            return _unreadable(bad or [LineFinding(rules.BAD_FORMAT, 0, "", "the line is not a row of cells")])
+        if not cells or cells == self.header or self.header is None:
+            return _PASSED_OVER
+        fact = f"the row has {len(cells)} cells, the header has {len(self.header)}"
+        return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
+
+    def _cells(self, data: bytes) -> list[str] | None:
+        """Return the cells of a line; None if it is not text."""
+        if 0 in data:
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        text = text.rstrip("\r")
+        if '"' not in text:
+            return text.split(self._delimiter) if text else []
+        # Imported here: cells with quotes are rare, and start-up time counts.
+        import csv
+
+        try:
+            return next(csv.reader([text], delimiter=self._delimiter), [])
+        except csv.Error:
+            return None
+
+
+class PatternForm:
+    """Text that matches one of *patterns*; other lines are passed over."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+
+    def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
+        """Return the named groups of the first pattern that matches; None if none does."""
+        if len(data) > _MOST_TEXT:
+            return None
+        text = data.decode("utf-8", "replace").rstrip("\r")
+        for pattern in self._patterns:
+            match = pattern.search(text)
+            if match:
+                groups = {name: _cell(part) for name, part in match.groupdict().items() if part is not None}
+                return _pairs(groups.pop("pairs", None)) | groups
+        return None
+
+    def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
+        """Return the result for other output: it is passed over."""
+        return _PASSED_OVER
+
+
+def has_repeated_key(data: bytes, value: dict[str, Any]) -> bool:
+    """Return whether the JSON object *value* in *data* may have a key twice; False is certain."""
+    if _SPACED_COLON.search(data):
+        return True
+    return data.count(b'":') != _key_count(value)
+
+
+_SPACED_COLON = re.compile(rb'"[ \t\r]+:')
+
+
+def _key_count(value: Any) -> int:
+    count = 0
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if type(each) is dict:
+            count += len(each)
+            pending.extend(part for part in each.values() if type(part) in (dict, list))
+        else:
+            pending.extend(part for part in each if type(part) in (dict, list))
+    return count
+
+
+def _explained(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
+    """Return *verdict*, its message naming the second record of a line if there is one."""
+    if verdict.status != "unreadable" or verdict.findings[0].rule != rules.INVALID_JSON:
+        return verdict
+    # The records of a log begin with the same key, or at least with a brace.
+    start = data[: data.find(b":") + 1] or b"{"
+    glue = max(data.rfind(start), data.find(b"}{") + 1)
+    if glue <= 0 or len(data) > _LONG_LINE or decode(data[glue:]) is None:
+        return verdict
+    first = verdict.findings[0]
+    fact = f"a second record starts inside the first, at byte {glue} of the line"
+    return _unreadable([LineFinding(first.rule, first.offset, first.pointer, fact)])
+
+
+def _with_bare_words(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
+    """Return *verdict* as readable if bare words for numbers are all that is wrong with the line."""
+    others = [finding for finding in verdict.findings if finding.rule != rules.NON_FINITE_NUMBER]
+    unlisted = {rule: number for rule, number in verdict.unlisted.items() if rule != rules.NON_FINITE_NUMBER}
+    if any(finding.rule != rules.DUPLICATE_KEY for finding in others) or set(unlisted) - {rules.DUPLICATE_KEY}:
+        return ValidatedLine("unreadable", others, unlisted, False, None)
+    # Imported here: only lines with bare words need it.
+    import json
+
+    try:
+        value = json.loads(data)
+    except ValueError:
+        # An integer of thousands of digits, which is reported as a number that is not finite.
+        return verdict
+    if type(value) is not dict:
+        return verdict
+    return ValidatedLine("readable", others, unlisted, b"\r" in data, value)
+
+
+def _cell(text: Any) -> Any:
+    """Return the number in the text of a cell, or the text."""
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    stripped = text.strip()
+    return float(stripped) if _NUMBER.fullmatch(stripped) else text
+
+
+def _pairs(text: Any) -> dict[str, Any]:
+    """Return the numbers in *text* by the names before them."""
+    if not isinstance(text, str):
+        return {}
+    found: dict[str, Any] = {}
+    for name, figure in _PAIR.findall(text):
+        plain = figure.replace(",", "").replace("_", "")
+        value = not_finite(plain)
+        found[name] = _cell(plain) if value is None else value
+    return found
+
+
+def _unreadable(findings: list[LineFinding]) -> ValidatedLine:
+    return ValidatedLine("unreadable", findings, {}, False, None)

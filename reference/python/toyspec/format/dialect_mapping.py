@@ -1,0 +1,207 @@
+"""Reads the step, time, epoch, phase and metrics out of a record of another program's log."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toyspec.findings import DialectUse
+from toyspec.format.dialects import Dialect, TimeKey, TimeUnit
+from toyspec.format.json_numbers import number
+
+TimeOrigin = str
+"""``unix`` for seconds since 1970, ``run`` for seconds since the start of the run."""
+
+_NOT_FINITE_WORDS = {
+    word: value
+    for value, words in {
+        float("nan"): ("nan", "+nan", "-nan"),
+        float("inf"): ("inf", "+inf", "infinity", "+infinity"),
+        -float("inf"): ("-inf", "-infinity"),
+    }.items()
+    for word in words
+}
+_MOST_WORD_CHARS = 9
+_UNIX_SECONDS = (1e8, 1e11)
+_SCALES = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
+_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
+_DATE_LETTERS = 40
+_MAX_INTEGER_FLOAT = 2.0**63
+# Deeper objects are data, not metrics, and would take unbounded recursion.
+_DEPTH = 8
+
+
+class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
+    """How a file is read: its dialect, and the keys that were chosen among those that it allows."""
+
+    dialect: Dialect
+    step: str | None = None
+    """Key of the step; None if the records have none."""
+    time: TimeKey | None = None
+    epoch: str | None = None
+    phase: str | None = None
+    is_named: bool = False
+    """True if the user named the dialect or the step."""
+
+    @property
+    def use(self) -> DialectUse:
+        """The choice, for a report."""
+        return DialectUse(
+            name=self.dialect.name,
+            step=self.step,
+            time=self.time.key if self.time else None,
+            epoch=self.epoch,
+            phase=self.phase,
+            choice="named" if self.is_named else "guessed" if self.dialect.rank == "guess" else "recognized",
+        )
+
+
+class Neutral(NamedTuple):
+    """What any log says in a record."""
+
+    step: int | float | None
+    time: float | None
+    """Seconds; ``time_origin`` of the mapping says since when."""
+    epoch: int | float | None
+    phase: str | None
+    values: dict[str, float | int | None]
+    """The metrics by name: NaN and infinity as such, None for null."""
+
+
+class Mapping:
+    """Maps records of one file."""
+
+    def __init__(self, read_as: ReadAs) -> None:
+        self._read_as = read_as
+        values = read_as.dialect.values
+        self._values = values
+        self._reads_text = "text" in read_as.dialect.non_finite
+        self._keeps_null = "null" in read_as.dialect.non_finite
+        own = [read_as.step, read_as.time.key if read_as.time else None, read_as.epoch]
+        self._own = {key for key in own if key is not None}
+        self._except = frozenset(key for key in values.exclude if not key.endswith("/"))
+        self._except_prefixes = tuple(key for key in values.exclude if key.endswith("/"))
+        self.time_origin: TimeOrigin | None = None
+        """Origin of the times so far; None before the first one."""
+
+    def neutral(self, value: dict[str, Any]) -> Neutral:
+        """Return what the record *value* says; never raises."""
+        read_as = self._read_as
+        members = flattened(value)
+        return Neutral(
+            _count(members.get(read_as.step)) if read_as.step is not None else None,
+            self._time(members),
+            _count(members.get(read_as.epoch)) if read_as.epoch is not None else None,
+            _text(members.get(read_as.phase)) if read_as.phase is not None else None,
+            self._metric(members) if self._values.name else self._metrics(members),
+        )
+
+    def _time(self, members: dict[str, Any]) -> float | None:
+        key = self._read_as.time
+        if key is None:
+            return None
+        found = time_of(members.get(key.key), key.unit)
+        if found is None:
+            return None
+        self.time_origin = found[1]
+        return found[0]
+
+    def _metrics(self, members: dict[str, Any]) -> dict[str, float | int | None]:
+        prefix = self._values.prefix
+        found: dict[str, float | int | None] = {}
+        for key, member in members.items():
+            if key in self._own or key in self._except or not key.startswith(prefix):
+                continue
+            if self._except_prefixes and key.startswith(self._except_prefixes):
+                continue
+            is_there, metric = self._number(member)
+            if is_there:
+                found[key[len(prefix) :]] = metric
+        return found
+
+    def _metric(self, members: dict[str, Any]) -> dict[str, float | int | None]:
+        name = members.get(self._values.name)
+        is_there, metric = self._number(members.get(self._values.value))
+        return {name: metric} if isinstance(name, str) and is_there and self._values.value in members else {}
+
+    def _number(self, member: Any) -> tuple[bool, float | int | None]:
+        """Return whether *member* is a metric, and its value."""
+        if type(member) is float or type(member) is int:
+            return True, member
+        if member is None:
+            return self._keeps_null, None
+        if self._reads_text and type(member) is str:
+            value = not_finite(member)
+            return value is not None, value
+        return False, None
+
+
+def flattened(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of *value*; those of inner objects have the outer key and a slash before their own."""
+    if dict not in map(type, value.values()):
+        return value
+    found: dict[str, Any] = {}
+    _flatten(value, "", found, _DEPTH)
+    return found
+
+
+def _flatten(value: dict[str, Any], prefix: str, found: dict[str, Any], depth: int) -> None:
+    for key, member in value.items():
+        if type(member) is dict and member and depth:
+            _flatten(member, f"{prefix}{key}/", found, depth - 1)
+        else:
+            found[prefix + key] = member
+
+
+def not_finite(text: str) -> float | None:
+    """Return NaN or an infinity if *text* spells one, else None."""
+    return _NOT_FINITE_WORDS.get(text.strip().lower()) if len(text) <= _MOST_WORD_CHARS else None
+
+
+def time_of(value: Any, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
+    """Return *value* in seconds and their origin, ``unix`` or ``run``; None if it is not a time of this *unit*."""
+    if isinstance(value, str):
+        return _time_in_text(value, unit)
+    seconds = number(value)
+    if seconds is None or not -1e300 < seconds < 1e300:
+        return None
+    if unit == "unix-seconds":
+        return float(seconds), "unix"
+    if unit == "unix-milliseconds":
+        return seconds / 1000, "unix"
+    if unit in ("unix", "any") and seconds >= _UNIX_SECONDS[0]:
+        scale = next((scale for limit, scale in _SCALES if seconds < limit), None)
+        return None if scale is None else (seconds * scale, "unix")
+    return (float(seconds), "run") if unit in ("run-seconds", "any") else None
+
+
+def _time_in_text(text: str, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
+    if len(text) > _DATE_LETTERS:
+        return None
+    if unit in ("run-clock", "run-seconds", "any"):
+        match = _CLOCK.fullmatch(text)
+        if match:
+            days, hours, minutes, seconds = match.groups(default="0")
+            return int(days) * 86400.0 + int(hours) * 3600.0 + int(minutes) * 60.0 + float(seconds), "run"
+    if unit in ("date-time", "unix", "any"):
+        try:
+            moment = datetime.fromisoformat(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), "unix"
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def _count(value: Any) -> int | float | None:
+    """Return a step or an epoch: an int if the number is one."""
+    found = number(value)
+    if isinstance(found, float) and found.is_integer() and abs(found) < _MAX_INTEGER_FLOAT:
+        return int(found)
+    return found
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,89 @@
+"""Decides by the first bytes of a file how it is read: as one of toyspec's profiles, or as a dialect."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.line_validation import decode
+from toyspec.format.lines import LineSplitter
+from toyspec.format.profiles import detect_profile, stream_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from toyspec.findings import Profile
+    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.format.dialects import Dialect
+
+HEAD_BYTES = 1 << 16
+"""Number of bytes by which a file is recognized."""
+
+# What only the logs of other programs need is imported with the first of them: start-up time counts.
+_MANIFESTED: Profile = "kaun/v1"
+
+
+class DialectChoice:
+    """Which dialects a reading may use.
+
+    *name* is ``"auto"`` to recognize one, the name of one, or None for none: files that follow no profile of toyspec
+    are then of another format, as the specification says. *step* is the key of the step, if the user named it. *own*
+    are dialects of the user, which are tried first.
+    """
+
+    def __init__(self, name: str | None = "auto", *, step: str | None = None, own: Sequence[Dialect] = ()) -> None:
+        self.name = name
+        self.step = step
+        self.own = tuple(own)
+        self._named: Dialect | None = None
+        if name is not None and name != "auto":
+            from toyspec.format.dialects import dialect_named
+
+            self._named = next((each for each in self.own if each.name == name), None) or dialect_named(name)
+
+    def choose(
+        self, head: bytes, detect: Callable[..., Profile | None] = detect_profile, *, path: str = ""
+    ) -> ReadAs | None:
+        """Return how to read the file that begins with *head*; None for a stream of toyspec, and for unknown formats.
+
+        *detect* returns the profile of a stream by its first record. A manifest beside the file counts less than a
+        dialect of one program.
+        """
+        if self.name is None:
+            return None
+        if self._named is not None:
+            from toyspec.format.recognition import read_as, sample
+
+            return read_as(self._named, sample(head, self._named), step=self.step, named=True)
+        first = _first_object(head)
+        profile = None if first is None else detect(first)
+        if profile is not None and profile != _MANIFESTED:
+            return None
+        if first is not None and detect_profile(first) is not None:
+            return None
+        from toyspec.format.dialects import dialects
+        from toyspec.format.recognition import recognize
+
+        known = [*self.own, *dialects()]
+        if profile == _MANIFESTED:
+            known = [each for each in known if each.rank == "program"]
+        return recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
+
+
+def _first_object(head: bytes) -> dict[str, Any] | None:
+    """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
+    for line in LineSplitter().feed(head):
+        if not line.data:
+            continue
+        value = decode(line.data)
+        if value is None and line.data.lstrip()[:1] == b"{":
+            value = _lenient(line.data)
+        if value is not None:
+            return value
+    return None
+
+
+def _lenient(data: bytes) -> dict[str, Any] | None:
+    from toyspec.format.dialect_forms import JsonForm
+
+    return JsonForm(takes_bare=True).validate(data, first=False).value

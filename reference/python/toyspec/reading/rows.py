@@ -1,0 +1,200 @@
+"""Makes rows from the log of another program: the neutral reader of every dialect.
+
+A ``Row`` is a ``Record``, so everything that takes records takes rows. Besides the line as it lies (``raw``, ``line``,
+``offset``) and the object in it (``value``), a row says what any log says: ``step``, ``time``, ``epoch``, ``phase`` and
+``values``, the metrics by name. ``toyspec.read(path)`` yields rows where it recognizes a dialect::
+
+    with toyspec.read("trainer_state.json", mode="salvage") as reading:
+        for row in reading:
+            row.step, row.time, row.epoch, row.phase, row.values
+        reading.read_as          # the dialect, and the keys that were chosen; None for toyspec's own profiles
+        reading.report           # state, gaps, bytes
+
+``values`` keeps NaN and infinities as floats; null is None. ``time`` is in seconds since the Unix epoch where the time
+key is absolute (``row.time_origin == "unix"``), else since the start of the run (``"run"``). ``config`` is what the
+record says of the run's settings. A converter counts a member of ``value`` that is in none of them as dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.format.dialect_forms import form_of
+from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
+from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.lines import Line, LineSplitter
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.read_reports import Fragment, Gap
+from toyspec.reading.records import Record
+
+if TYPE_CHECKING:
+    from toyspec.findings import Profile, State
+    from toyspec.format.line_validation import ValidatedLine
+
+
+class Row(Record, eq=False, gc=False):
+    """One record of another program's log, and what it says."""
+
+    step: int | float | None = None
+    """The step; None if the record has none."""
+    time: float | None = None
+    """Seconds, since ``time_origin``."""
+    time_origin: TimeOrigin | None = None
+    """``unix`` for times since 1970, ``run`` for times since the start of the run; None without a time."""
+    epoch: int | float | None = None
+    phase: str | None = None
+    values: dict[str, float | int | None] = msgspec.field(default_factory=dict)
+    """The metrics by name. NaN and infinities are floats; None is null."""
+    attempt: int = 1
+    """Number of the attempt, counted from 1; a later one supersedes those before."""
+    config: dict[str, Any] | None = None
+    """The settings that the record has; None if it has none."""
+
+    def drop_value(self) -> None:
+        """Keep the object: only its form can decode it."""
+
+
+class RowFeed:
+    """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``."""
+
+    def __init__(self, read_as: ReadAs, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self.read_as = read_as
+        dialect = read_as.dialect
+        is_document = dialect.form.type == "document"
+        self._splitter: LineSplitter | DocumentCutter = (
+            DocumentCutter(dialect.form.rows, max_line_bytes=max_line_bytes)
+            if is_document
+            else LineSplitter(max_line_bytes=max_line_bytes)
+        )
+        # An object in a document is no line: it has no LF of its own.
+        self._end = 0 if is_document else 1
+        self._form = form_of(dialect)
+        self._mapping = Mapping(read_as)
+        self._restarts = 0
+        self.last: Row | None = None
+        """The last row so far."""
+        self.records = 0
+        """Number of rows so far."""
+        self.gap_bytes = 0
+        """Number of bytes in unreadable lines so far, their LFs included."""
+        self.profile: Profile | None = None
+        """None: a dialect is not a profile."""
+
+    def feed(self, chunk: bytes) -> list[Any]:
+        """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
+        found: list[Row | Gap] = []
+        for line in self._splitter.feed(chunk):
+            self._take(line, found)
+        return found
+
+    def _take(self, line: Line, found: list[Row | Gap]) -> None:
+        is_first = line.number == 1
+        value = self._form.read(line.data, first=is_first) if line.data else None
+        if value is None and line.data != b"":
+            verdict = self.validate(line)
+            value = verdict.value
+            if verdict.status == "unreadable":
+                finding = next(each for each in verdict.findings if each.rule != rules.DUPLICATE_KEY)
+                self.gap_bytes += line.length + self._end
+                length = line.length + self._end
+                found.append(Gap(line.number, line.offset, length, finding.rule, finding.message))
+        if value is not None:
+            found.append(self.row(line, value))
+
+    def validate(self, line: Line) -> ValidatedLine:
+        """Return the exact result for a line that is not plainly a record."""
+        if line.data is None:
+            return line_too_long(line, self._splitter.max_line_bytes)
+        return self._form.validate(line.data, first=line.number == 1)
+
+    def row(self, line: Line, value: dict[str, Any]) -> Row:
+        """Return the row of a line whose object is *value*, and count it."""
+        assert line.data is not None
+        said: Neutral = self._mapping.neutral(value)
+        dialect = self.read_as.dialect
+        if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
+            self._restarts += 1
+        config = value.get(dialect.config) if dialect.config else None
+        self.last = Row(
+            line.data,
+            line.number,
+            line.offset - line.number,
+            None,
+            None,
+            value,
+            step=said.step,
+            time=said.time,
+            time_origin=None if said.time is None else self._mapping.time_origin,
+            epoch=said.epoch,
+            phase=said.phase,
+            values=said.values,
+            attempt=max(1, self._restarts),
+            config=config if isinstance(config, dict) else None,
+        )
+        self.records += 1
+        return self.last
+
+    def cut(self, chunk: bytes) -> list[Line]:
+        """Return the lines that *chunk* commits, without reading them."""
+        return self._splitter.feed(chunk)
+
+    def read_line(self, line: Line) -> dict[str, Any] | None:
+        """Return the object of a line that is plainly a record; None if it needs ``validate``."""
+        return self._form.read(line.data, first=line.number == 1) if line.data else None
+
+    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
+        """Return None: a dialect is not a profile."""
+        return None
+
+    @property
+    def max_line_bytes(self) -> int:
+        """Longest line that is read, LF excluded."""
+        return self._splitter.max_line_bytes
+
+    @property
+    def state(self) -> State:
+        """The state of the file if it ended now."""
+        if self.gap_bytes:
+            return "damaged"
+        return "torn" if self.last is None or self.size > self.committed else "complete"
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF, or after the last object of a document that is not closed."""
+        return self._splitter.committed
+
+    @property
+    def next_line(self) -> int:
+        """Number of the line that the next LF ends, counted from 1."""
+        return self._splitter.next_number
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._splitter.size
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes that are not committed at this time; None if there are none."""
+        return self._splitter.fragment()
+
+    def uncommitted(self) -> dict[str, Any] | None:
+        """Return the object in the bytes after the last LF, or None if they are not a whole record."""
+        fragment, data = self._splitter.fragment(), self._splitter.pending()
+        if fragment is None or data is None:
+            return None
+        is_first = fragment.number == 1
+        return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
+
+    def drop_fragment(self) -> None:
+        """Drop the bytes after the last LF, as if they had not been fed."""
+        self._splitter.drop_fragment()
+
+
+def line_too_long(line: Line, limit: int) -> ValidatedLine:
+    """Return the result for a line that was not kept."""
+    from toyspec.format.line_validation import validate_line
+
+    return validate_line(line, max_line_bytes=limit)
