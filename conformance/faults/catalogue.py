@@ -102,6 +102,7 @@ def _others() -> list[Fault]:
         Fault("deleted while open: stream, directory", (meddling.deleted, meddling.directory_deleted)),
         Fault("renamed or replaced while open", (meddling.renamed, meddling.replaced)),
         Fault("deleted while open: metrics/v1", (meddling.metrics_deleted,)),
+        Fault("renamed or replaced while open: metrics/v1", (meddling.metrics_renamed, meddling.metrics_replaced)),
         Fault("another process appends lines", (meddling.foreign_lines,)),
         Fault("three replacing starts", (meddling.three_replacements,)),
         Fault("an empty stream is replaced", (meddling.empty_stream,)),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 1.2
 """A writer looks at most once a second whether its path is still its file."""
 _FOREIGN = b'{"kind":"foreign","t":1.5}\n'
+_OTHER_ENTRY = ENTRY.replace(b'"step":1,', b'"step":0,')
 _END = b'{"kind":"run_end","t":2.0,"reason":"completed"}\n'
 
 
@@ -64,21 +65,41 @@ def replaced(case: Case) -> None:
 
 
 def metrics_deleted(case: Case) -> None:
-    """A log of metrics/v1 is deleted; that is said once. Where it is started anew, all later entries are there."""
+    """A log of metrics/v1 is deleted; that is said once, and all later entries are in a new file."""
+    _metrics_meddled(case, os.remove)
+
+
+def metrics_renamed(case: Case) -> None:
+    """A log of metrics/v1 is renamed, as a log rotation does; the old file stays, later entries are in a new one."""
+    _metrics_meddled(case, lambda path: os.rename(path, f"{path}.1"))
+    case.demand(case.files()["metrics.jsonl.1"].count(b"\n") == 2, "the renamed file is changed")
+
+
+def metrics_replaced(case: Case) -> None:
+    """Another log of metrics/v1 is moved to the path; what it has is kept there or beside, and later entries follow."""
+
+    def replace(path: str) -> None:
+        case.make(_OTHER_ENTRY, f"{path}.new")
+        os.replace(f"{path}.new", path)
+
+    _metrics_meddled(case, replace)
+    case.demand(_OTHER_ENTRY in b"".join(case.files().values()), "the entries of another process are gone")
+
+
+def _metrics_meddled(case: Case, meddle: Callable[[str], object]) -> None:
     path = os.path.join(case.directory, "metrics.jsonl")
     case.make(ENTRY, path)
     case.run()
     case.say_all(f"append {path}", "entry 2")
-    os.remove(path)
+    meddle(path)
     time.sleep(_LOOK_SECONDS)
+    # What was written before may be in the old file alone.
     case.acknowledged.clear()
-    case.say("entry 3")
-    case.say("entry 4")
-    said = case.program.stderr() + "".join(case.failures)
-    case.demand(path in said, "nothing that is said names the path")
-    case.say("close")
-    if not os.path.exists(path):
-        case.acknowledged.clear()
+    case.say_all("entry 3", "entry 4")
+    said = case.program.stderr()
+    case.demand(path in said, "nothing on standard error names the path")
+    case.demand(said.count(path) <= 2, "it is said again and again")
+    case.say_all("close")
     case.settle(path)
 
 

@@ -2253,12 +2253,12 @@ static int start_anew(struct toyspec_writer *w) {
     return code;
 }
 
-/* Finds out whether the path still names the file, and says once when it does not; a toy/v1 stream is started anew there. */
+/* Finds out whether the path still names the file, and says once when it does not; the stream is started anew there. */
 static void look(struct toyspec_writer *w) {
     clock_gettime(CLOCK_MONOTONIC, &w->looked);
     if (is_at(w->path, w->descriptor)) return;
-    int code = is_toy(w) ? start_anew(w) : 0;
-    bool anew = is_toy(w) && !code, told = w->told;
+    int code = start_anew(w);
+    bool anew = !code, told = w->told;
     w->told = !anew;
     if (told && !anew) return;
     snprintf(message, sizeof message, "%s: the file was deleted, renamed or replaced while it was open for writing; %s%s%s", w->path,

@@ -469,19 +469,24 @@ func TestStreamThatIsGoneIsStartedAnew(t *testing.T) {
 	}
 }
 
-func TestLogThatIsGoneIsReportedOnce(t *testing.T) {
+func TestLogThatIsGoneIsStartedAnew(t *testing.T) {
 	said := warnings(t)
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
 	w, err := Append(path, Metrics)
 	must(t, err)
-	for range 3 {
-		must(t, w.Write(map[string]any{"step": 1, "wall_time_ms": 1, "loss": nil, "grad_norm": nil, "throughput_samples_per_sec": nil}))
-		os.Remove(path)
+	for step := range 3 {
+		must(t, w.Write(map[string]any{"step": step, "wall_time_ms": step, "loss": nil, "grad_norm": nil, "throughput_samples_per_sec": nil}))
+		if step == 1 {
+			os.Remove(path)
+		}
 		w.stream.looked = w.stream.looked.Add(-time.Hour)
 	}
 	must(t, w.Close())
 	if len(*said) != 1 || !strings.Contains((*said)[0], path) {
 		t.Errorf("%q is said", *said)
+	}
+	if records, _, err := readAll(t, string(content(t, path)), Options{Mode: Strict}); err != nil || len(records) != 3 {
+		t.Errorf("the new file has %d entries, %v", len(records), err)
 	}
 }
 

@@ -148,18 +148,14 @@ func createFree(path string) (*os.File, error) {
 	}
 }
 
-// look finds out whether the path still names the file, and says once when it does not. With anew, the file is then
-// started again at the path, with every byte that can still be read.
-func (s *streamFile) look(anew bool) {
+// look finds out whether the path still names the file, and says once when it does not. The file is then started again
+// at the path, with every byte that can still be read.
+func (s *streamFile) look() {
 	s.looked = time.Now()
 	if isAt(s.path, s.file) {
 		return
 	}
 	const what = "the file was deleted, renamed or replaced while it was open for writing"
-	if !anew {
-		s.say(fmt.Sprintf("%s: %s; records go on to the old file. Open the stream again to write at the path", s.path, what))
-		return
-	}
 	size, err := s.startAnew()
 	if err != nil {
 		s.say(fmt.Sprintf("%s: %s; it could not be started anew, records go on to the old file: %v", s.path, what, err))

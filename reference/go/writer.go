@@ -135,7 +135,7 @@ func (w *Writer) Write(record map[string]any) error {
 	}
 	ends := w.profile == Toy && record["kind"] == "run_end"
 	if ends || time.Since(w.stream.looked) >= lookInterval {
-		w.stream.look(w.profile == Toy)
+		w.stream.look()
 	}
 	if ends {
 		w.noteDropped()
