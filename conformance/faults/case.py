@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,11 @@ class Case:
         """Start the program, under the command *prefix* where given."""
         self._program = Program([*prefix, *self._writer.command])
 
+    def needs(self, command: str) -> None:
+        """Leave the fault out where the language cannot do *command*."""
+        if why := self._writer.lacks.get(command):
+            raise LeftOutError(why)
+
     def say(self, command: str) -> Answer:
         """Send one command; what it acknowledges, and what fails, is remembered."""
         return self.take(command, self.program.say(command))
@@ -87,6 +93,17 @@ class Case:
             answer.is_ok or self.directory in answer.text, f"no path in the message: {self._short(answer.text)}"
         )
         return answer.text
+
+    def demand_locked(self, *, is_locked: bool, complaint: str) -> None:
+        """Complain unless another process finds both kinds of locks on the stream taken, or none of them."""
+        for lock in (fcntl.flock, fcntl.lockf):
+            with open(self.stream, "r+b") as file:
+                try:
+                    lock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    was_locked = False
+                except OSError:
+                    was_locked = True
+            self.demand(was_locked == is_locked, f"{complaint} ({lock.__name__})")
 
     def demand(self, holds: bool, complaint: str) -> None:
         """Complain unless something holds."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conformance.faults import calls, deaths, fragments, limits, meddling, places, values
+from conformance.faults import calls, deaths, fragments, interrupts, limits, meddling, places, values
 from conformance.faults.tracing import SYNCS
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def _calls() -> list[Fault]:
             "another process holds the stream: flock, record lock",
             (calls.lock_held, partial(meddling.held, lock=fcntl.flock), partial(meddling.held, lock=fcntl.lockf)),
         ),
+        Fault("the program opens its stream again, reads it", (meddling.opened_twice, meddling.own_reader)),
         Fault("the stream is replaced between open and lock", (calls.replaced_before_lock,)),
+        Fault("an exception inside a write, then no room", (interrupts.inside_a_write,)),
     ]
 
 
@@ -111,6 +113,7 @@ def _others() -> list[Fault]:
         Fault("a FIFO at the path, a socket", (places.fifo, places.socket_file)),
         Fault("a link to /dev/null at the path", (places.null_link,)),
         Fault("a forked child writes", (meddling.forked,)),
+        Fault("a forked child writes through RunBundle", (meddling.forked_bundle,)),
         Fault("hostile values", (values.hostile,)),
     ]
 

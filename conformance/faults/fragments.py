@@ -117,5 +117,7 @@ def _fail_to_move(case: Case, prefix: list[str]) -> None:
     if opened.is_ok:
         case.refused("resume 1")
     case.demand(all(case.directory in text for text in case.failures), f"no path in a message: {case.failures!r:.120}")
+    case.say("close")
+    case.demand_locked(is_locked=False, complaint="the failed start keeps its lock")
     case.stop()
     case.demand(case.files() == before, f"files changed: {sorted(case.files())}")

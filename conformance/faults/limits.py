@@ -90,6 +90,8 @@ def full_while_resuming(case: Case) -> None:
         case.demand(
             all(case.directory in text for text in case.failures), f"no path in a message: {case.failures!r:.120}"
         )
+        case.say("close")
+        case.demand_locked(is_locked=False, complaint="the failed start keeps its lock")
         case.stop()
         case.demand(case.files() == before, "a start that failed changed files")
         os.remove(ballast)

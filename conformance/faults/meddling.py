@@ -178,6 +178,39 @@ def held(case: Case, lock: Callable[[int, int], object]) -> None:
     case.demand(case.files() == before, "refused, but files changed")
 
 
+def opened_twice(case: Case) -> None:
+    """The program opens its stream a second time; that is refused, and the first writer goes on with its locks."""
+    case.make(START + STEP)
+    case.acknowledged += ["run_start", "step 1"]
+    case.run()
+    case.say_all(f"open resume {case.directory}", "resume 1")
+    case.refused(f"open resume {case.directory}")
+    case.demand_locked(is_locked=True, complaint="the lock is gone after a second start")
+    case.say_all("step 2", "end", "close")
+    case.settle()
+
+
+def own_reader(case: Case) -> None:
+    """The program reads the stream that it writes, and closes what it read; the locks stay."""
+    case.make(START + STEP)
+    case.acknowledged += ["run_start", "step 1"]
+    case.run()
+    case.say_all(f"open resume {case.directory}", "resume 1", f"read {case.stream}")
+    case.demand_locked(is_locked=True, complaint="the lock is gone after the program has read its stream")
+    case.say_all("step 2", "end", "close")
+    case.settle()
+
+
+def forked_bundle(case: Case) -> None:
+    """A forked child logs through RunBundle; nothing is raised there, and the parent goes on."""
+    case.needs("bundle")
+    case.run()
+    case.say_all(f"bundle {case.directory}")
+    case.acknowledged += ["run_start", "step 1", "step 3", "run_end"]
+    found = case.settle()
+    case.demand("step 2" not in found.names, "the child wrote its record")
+
+
 def forked(case: Case) -> None:
     """A forked child writes; that is refused there, and the parent goes on with its lock."""
     os.makedirs(case.directory)

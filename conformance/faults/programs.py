@@ -11,11 +11,15 @@ A program reads one command per line and answers with one line. It holds one wri
 | ``entry N`` | writes an entry of metrics/v1 |
 | ``value NAME`` | writes what is hostile in this language; see ``values.py`` |
 | ``fork N`` | writes step N in a forked child, and answers what the child was told |
+| ``bundle DIRECTORY`` | logs a run with RunBundle, step 2 of 3 in a forked child; ``ok`` where that raised nothing |
+| ``read PATH`` | reads the stream to its end, with the reader of the library |
 | ``dropped`` | answers ``ok`` and the number of dropped records |
 | ``close`` | lets go of the stream |
 
 The answers are ``ok`` (a record is then acknowledged), ``failed`` with the library's message, and ``untestable`` with
-the reason why the language cannot do it. The program lets go of everything and exits with 0 at the end of its input.
+the reason why the language cannot do it; ``lacks`` in programs.json has the reasons for whole commands. SIGINT raises
+an exception inside a call, where the language has such; the answer is then ``failed interrupted``. The program lets go
+of everything and exits with 0 at the end of its input.
 """
 
 from __future__ import annotations
@@ -28,13 +32,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.registry import HERE, BuildError, Implementation, filled, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 ANSWER_SECONDS = 30.0
 _ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0"}
@@ -65,6 +69,8 @@ class Writer:
     name: str
     command: tuple[str, ...]
     implementation: Implementation
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Why the language cannot do some commands; ``interrupt`` stands for SIGINT inside a call."""
 
     def missing(self) -> str | None:
         """Return what this machine lacks, None where it has all."""
@@ -87,7 +93,8 @@ def writers(only: Sequence[str]) -> Iterator[Writer]:
             continue
         program = programs[implementation.name]
         build = tuple(map(tuple, program["build"]))
-        yield Writer(implementation.name, tuple(filled(program["command"])), replace(implementation, build=build))
+        command, lacks = tuple(filled(program["command"])), program.get("lacks", {})
+        yield Writer(implementation.name, command, replace(implementation, build=build), lacks)
 
 
 class Program:

@@ -85,7 +85,10 @@ static bool write_value(const char *name, const char **why) {
 
 static const char *open_run(const char *rest) {
     enum toyspec_exist exist = rest[0] == 'f' ? TOYSPEC_FAIL : strncmp(rest, "resume", 6) == 0 ? TOYSPEC_RESUME : TOYSPEC_REPLACE;
-    return toyspec_open(&writer, strchr(rest, ' ') + 1, exist);
+    struct toyspec_writer *opened;
+    const char *why = toyspec_open(&opened, strchr(rest, ' ') + 1, exist);
+    if (!why) writer = opened;
+    return why;
 }
 
 static void answer_child(const char *rest) {
@@ -95,6 +98,16 @@ static void answer_child(const char *rest) {
     waitpid(child, &status, 0);
     if (!WIFEXITED(status)) puts("failed child crashed");
     else puts(WEXITSTATUS(status) ? "failed in the child" : "ok");
+}
+
+static void ignore(void *context, const struct toyspec_record *record) {
+    (void)context;
+    (void)record;
+}
+
+static const char *read_all(const char *path) {
+    struct toyspec_report report;
+    return toyspec_read_file(path, NULL, ignore, NULL, &report);
 }
 
 /* Does what a line says, and returns why it could not; prints the answer itself and returns "" where it is another one. */
@@ -115,6 +128,7 @@ static const char *obey(const char *command, char *rest) {
     }
     if (strcmp(command, "dropped") == 0) printf("ok %llu\n", (unsigned long long)toyspec_dropped(writer));
     else if (strcmp(command, "fork") == 0) answer_child(rest);
+    else if (strcmp(command, "read") == 0) return read_all(rest);
     else if (strcmp(command, "value") != 0) return "no such command";
     else if (write_value(rest, &why)) return why;
     else puts("untestable C has no such value");

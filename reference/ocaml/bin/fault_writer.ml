@@ -53,6 +53,7 @@ let rec answer line =
   match obey line with
   | said -> said
   | exception (Writer.Refused text | Canonical.Refused text | Failure text | Invalid_argument text) -> "failed " ^ text
+  | exception Sys.Break -> "failed interrupted"
   | exception Unix.Unix_error (code, call, path) -> Printf.sprintf "failed %s: %s: %s" path call (Unix.error_message code)
 
 and obey line =
@@ -67,6 +68,7 @@ and obey line =
   | "close", _ -> Option.iter Writer.close !writer; "ok"
   | "dropped", _ -> Printf.sprintf "ok %d" (Writer.dropped (current ()))
   | "fork", rest -> in_child rest
+  | "read", path -> ignore (Reader.read_file path ignore); "ok"
   | "value", name -> (
     match value name with
     | None -> "untestable OCaml has no such value"
@@ -83,6 +85,7 @@ and in_child rest =
     | _ -> "failed child crashed")
 
 let () =
+  Sys.catch_break true;
   try
     while true do
       print_endline (String.map (fun c -> if c = '\n' then ' ' else c) (answer (input_line stdin)))

@@ -45,6 +45,8 @@ class FaultWriter:
             return str(getattr(self, f"_{command}")(rest) or "ok")
         except _FAILURES as error:
             return f"failed {type(error).__name__}: {error}".replace("\n", " ")
+        except KeyboardInterrupt:
+            return "failed interrupted"
 
     @property
     def _writer(self) -> toyspec.RunWriter:
@@ -89,6 +91,10 @@ class FaultWriter:
             if writer is not None:
                 writer.close()
 
+    def _read(self, path: str) -> None:
+        for _ in toyspec.read(path):
+            pass
+
     def _dropped(self, _: str) -> str:
         return f"ok {self._writer.dropped}"
 
@@ -100,11 +106,36 @@ class FaultWriter:
         return None
 
     def _fork(self, step: str) -> str:
-        child = os.fork()
-        if child == 0:
-            os._exit(self.answer(f"step {step}") != "ok")
-        _, status = os.waitpid(child, 0)
-        return {0: "ok", 1: "failed in the child"}.get(os.waitstatus_to_exitcode(status), "failed child crashed")
+        return _in_child(lambda: self._demand(f"step {step}"))
+
+    def _demand(self, line: str) -> None:
+        if self.answer(line) != "ok":
+            raise ValueError(line)
+
+    def _bundle(self, directory: str) -> str:
+        bundle = toyspec.RunBundle(*os.path.split(directory))
+        bundle.run_start("llama", 1, 1, 1, 1, 1, 0.5, 1)
+        bundle.step(1, 0.5)
+        answer = _in_child(lambda: bundle.step(2, 0.5))
+        bundle.step(3, 0.5)
+        bundle.run_end(3, 0.5)
+        return answer
+
+
+def _in_child(call: Callable[[], None]) -> str:
+    """Return what comes of *call* in a forked child."""
+    child = os.fork()
+    if child == 0:
+        status = 2
+        try:
+            call()
+            status = 0
+        except ValueError:
+            status = 1
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    return {0: "ok", 1: "failed in the child"}.get(os.waitstatus_to_exitcode(status), "failed child crashed")
 
 
 def main() -> None:

@@ -22,6 +22,8 @@ class FaultWriter
     obey(command, rest) || "ok"
   rescue Toyspec::Error, SystemCallError, ArgumentError, TypeError => error
     "failed #{error.class}: #{error.message}".gsub("\n", " ")
+  rescue Interrupt
+    "failed interrupted"
   end
 
   private
@@ -32,7 +34,9 @@ class FaultWriter
     when "append" then @writer = Toyspec::StreamWriter.append(rest, "metrics/v1")
     when "close" then @writer&.close
     when "dropped" then return "ok #{@writer.dropped}"
-    when "fork" then return in_child(rest)
+    when "fork" then return in_child { answer("step #{rest}") == "ok" }
+    when "bundle" then return bundle(rest)
+    when "read" then Toyspec.read(rest)
     when "value" then return value(rest)
     else @writer.write(record(command, rest))
     end
@@ -63,8 +67,23 @@ class FaultWriter
     nil
   end
 
-  def in_child(step)
-    child = fork { exit!(answer("step #{step}") != "ok" ? 1 : 0) }
+  def bundle(directory)
+    bundle = Toyspec::RunBundle.new(*File.split(directory))
+    bundle.run_start!("llama", 1, 1, 1, 1, 1, 0.5, 1)
+    bundle.step!(1, 0.5)
+    said = in_child { bundle.step!(2, 0.5) || true }
+    bundle.step!(3, 0.5)
+    bundle.run_end!(3, 0.5)
+    said
+  end
+
+  def in_child
+    child = fork do
+      status = 2
+      status = yield ? 0 : 1
+    ensure
+      exit!(status)
+    end
     _, status = Process.wait2(child)
     { 0 => "ok", 1 => "failed in the child" }.fetch(status.exitstatus, "failed child crashed")
   end

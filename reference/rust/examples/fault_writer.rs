@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::BufRead;
 
-use toyspec::{Exist, Map, Number, Profile, Value, Writer};
+use toyspec::{Exist, Map, Number, Options, Profile, Reader, Value, Writer};
 
 fn text(text: &str) -> Value {
     Value::String(text.to_string())
@@ -79,6 +79,11 @@ fn obey(writer: &mut Option<Writer>, command: &str, rest: &str) -> Result<String
         "append" => *writer = Some(Writer::append(rest, Profile::Metrics).map_err(|error| said(&error))?),
         "close" => *writer = None,
         "dropped" => return Ok(format!("ok {}", writer.as_ref().map_or(0, Writer::dropped))),
+        "read" => {
+            for record in Reader::open(rest, Options::default()).map_err(|error| said(&error))? {
+                record.map_err(|error| said(&error))?;
+            }
+        }
         "fork" => return Ok("untestable safe Rust does not fork".to_string()),
         _ => {
             let asked = if command == "value" { value(rest) } else { Some(record(command, rest)) };

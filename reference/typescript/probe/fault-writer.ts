@@ -3,7 +3,7 @@
 import { createInterface } from "node:readline";
 
 import { Float, RefusedError, type Value } from "../src/index.js";
-import { StreamRefusedError, StreamWriteError, Writer, type Exist } from "../src/node.js";
+import { readFile, StreamRefusedError, StreamWriteError, Writer, type Exist } from "../src/node.js";
 
 type Members = { [key: string]: Value };
 
@@ -45,7 +45,12 @@ function cut(text: string): [string, string] {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-function obey(line: string): string {
+async function readAll(path: string): Promise<void> {
+  const records = readFile(path);
+  while (!(await records.next()).done);
+}
+
+async function obey(line: string): Promise<string> {
   const [command, rest] = cut(line);
   if (command === "open") {
     const [exist, directory] = cut(rest);
@@ -53,6 +58,7 @@ function obey(line: string): string {
   } else if (command === "append") writer = Writer.append(rest, "metrics/v1");
   else if (command === "fork") return "untestable Node.js programs do not fork";
   else if (command === "close") writer?.close();
+  else if (command === "read") await readAll(rest);
   else if (!writer) throw new RefusedError("nothing is open");
   else if (command === "dropped") return `ok ${writer.dropped}`;
   else if (command !== "value") writer.write(record(command, rest));
@@ -64,7 +70,7 @@ function obey(line: string): string {
 for await (const line of createInterface({ input: process.stdin })) {
   let answer: string;
   try {
-    answer = obey(line);
+    answer = await obey(line);
   } catch (error) {
     if (!(error instanceof RefusedError || error instanceof StreamRefusedError || error instanceof StreamWriteError)) throw error;
     answer = `failed ${error.message}`.replaceAll("\n", " ");

@@ -84,7 +84,10 @@ func obey(writer **toyspec.Writer, command, rest string) (string, error) {
 	switch command {
 	case "open":
 		exist, directory, _ := strings.Cut(rest, " ")
-		*writer, err = toyspec.Open(directory, toyspec.Exist(exist))
+		opened, err := toyspec.Open(directory, toyspec.Exist(exist))
+		if err == nil {
+			*writer = opened
+		}
 		return "ok", err
 	case "append":
 		*writer, err = toyspec.Append(rest, toyspec.Metrics)
@@ -95,6 +98,9 @@ func obey(writer **toyspec.Writer, command, rest string) (string, error) {
 		return fmt.Sprintf("ok %d", (*writer).Dropped()), nil
 	case "fork":
 		return "untestable Go programs do not fork", nil
+	case "read":
+		_, err = toyspec.ReadFile(rest, toyspec.Options{}, func(toyspec.Record) error { return nil })
+		return "ok", err
 	case "value":
 		if make, known := values[rest]; known {
 			return "ok", (*writer).Write(make())
