@@ -195,6 +195,11 @@ outsider: $(DEV) ## test the Java emitter that was written from the published pa
 mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every mutant; `make mutants SAMPLE=300`
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
 
+.PHONY: mutants-rust
+mutants-rust: $(DEV) ## mutate the Rust crate: 300 mutants of cargo-mutants, an hour or so; `make mutants-rust ARGS='--sample 50'`
+	@$(call with_tool,cargo mutants --version,cargo install cargo-mutants --locked,\
+		$(BIN)/python -m conformance.mutation.rust --page docs/reference/conformance.md $(ARGS))
+
 .PHONY: writer-faults
 writer-faults: $(DEV) ## inject each failure into each writer; `make writer-faults ARGS='--only go --fault disk'`
 	@$(BIN)/python -m conformance.faults $(ARGS)

@@ -10,8 +10,8 @@ from conformance.mutation.survivors import VERDICTS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from conformance.mutation.changes import Fate
     from conformance.mutation.survivors import Listed, Survivors
-    from conformance.mutation.sweep import Fate
 
 
 @dataclass(frozen=True)

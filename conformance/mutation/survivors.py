@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from conformance.mutation.subjects import HERE, MODULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from conformance.mutation.sites import Mutant
+    from conformance.mutation.changes import Mutant
 
 PATH = os.path.join(HERE, "survivors.json")
 VERDICTS: Mapping[str, str] = {
@@ -63,18 +63,16 @@ class Survivors:
         return [entry for place, entry in self.entries.items() if place not in places]
 
 
-def load(path: str = PATH) -> Survivors:
-    """Return the list in the file at *path*; raise SurvivorsError."""
+def load(path: str = PATH, modules: Collection[str] = MODULES.keys()) -> Survivors:
+    """Return the list in the file at *path*, which names some of *modules*; raise SurvivorsError."""
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
     if content.keys() != {"not_swept", "survivors"}:
         raise SurvivorsError(f"{path}: expected the keys not_swept and survivors")
-    unknown = set(content["not_swept"]) - MODULES.keys()
+    unknown = set(content["not_swept"]).difference(modules)
     if unknown:
-        raise SurvivorsError(
-            f"{path}: not_swept names {', '.join(sorted(unknown))}, which is not a module of the oracle"
-        )
-    entries = [_entry(f"{path}: survivors/{index}", item) for index, item in enumerate(content["survivors"])]
+        raise SurvivorsError(f"{path}: not_swept names {', '.join(sorted(unknown))}, which is not mutated")
+    entries = [_entry(f"{path}: survivors/{index}", item, modules) for index, item in enumerate(content["survivors"])]
     twice = [place for place, count in Counter(entry.place for entry in entries).items() if count > 1]
     if twice:
         raise SurvivorsError(f"{path}: listed twice: {' · '.join(map(str, twice[0]))}")
@@ -89,13 +87,13 @@ def as_json(mutant: Mutant, verdict: str = "", reason: str = "") -> dict[str, An
     return {**place, **which, "verdict": verdict, "reason": reason}
 
 
-def _entry(place: str, item: Any) -> Listed:
+def _entry(place: str, item: Any, modules: Collection[str]) -> Listed:
     if not isinstance(item, dict) or not item.keys() >= _REQUIRED or not item.keys() <= _KEYS:
         raise SurvivorsError(f"{place}: expected the keys {', '.join(sorted(_REQUIRED))}, and perhaps occurrence")
     if item["verdict"] not in VERDICTS:
         raise SurvivorsError(f"{place}: verdict is {item['verdict']!r}, expected one of {', '.join(VERDICTS)}")
-    if item["file"] not in MODULES:
-        raise SurvivorsError(f"{place}: file is {item['file']!r}, which is not a module of the oracle")
+    if item["file"] not in modules:
+        raise SurvivorsError(f"{place}: file is {item['file']!r}, which is not mutated")
     if not item["reason"].strip():
         raise SurvivorsError(f"{place}: the reason is empty")
     named = (item["file"], item["function"], item["original"], item["mutated"], item.get("occurrence", 1))

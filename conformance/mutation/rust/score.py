@@ -1,0 +1,43 @@
+"""The part of the page on the mutants of the Rust crate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.mutation.survivors import VERDICTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.mutation.rust.findings import Fate
+    from conformance.mutation.score import Findings
+    from conformance.mutation.survivors import Survivors
+
+
+def page(fates: Sequence[Fate], found: Findings, listed: Survivors, every: int) -> Iterator[str]:
+    """Yield the score of *fates*, a sample of *every* mutant."""
+    total = found.score()
+    yield (
+        f"**{total.killed} of {total.mutants - total.listed}** mutants are killed: {total.percent}. "
+        f"The sample has {total.mutants} of {every:,} mutants."
+    )
+    yield ""
+    yield "| source file | mutants | killed by the corpus | killed only by the crate's tests | listed | score |"
+    yield "|---|---|---|---|---|---|"
+    for module in sorted(found.modules()):
+        score = found.score(module)
+        by = [fate.by for fate in fates if fate.mutant.module == module]
+        yield (
+            f"| {module}.rs | {score.mutants} | {by.count('corpus')} | {by.count('tests')} "
+            f"| {score.listed} | {score.percent} |"
+        )
+    yield ""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for fate in fates:
+        entry = listed.entries.get(fate.mutant.place)
+        if entry is not None:
+            counts[entry.verdict] += 1
+    yield "Listed survivors, by verdict:"
+    yield ""
+    for verdict, meaning in VERDICTS.items():
+        yield f"- *{verdict}*: {counts[verdict]}. The mutant {meaning.replace('the oracle', 'the crate')}."

@@ -1,0 +1,121 @@
+"""A copy of the crate that is changed, built and tested."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from conformance.mutation.rust.listing import CRATE, Mutant
+from conformance.mutation.subjects import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FOLDER = os.path.join(ROOT, "build", "mutants-rust")
+_PROFILE = {
+    # Builds fast, and counts as the released program does: an overflow that wraps there must not be a panic here.
+    "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
+    "CARGO_PROFILE_DEV_DEBUG": "0",
+    "CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "false",
+    "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS": "false",
+    "CARGO_INCREMENTAL": "1",
+    "CARGO_TERM_COLOR": "never",
+    "CARGO_TERM_QUIET": "true",
+}
+_BUILD_SECONDS = 600
+_TEST_SECONDS = 300
+_LEFT_OUT = shutil.ignore_patterns("target", "fuzz", "originals")
+
+
+class WorkshopError(Exception):
+    """The crate does not build or its tests fail without any change."""
+
+
+class Workshop:
+    """The copy of the crate; nothing in ``reference/`` is changed."""
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        self.folder = folder
+        self._crate = os.path.join(folder, "crate")
+        self._environment = os.environ | _PROFILE | {"CARGO_TARGET_DIR": os.path.join(folder, "target")}
+        _copy_newer(CRATE, self._crate)
+
+    @property
+    def adapter(self) -> str:
+        """Path of the program that :meth:`build` makes."""
+        return os.path.join(self.folder, "target", "debug", "toyspec-adapter")
+
+    @contextlib.contextmanager
+    def changed(self, mutant: Mutant) -> Iterator[None]:
+        """Change the copy for a while."""
+        path = os.path.join(self._crate, mutant.path)
+        _write(path, mutant.source())
+        try:
+            yield
+        finally:
+            with open(os.path.join(CRATE, mutant.path), encoding="utf-8", newline="") as file:
+                _write(path, file.read())
+
+    def build(self) -> str | None:
+        """Build the adapter; return the error of the compiler, None where there is none."""
+        return self._error(["cargo", "build", "--bin", "toyspec-adapter"], _BUILD_SECONDS)
+
+    def test(self) -> str | None:
+        """Run the tests of the crate; return what fails first, None where all pass."""
+        return self._error(["cargo", "test", "--lib", "--test", "*"], _TEST_SECONDS)
+
+    def _error(self, words: Sequence[str], seconds: float) -> str | None:
+        try:
+            done = subprocess.run(
+                words,
+                cwd=self._crate,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"`{' '.join(words)}` took more than {seconds} seconds"
+        return None if done.returncode == 0 else _gist(done.stdout.decode(errors="replace"))
+
+
+def _gist(output: str) -> str:
+    """Return the line of *output* that says what is wrong."""
+    lines = output.splitlines()
+    telling = [line for line in lines if line.startswith(("error", "---- ")) or "panicked at" in line]
+    return (telling or lines or ["failed without a word"])[0].strip()
+
+
+def _copy_newer(source: str, target: str) -> None:
+    """Make *target* a copy of *source*; files that are the same keep their time, so that cargo builds what is new."""
+    wanted = set()
+    for folder, names, files in os.walk(source):
+        left_out = _LEFT_OUT(folder, [*names, *files])
+        names[:] = [name for name in names if name not in left_out]
+        for name in files:
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, source)
+            wanted.add(relative)
+            with open(path, encoding="utf-8", newline="") as file:
+                _write(os.path.join(target, relative), file.read())
+    for folder, _, files in os.walk(target):
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, target) not in wanted and name != "Cargo.lock":
+                os.unlink(path)
+
+
+def _write(path: str, text: str) -> None:
+    """Write *text* to the file at *path*, unless that is what it has."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8", newline="") as file:
+            if file.read() == text:
+                return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
