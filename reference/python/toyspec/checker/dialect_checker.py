@@ -75,9 +75,12 @@ class DialectChecker:
             self._collector.add(
                 rules.UNTERMINATED_LINE, Place(fragment.number, fragment.offset), fact, advice=_TORN_HELP
             )
+        elif self._feed.records and self._feed.is_open:
+            place = Place(self._feed.next_line, self._feed.committed)
+            self._collector.add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
         elif not self._feed.records and not self._gaps:
             self._collector.add(rules.STREAM_EMPTY, Place(1, 0), f"no record in {self._feed.size} bytes")
-        is_torn = fragment is not None or not self._feed.records
+        is_torn = self._feed.is_open or not self._feed.records
         return FileReport(
             path=self._path,
             profile=None,

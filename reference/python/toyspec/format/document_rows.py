@@ -14,7 +14,8 @@ from toyspec.read_reports import HEAD_BYTES, Fragment
 
 # A string, or a character that changes the depth. A string that does not end yet matches to the end of the input.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
-_OPEN = b"{["
+_STRING_END = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
+_LONG_STRING = 1 << 12
 
 
 class DocumentCutter:
@@ -34,6 +35,7 @@ class DocumentCutter:
         self._last = b""
         self._is_inside = not key
         self._is_closed = False
+        self._is_in_string = False
         self._start: tuple[int, int] | None = None
         self._kept = bytearray()
         self._length = 0
@@ -60,34 +62,52 @@ class DocumentCutter:
         """Number of the line after the last object, counted from 1."""
         return self._next_number
 
+    @property
+    def is_closed(self) -> bool:
+        """True once the document has ended."""
+        return self._is_closed
+
     def feed(self, chunk: bytes) -> list[Line]:
         """Return the objects that *chunk* completes, in order."""
         data = self._buffer + chunk
         found: list[Line] = []
-        at = 0
-        for token in _TOKEN.finditer(data):
-            if token[0][:1] == b'"' and not token[1]:
-                break  # the string may go on in the next chunk
-            self._pass(data, at, token.start())
+        at = self._leave_string(data) if self._is_in_string else 0
+        end = len(data)
+        for token in _TOKEN.finditer(data, at):
+            if self._is_in_string:
+                break
+            self._pass(data[at : token.start()])
             at = token.start()
+            if token[0][:1] == b'"' and not token[1]:
+                # The string goes on in the next chunk; a long one is not kept, since no key is long.
+                self._is_in_string = end - at > _LONG_STRING
+                end = end if self._is_in_string else at
+                break
             self._take(token, found)
             at = token.end()
-        rest = data.find(b'"', at)
-        keep = rest if rest >= 0 else len(data)
-        if len(data) - keep > self.max_line_bytes:
-            # A string without an end: it is passed over, so that memory stays bounded.
-            keep = len(data)
-        self._pass(data, at, keep)
-        self._buffer = data[keep:]
-        self._offset += keep
+        if self._is_in_string and (end - len(data[:end].rstrip(b"\\"))) % 2:
+            # The backslash escapes the first byte of the next chunk.
+            end -= 1
+        self._pass(data[at:end])
+        self._buffer = data[end:]
+        self._offset += end
         return found
+
+    def _leave_string(self, data: bytes) -> int:
+        """Return the offset after the end of the string that *data* begins in; take in what belongs to it."""
+        match = _STRING_END.match(data)
+        if match is None:
+            return 0
+        self._is_in_string = False
+        self._pass(match[0])
+        return match.end()
 
     def fragment(self) -> Fragment | None:
         """Return the bytes after the last object if the document does not end; None if it does, or is empty."""
-        if self._is_closed or not self.size:
+        if self._is_closed or self.size == self.committed:
             return None
         head = bytes(self._kept[:HEAD_BYTES]) or self._buffer[:HEAD_BYTES]
-        return Fragment(self._next_number, self.committed, max(1, self.size - self.committed), False, head)
+        return Fragment(self._next_number, self.committed, self.size - self.committed, False, head)
 
     def pending(self) -> bytes | None:
         """Return None: an object without its end is not read."""
@@ -130,10 +150,9 @@ class DocumentCutter:
         self._next_number = self._number
         return line
 
-    def _pass(self, data: bytes, start: int, end: int) -> None:
+    def _pass(self, part: bytes) -> None:
         """Take in the bytes between tokens."""
-        if start < end:
-            part = data[start:end]
+        if part:
             self._number += part.count(b"\n")
             self._keep(part)
 

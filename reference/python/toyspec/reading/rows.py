@@ -159,7 +159,14 @@ class RowFeed:
         """The state of the file if it ended now."""
         if self.gap_bytes:
             return "damaged"
-        return "torn" if self.last is None or self.size > self.committed else "complete"
+        return "torn" if self.last is None or self.is_open else "complete"
+
+    @property
+    def is_open(self) -> bool:
+        """True when bytes follow the last LF, and for a document without its end."""
+        if isinstance(self._splitter, DocumentCutter):
+            return not self._splitter.is_closed
+        return self.size > self.committed
 
     @property
     def committed(self) -> int:

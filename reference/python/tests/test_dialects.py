@@ -1,0 +1,218 @@
+"""Every dialect on a sample of its program, and on what breaks logs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toyspec import check, check_bytes, read
+from toyspec.format.dialect_mapping import ReadAs
+from toyspec.format.dialects import dialect_of, dialects
+from toyspec.format.document_rows import DocumentCutter
+from toyspec.reading.rows import Row, RowFeed
+
+SAMPLES = Path(__file__).parent / "dialects"
+NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
+
+
+def sample(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return the path of the sample of a dialect, and what it has."""
+    expected: dict[str, Any] = json.loads((SAMPLES / name / "sample.json").read_text(encoding="utf-8"))
+    return SAMPLES / name / expected["file"], expected
+
+
+def rows_of(source: Any, **options: Any) -> list[Row]:
+    """Return the rows of a log."""
+    rows = list(read(source, mode="salvage", **options))
+    assert all(isinstance(row, Row) for row in rows)
+    return rows  # type: ignore[return-value]
+
+
+def test_every_dialect_has_a_sample() -> None:
+    """No dialect is shipped that nothing shows."""
+    assert NAMES == sorted(dialect.name for dialect in dialects())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_is_recognized_and_read(name: str) -> None:
+    """The dialect, the key of the step, and the number of values of each metric are those of the sample."""
+    path, expected = sample(name)
+    reading = read(path, mode="strict")
+    rows = rows_of(path)
+    assert reading.read_as is not None
+    assert (name, expected["step"]) == (reading.read_as.dialect.name, reading.read_as.step)
+    report = reading.report
+    assert (expected["rows"], expected["state"]) == (report.records, report.state)
+    assert expected["last_step"] == [row.step for row in rows if row.step is not None][-1]
+    counts = Counter(metric for row in rows for metric in row.values)
+    assert expected["values"] == {metric: counts[metric] for metric in expected["values"]}
+    assert expected.get("time_origin") == next((row.time_origin for row in rows if row.time_origin), None)
+    assert expected.get("attempts", 1) == rows[-1].attempt
+    assert expected.get("config", {}) == (rows[0].config or {}) or name == "trackio"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
+    """A file name is a hint only: the same bytes under another name are read the same way."""
+    path, _ = sample(name)
+    other = tmp_path / "anything"
+    other.write_bytes(path.read_bytes())
+    reading = read(other, mode="salvage")
+    assert reading.read_as is not None
+    assert name == reading.read_as.dialect.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_has_no_error(name: str) -> None:
+    """What the program writes is valid in its dialect, non-finite numbers included."""
+    path, expected = sample(name)
+    (report,) = check(path).files
+    assert [] == [finding for finding in report.findings if finding.severity == "error"]
+    assert (None, expected["state"], expected["rows"]) == (report.profile, report.state, report.events)
+    assert report.dialect is not None
+    assert name == report.dialect.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prefix_and_chunking(name: str) -> None:
+    """A torn file is read up to its last committed record, and pieces of any size give the same rows."""
+    path, _ = sample(name)
+    data = path.read_bytes()
+    whole = rows_of(path)
+    read_as = read(path, mode="salvage").read_as
+    assert read_as is not None
+    for end in range(0, len(data), 7):
+        feed = RowFeed(read_as)
+        rows = [row for at in range(0, end, 11) for row in feed.feed(data[at : min(at + 11, end)])]
+        assert [row.raw for row in whole[: len(rows)]] == [row.raw for row in rows]
+        fragment = feed.fragment()
+        assert end == feed.committed + (0 if fragment is None else fragment.length)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
+    """Whatever is overwritten in a sample, nothing is raised, and every byte is accounted for."""
+    path, _ = sample(name)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=6))
+    reading = read(bytes(content), mode="salvage", dialect=name)
+    list(reading)
+    report = reading.report
+    assert len(content) == report.committed_bytes + report.fragment_bytes + report.gap_bytes
+    checked = check_bytes(bytes(content), dialect=name)
+    assert (report.state, report.records) == (checked.state, checked.events)
+
+
+def findings(data: bytes, **options: Any) -> list[tuple[str, int, str]]:
+    """Return the findings of a log: rule, line and pointer."""
+    report = check_bytes(data, **options)
+    assert report.dialect is not None
+    return [(finding.rule, finding.line, finding.pointer) for finding in report.findings]
+
+
+def test_faults_that_need_no_schema() -> None:
+    """A repeated key, glued records, a step that goes back and a fragment are found at their places."""
+    good = b'{"step":1,"loss":2.5}\n{"step":2,"loss":NaN}\n'
+    assert [] == findings(good)
+    assert [("duplicate-key", 3, "/loss")] == findings(good + b'{"step":3,"loss":1,"loss":2}\n')
+    assert [("step-goes-backwards", 3, "/step")] == findings(good + b'{"step":1,"loss":1}\n')
+    assert [("unterminated-line", 3, "")] == findings(good + b'{"step":3')
+    (glued,) = check_bytes(good + b'{"step":3,"lo{"step":4,"loss":1}\n').findings
+    assert ("invalid-json", 3) == (glued.rule, glued.line)
+    assert "a second record starts inside the first, at byte 13" in glued.message
+
+
+def test_repeated_step_is_allowed() -> None:
+    """Training and evaluation of one step are two records."""
+    assert [] == findings(b'{"step":1,"loss":2.5}\n{"step":1,"val_loss":2.5}\n')
+
+
+def test_lost_line_excuses_a_step_that_goes_back() -> None:
+    """The reason may stand in the line that cannot be read."""
+    damaged = b'{"step":5,"loss":2.5}\n\xff\n{"step":2,"loss":2.5}\n'
+    assert [("invalid-utf8", 2, "")] == findings(damaged)
+
+
+def test_row_with_another_number_of_cells_is_a_gap() -> None:
+    """A torn and glued row has no place for its values."""
+    data = b"step,loss\n1,2.5\n2,2.43,2.4\n4,2.3\n"
+    assert [("bad-format", 3, "")] == findings(data)
+    assert [1, 4] == [row.step for row in rows_of(data)]
+
+
+def test_step_key_is_a_choice() -> None:
+    """The first key that the records have is guessed; the user may name another."""
+    data = b'{"epoch":1,"step":10,"loss":1}\n{"epoch":2,"step":20,"loss":1}\n'
+    from toyspec.reading.log_detection import DialectChoice
+
+    assert [10, 20] == [row.step for row in rows_of(data)]
+    assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(step="epoch"))]
+
+
+def test_own_profiles_go_first() -> None:
+    """A stream of toyspec is never a dialect, also when its first record has a bare NaN."""
+    for data in (
+        b'{"kind":"run_start","t":0.0}\n{"step":1,"loss":2.5}\n',
+        b'{"step":1,"wall_time_ms":NaN,"loss":2.5}\n{"step":1,"loss":2.5}\n',
+        b'{"type":"scalar","step":1,"tag":"a","value":1}\n',
+    ):
+        assert read(data, mode="salvage").read_as is None
+
+
+def test_dialects_are_off_when_none_is_asked_for() -> None:
+    """Without dialects the log of another program is of an unknown format, as the specification says."""
+    (finding,) = check_bytes(b'{"step":1,"loss":2.5}\n', dialect=None).findings
+    assert "unknown-format" == finding.rule
+    assert read(b'{"step":1,"loss":2.5}\n', dialect=None).read_as is None
+
+
+def test_data_is_not_a_log() -> None:
+    """Records without a step, or with nothing but a step, are of an unknown format."""
+    for data in (b'{"text":"a","id":1}\n', b'{"step":1,"text":"a"}\n', b"name,value\na,1\n", b'{"step":"a","x":1}\n'):
+        assert read(data, mode="salvage").read_as is None
+
+
+def test_unknown_dialect_is_an_error() -> None:
+    """A dialect that does not exist is named, with those that do."""
+    with pytest.raises(ValueError, match=r"unknown dialect 'nope'; choose one of .*hf-trainer"):
+        read(b"", dialect="nope")
+
+
+def test_document_is_read_in_bounded_memory() -> None:
+    """An object longer than the limit is a gap; those around it are read."""
+    cutter = DocumentCutter("rows", max_line_bytes=20)
+    data = b'{"a":[{"x":1}],"rows":[{"s":1},{"s":"' + b"x" * 9000 + b'"},\n{"s":[{"t":2}]}]}\n'
+    lines = [line for at in range(len(data)) for line in cutter.feed(data[at : at + 1])]
+    assert [b'{"s":1}', None, b'{"s":[{"t":2}]}'] == [line.data for line in lines]
+    assert [1, 1, 2] == [line.number for line in lines]
+    assert all(line.data is None or data[line.offset :].startswith(line.data) for line in lines)
+    assert len(data) == cutter.committed
+
+
+def test_times() -> None:
+    """Unix times are known by their magnitude, clocks and dates by their form."""
+    from toyspec.format.dialect_mapping import time_of
+
+    assert (1.7e9, "unix") == time_of(1.7e9, "any") == time_of(1.7e12, "any") == time_of(1.7e15, "unix")
+    assert (12.5, "run") == time_of(12.5, "any")
+    assert time_of(12.5, "unix") is None
+    assert (93784.0, "run") == time_of("1 day, 2:03:04", "run-clock")
+    assert (0.0, "unix") == time_of("1970-01-01T00:00:00Z", "date-time") == time_of("1970-01-01T00:00:00", "any")
+    assert time_of("tomorrow", "any") is None
+
+
+def test_wrong_dialect_is_refused() -> None:
+    """A document that is not a dialect names the member that is wrong."""
+    with pytest.raises(ValueError, match="step"):
+        dialect_of({"name": "x", "title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {}})
+    assert ReadAs(dialect=dialects()[0]).use.step is None
