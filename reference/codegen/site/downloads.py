@@ -46,6 +46,7 @@ _FOLDERS = {
     "schemas/shared/v1/": "What the schemas share",
     "schemas/bundled/": "Whole profiles, for generators and for programs in other languages",
     "schemas/report/v1/": "The report of the checker",
+    "schemas/conversion/v1/": "The report of imports and exports",
     "schemas/meta/": "The forms of these files",
     "spec/": "The statements of the specification",
     "conformance/": "The corpus",

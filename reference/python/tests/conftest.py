@@ -23,6 +23,7 @@ SLOW_FILES = (
 """Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""
 
 SLOW_TESTS = (
+    "test_convert_importing.py::test_import_takes_bounded_memory",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "test_line_validation.py::test_a_long_line_is_judged_in_little_memory",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",

@@ -19,9 +19,11 @@ from toyspec.version import __version__
 
 if TYPE_CHECKING:
     from toyspec.checker import CheckOptions, StreamChecker, UnknownRuleError, check, check_bytes
+    from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.errors import (
         DamagedStreamError,
         RunStartMissingError,
+        SourceError,
         StreamClosedError,
         StreamError,
         StreamMissingError,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckOptions": "checker",
+    "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
     "FileReport": "findings",
     "Finding": "findings",
@@ -66,11 +69,13 @@ _HOMES = {
     "RecordRefusedError": "format.canonical",
     "Report": "findings",
     "RunBundle": "writing.run_bundle",
+    "RunConversion": "convert.reports",
     "RunLog": "reading.run_log",
     "RunStartMissingError": "errors",
     "RunSummary": "runs.summary",
     "RunWriter": "writing.run_writer",
     "Runs": "runs.listing",
+    "SourceError": "errors",
     "StreamChecker": "checker",
     "StreamClosedError": "errors",
     "StreamError": "errors",
@@ -85,8 +90,10 @@ _HOMES = {
     "UnknownRuleError": "checker",
     "check": "checker",
     "check_bytes": "checker",
+    "export_runs": "convert.exporting",
     "follow": "reading.follower",
     "grad_norm": "metrics.log",
+    "import_runs": "convert.importing",
     "list_runs": "runs.listing",
     "read": "reading.reader",
     "repair": "writing.repairing",
@@ -95,6 +102,7 @@ _HOMES = {
 
 __all__ = [
     "CheckOptions",
+    "ConversionReport",
     "DamagedStreamError",
     "FileReport",
     "Finding",
@@ -111,11 +119,13 @@ __all__ = [
     "RecordRefusedError",
     "Report",
     "RunBundle",
+    "RunConversion",
     "RunLog",
     "RunStartMissingError",
     "RunSummary",
     "RunWriter",
     "Runs",
+    "SourceError",
     "StreamChecker",
     "StreamClosedError",
     "StreamError",
@@ -131,8 +141,10 @@ __all__ = [
     "__version__",
     "check",
     "check_bytes",
+    "export_runs",
     "follow",
     "grad_norm",
+    "import_runs",
     "list_runs",
     "read",
     "repair",

@@ -5,6 +5,7 @@
     ToyspecError
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
+    ├── SourceError                 a source cannot be imported, or a run cannot be exported
     └── StreamError                 a stream cannot be read as asked
         ├── StreamMissingError      there is no stream at the path
         ├── StreamUnreadableError   it is there, but cannot be opened or read
@@ -90,6 +91,16 @@ class TornStreamError(StreamError):
 class _FileError(ToyspecError, OSError):
     def __str__(self) -> str:
         return f"{printable(str(self.filename))}: {self.strerror}"
+
+
+class SourceError(ToyspecError):
+    """A source cannot be imported, or a run cannot be exported; the message begins with its path."""
+
+    def __init__(self, path: str, fact: str) -> None:
+        super().__init__(f"{printable(path)}: {fact}")
+        self.path = path
+        self.fact = fact
+        """The message without the path."""
 
 
 RefusalReason = Literal["locked", "irregular", "damaged", "complete", "foreign"]

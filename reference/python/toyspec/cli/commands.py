@@ -18,6 +18,8 @@ COMMANDS: dict[str, str] = {
     "compare": "compare settings and curves of runs",
     "tail": "follow a run while it is written",
     "train": "train a small model and write its run",
+    "import": "make runs of what other tools have logged",
+    "export": "write runs in the formats of other tools",
     "repair": "move the fragment of a torn stream to a side file",
     "emit": "write an event from a shell script",
     "conform": "test an implementation in any language for conformance",

@@ -1,0 +1,75 @@
+"""What tests of conversions share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import msgspec
+
+from toyspec.checker import check
+from toyspec.convert import ConversionReport, export_runs, import_runs
+from toyspec.resources import read_resource
+
+if TYPE_CHECKING:
+    from toyspec.convert import RunConversion
+
+SAMPLES = Path(__file__).parent / "samples"
+
+START: dict[str, Any] = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "started_at": "2026-05-31T09:30:00Z"}
+
+_SCHEMA = jsonschema.Draft202012Validator(json.loads(read_resource("schemas", "conversion", "v1", "conversion.json")))
+
+
+def accounted(report: ConversionReport) -> ConversionReport:
+    """Return *report*, which follows its schema, and in which every item is accounted for."""
+    _SCHEMA.validate(msgspec.to_builtins(report))
+    for run in report.runs:
+        assert run.items == run.carried + run.changed + run.dropped
+        for loss in run.losses:
+            assert loss.examples or not loss.count
+    assert report.summary.items == sum(run.items for run in report.runs)
+    return report
+
+
+def imported(source: Path | str, out: Path, name: str | None = None, **options: Any) -> ConversionReport:
+    """Return the report of an import; every bundle that it made is valid."""
+    report = accounted(import_runs([source], out, format=name, **options))
+    for run in report.runs:
+        checked = check(run.target)
+        assert all(file.valid for file in checked.files), [file.findings for file in checked.files]
+    return report
+
+
+def exported(name: str, run: Path | str, out: Path) -> RunConversion:
+    """Return the report on the export of one run."""
+    report = accounted(export_runs(name, [run], out))
+    assert [] == report.errors
+    (made,) = report.runs
+    return made
+
+
+def records(bundle: Path | str) -> list[dict[str, Any]]:
+    """Return the records of a bundle."""
+    return [json.loads(line) for line in (Path(bundle) / "events.jsonl").read_bytes().splitlines()]
+
+
+def scalars(bundle: Path | str) -> list[tuple[str, int | None, float | None]]:
+    """Return name, step and value of each scalar of a bundle, in order."""
+    found = [record for record in records(bundle) if record["kind"] == "scalars"]
+    return [(name, record.get("step"), value) for record in found for name, value in record["values"].items()]
+
+
+def write_run(directory: Path, *events: dict[str, Any]) -> Path:
+    """Write a toy/v1 run; run_start gets what every run has."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [{**START, "run_id": directory.name, **events[0]}, *events[1:]]
+    (directory / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return directory
+
+
+def losses(run: RunConversion) -> dict[str, int]:
+    """Return the number of times of each cause."""
+    return {loss.cause: loss.count for loss in run.losses}

@@ -1,0 +1,204 @@
+"""Tests of imports as a whole: whole bundles, going on, names, errors, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command_line import toyspec
+from conversions import SAMPLES, accounted, imported, records, scalars, write_run
+from test_convert_tensorboard import WALL, event_file, steps
+from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
+from toyspec.convert.formats import HOMES, load
+from toyspec.convert.importing import safe_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_running_again_goes_on(tmp_path: Path) -> None:
+    """What was imported stays as it is, and what is new is imported."""
+    event_file(tmp_path / "logs" / "a", *steps(3))
+    first = imported(tmp_path / "logs", tmp_path / "runs")
+    before = os.stat(tmp_path / "runs" / "a" / "events.jsonl").st_mtime_ns
+    event_file(tmp_path / "logs" / "b", *steps(3))
+    again = imported(tmp_path / "logs", tmp_path / "runs")
+    assert ["converted"] == [run.status for run in first.runs]
+    assert [("a", "done-before"), ("b", "converted")] == [(run.run_id, run.status) for run in again.runs]
+    assert before == os.stat(tmp_path / "runs" / "a" / "events.jsonl").st_mtime_ns
+    assert first.runs[0].items == again.runs[0].items
+
+
+def test_source_that_has_grown_is_imported_again(tmp_path: Path) -> None:
+    """The new stream takes the place of the old one, which is kept beside it."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+    event_file(tmp_path / "a", *steps(5))
+    imported(tmp_path / "a", tmp_path / "runs")
+    assert 10 == len(scalars(tmp_path / "runs" / "a"))
+    assert {"events.jsonl", "events.jsonl.prev", "import.json"} == set(os.listdir(tmp_path / "runs" / "a"))
+    assert 7 == len((tmp_path / "runs" / "a" / "events.jsonl.prev").read_bytes().splitlines())
+
+
+def test_runs_of_one_name_do_not_meet(tmp_path: Path) -> None:
+    """A directory that another run has is left alone; the next one gets a number."""
+    event_file(tmp_path / "x" / "a", *steps(1))
+    event_file(tmp_path / "y" / "a", *steps(2))
+    own = write_run(tmp_path / "runs" / "a", {}).joinpath("events.jsonl").read_bytes()
+    for _ in range(2):
+        report = accounted(import_runs([tmp_path / "x" / "a", tmp_path / "y" / "a"], tmp_path / "runs"))
+        assert ["a-2", "a-3"] == [run.run_id for run in report.runs]
+    assert own == (tmp_path / "runs" / "a" / "events.jsonl").read_bytes()
+
+
+def test_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the middle leaves no bundle and no rest."""
+    event_file(tmp_path / "a", *steps(3))
+
+    def interrupted(*_: Any) -> Iterator[Any]:
+        yield {"kind": "scalars", "t": 0.0, "values": {}}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toyspec.convert.event_import.EventImport._of_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_runs([tmp_path / "a"], tmp_path / "runs")
+    assert [] == os.listdir(tmp_path / "runs")
+
+
+def test_rest_of_a_killed_import_is_no_run_and_is_removed(tmp_path: Path) -> None:
+    """What a kill leaves is not listed as a run, and the next import takes its place."""
+    event_file(tmp_path / "a", *steps(3))
+    rest = tmp_path / "runs" / ".import-a"
+    rest.mkdir(parents=True)
+    (rest / "events.jsonl.partial").write_bytes(b'{"kind":"run_start"')
+    assert 2 == toyspec("check", str(tmp_path / "runs")).returncode
+    imported(tmp_path / "a", tmp_path / "runs")
+    assert ["a"] == os.listdir(tmp_path / "runs")
+
+
+def test_ended_adds_a_run_end(tmp_path: Path) -> None:
+    """The reason is the user's where the source says none; a source's own ending stays."""
+    event_file(tmp_path / "a", *steps(3))
+    event_file(tmp_path / "b", event_messages.ending_event(WALL, is_success=False))
+    report = accounted(import_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "runs", ended="completed"))
+    assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in report.runs]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a", "a"), ("a b/c", "a-b-c"), ("..", "run"), ("con", "run-con"), ("é" * 9, "run"), ("x" * 300, "x" * 120)],
+)
+def test_any_name_gives_a_safe_run_id(name: str, expected: str) -> None:
+    """Names of other tools become names of directories."""
+    assert expected == safe_run_id(name)
+
+
+def test_every_format_declares_its_causes_once() -> None:
+    """The page of formats lists what the code may report: names are unique, and texts are plain."""
+    for name in HOMES:
+        known = load(name).FORMAT
+        assert name == known.name
+        for causes in (known.import_causes, known.export_causes):
+            assert len({cause.name for cause in causes}) == len(causes)
+        for cause in (*known.import_causes, *known.export_causes):
+            assert not cause.meaning.endswith(".")
+    assert set(HOMES) == {*importable(), *exportable()}
+
+
+def test_every_sample_is_recognised(tmp_path: Path) -> None:
+    """Each format with a sample is found out from it alone."""
+    for name in importable():
+        report = imported(SAMPLES / name, tmp_path / name)
+        assert {name} == {run.format for run in report.runs}
+        assert [] == report.errors
+
+
+def test_commands_report_to_a_person(tmp_path: Path) -> None:
+    """The text names target, source, counts, causes and examples."""
+    done = toyspec("import", str(SAMPLES / "tensorboard"), "--out", "runs", cwd=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    text = done.stdout.decode()
+    assert "(tensorboard): 86 values, 83 carried, 2 changed, 1 dropped" in text
+    assert "val/accuracy at step 19: nan → null" in text
+    assert "2 runs: 90 items" in text
+    again = toyspec("import", str(SAMPLES / "tensorboard"), "--out", "runs", cwd=tmp_path)
+    assert "already there, the source has not changed" in again.stdout.decode()
+    back = toyspec("export", "tensorboard", "runs/run", "--out", "tb", "--json", "--report", "r.json", cwd=tmp_path)
+    assert json.loads(back.stdout) == json.loads((tmp_path / "r.json").read_bytes())
+    assert 0 == back.returncode
+
+
+def test_log_content_is_shown_inert(tmp_path: Path) -> None:
+    """Escape sequences in a name reach no terminal."""
+    event_file(tmp_path / "a", event_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
+    done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
+    assert b"\x1b" not in done.stdout
+    assert b"\n::error::" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a source"),
+        (("missing",), "missing: No such file or directory"),
+        (("tensorbord", "logs"), "'tensorbord' is neither a format nor a path"),
+        (("plain.txt",), "no known format"),
+    ],
+)
+def test_wrong_use_is_explained(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Exit status 2, and one sentence about what is wrong and where."""
+    (tmp_path / "plain.txt").write_text("hello\n")
+    done = toyspec("import", *arguments, cwd=tmp_path)
+    assert 2 == done.returncode
+    assert message in done.stderr.decode()
+
+
+def test_damaged_source_is_exit_status_1(tmp_path: Path) -> None:
+    """Everything that can be read is imported, and a script notices that something could not."""
+    file = event_file(tmp_path / "a", *steps(3))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert 1 == toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs")).returncode
+
+
+def test_export_replaces_no_file(tmp_path: Path) -> None:
+    """A file that is there stays, and nothing else is written beside it."""
+    run = write_run(tmp_path / "a", {}, {"kind": "scalars", "t": 0.0, "values": {"x": 1.0}})
+    export_runs("tensorboard", [run], tmp_path / "tb")
+    with pytest.raises(FileExistsError):
+        export_runs("tensorboard", [run], tmp_path / "tb")
+    write_run(tmp_path / "b", {})
+    export_runs("tensorboard", [tmp_path / "b"], tmp_path / "tb")
+    assert ["a", "b"] == sorted(os.listdir(tmp_path / "tb"))
+    assert not list(tmp_path.glob(".export-*"))
+
+
+def test_run_of_another_profile_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """The other runs are exported."""
+    (tmp_path / "runs" / "m").mkdir(parents=True)
+    (tmp_path / "runs" / "m" / "metrics.jsonl").write_text('{"step":1,"wall_time_ms":1}\n')
+    write_run(tmp_path / "runs" / "a", {})
+    done = toyspec("export", "tensorboard", "runs", "--out", "tb", cwd=tmp_path)
+    assert 2 == done.returncode
+    assert "a metrics/v1 run; only toy/v1 is exported" in done.stderr.decode()
+    assert ["a"] == os.listdir(tmp_path / "tb")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs the peak of memory from /proc")
+def test_import_takes_bounded_memory(tmp_path: Path) -> None:
+    """A file of 16 MB takes no more memory than one of 3 MB."""
+    program = (
+        "import sys, toyspec; toyspec.import_runs([sys.argv[1]], sys.argv[2]); "
+        "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')][0])"
+    )
+    peaks = []
+    for count in (10_000, 50_000):
+        event_file(tmp_path / str(count), *steps(count, ("a" * 100, "b" * 100)))
+        command = [sys.executable, "-c", program, str(tmp_path / str(count)), str(tmp_path / "runs")]
+        peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+    assert peaks[1] - peaks[0] < 6_000

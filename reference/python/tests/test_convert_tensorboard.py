@@ -1,0 +1,217 @@
+"""Tests of importing and exporting TensorBoard event files."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec.convert import event_messages, event_records, import_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WALL = 1790000000.25
+
+
+def event_file(directory: Path, *events: bytes, name: str = "events.out.tfevents.1790000000.host") -> Path:
+    """Write an event file and return its path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / name
+    file.write_bytes(b"".join(map(event_records.record, [event_messages.version_event(WALL), *events])))
+    return file
+
+
+def steps(count: int, tags: tuple[str, ...] = ("loss", "lr")) -> list[bytes]:
+    """Return the events of a training loop."""
+    return [
+        event_messages.scalar_event(WALL + step, step, tag, 0.5 * step + index)
+        for step in range(count)
+        for index, tag in enumerate(tags)
+    ]
+
+
+def test_sample_of_the_real_program(tmp_path: Path) -> None:
+    """Values, text, hyperparameters and ending arrive; the NaN, the histogram and the experiment are in the report."""
+    report = imported(SAMPLES / "tensorboard", tmp_path)
+    assert ["run", "run-parameters"] == [run.run_id for run in report.runs]
+    assert {"not-finite": 1, "text-as-note": 1, "no-place": 1} == losses(report.runs[0])
+    found = scalars(tmp_path / "run")
+    assert [("train/loss", 0, 2.0), ("train/lr", 0, 0.0010000000474974513)] == found[:2]
+    assert ("val/accuracy", 19, None) in found
+    assert 84 == len(found)
+    start, best, end = records(tmp_path / "run-parameters")
+    assert {"bf16": True, "lr": 0.001, "optimizer": "adamw"} == start["config"]
+    assert {"best": 0.9750000238418579} == best["values"]
+    assert "completed" == end["reason"]
+
+
+def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
+    """Start and ``t`` add up to the time in the file, to the last bit."""
+    wall = 1790000000.1234567
+    event_file(tmp_path / "a", event_messages.scalar_event(wall, 1, "x", 1.0))
+    imported(tmp_path / "a", tmp_path / "runs")
+    start, first = records(tmp_path / "runs" / "a")
+    assert "2026-09-21T14:13:20Z" == start["started_at"]
+    assert wall == 1790000000.0 + first["t"]
+
+
+values = st.floats(width=32)
+tags = st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace").decode())
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6), st.integers(-5, 2**62), st.sampled_from(["a", "b", "c/d", "é"]) | tags, values),
+        max_size=60,
+    ),
+    st.integers(1, 9),
+)
+def test_any_scalars_arrive(
+    tmp_path_factory: pytest.TempPathFactory, items: list[tuple[float, int, str, float]], repeats: int
+) -> None:
+    """Every scalar arrives in order with tag, step and value; what differs is in the report, cause by cause."""
+    tmp_path = tmp_path_factory.mktemp("tb")
+    items = [(wall + turn, step, tag, value) for turn in range(repeats) for wall, step, tag, value in items]
+    events = [event_messages.scalar_event(WALL + wall, step, tag, value) for wall, step, tag, value in items]
+    event_file(tmp_path / "a", *events)
+    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
+    expected = [
+        (tag, step if step >= 0 else None, value if math.isfinite(value) else None) for _, step, tag, value in items
+    ]
+    assert expected == scalars(tmp_path / "runs" / "a")
+    assert len(items) == run.items
+    found = losses(run)
+    assert sum(not math.isfinite(value) for *_, value in items) == found.get("not-finite", 0)
+    assert sum(step < 0 for _, step, _, _ in items) == found.get("step-unusable", 0)
+    latest, late = WALL - 1, 0
+    start = math.floor(min([WALL, *(WALL + wall for wall, *_ in items[:99])]))
+    for wall, *_ in items:
+        late += WALL + wall < max(latest, start)
+        latest = max(latest, WALL + wall)
+    assert late == found.get("time-goes-backwards", 0)
+
+
+@given(st.data())
+def test_columns_agree_with_single_records(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Rows that repeat are decoded by columns; records in between, and steps of more digits, change nothing."""
+    tmp_path = tmp_path_factory.mktemp("tb")
+    names = data.draw(st.lists(st.sampled_from(["a", "loss", "é", "x" * 100]), min_size=1, max_size=4, unique=True))
+    first = data.draw(st.sampled_from([0, 1, 100, 16370, 2097140, 2**35]))
+    broken = data.draw(st.sets(st.integers(0, 40), max_size=3))
+    expected, events = [], []
+    for step in range(first, first + 40):
+        for name in names[step - first in broken :]:
+            value = data.draw(values) if step == first + 20 else struct.unpack("<f", struct.pack("<f", step / 3))[0]
+            events.append(event_messages.scalar_event(WALL + step - first, step, name, value))
+            expected.append((name, step, value if math.isfinite(value) else None))
+    event_file(tmp_path / "a", *events)
+    imported(tmp_path / "a", tmp_path / "runs")
+    assert expected == scalars(tmp_path / "runs" / "a")
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_flipped_byte_costs_one_value(tmp_path: Path, count: int) -> None:
+    """Wherever a byte is flipped, all other values arrive, and the report names the place."""
+    file = event_file(tmp_path / "a", *steps(count))
+    data = file.read_bytes()
+    imported(tmp_path / "a", tmp_path / "good")
+    whole = scalars(tmp_path / "good" / "a")
+    places = range(len(data)) if count == 3 else range(0, len(data), 1499)
+    for place in places:
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        (run,) = imported(tmp_path / "a", tmp_path / f"bad{place}").runs
+        found = scalars(tmp_path / f"bad{place}" / "a")
+        assert 1 == losses(run)["damaged"]
+        assert len(found) >= len(whole) - 1
+        assert run.has_damage
+        rest = iter(whole)
+        assert all(item in rest for item in found)
+
+
+def test_torn_file_keeps_every_whole_value(tmp_path: Path) -> None:
+    """A file that ends at any byte gives the values before it."""
+    file = event_file(tmp_path / "a", *steps(3))
+    data = file.read_bytes()
+    ends, at = [], 0
+    while at < len(data):
+        at += 16 + int.from_bytes(data[at : at + 8], "little")
+        ends.append(at)
+    for size in range(len(data)):
+        file.write_bytes(data[:size])
+        (run,) = imported(file, tmp_path / f"runs{size}").runs
+        whole = sum(end <= size for end in ends)
+        assert max(0, whole - 1) == len(scalars(run.target))
+        assert (size not in (0, *ends)) == run.has_damage
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: bytes, framed: bool) -> None:
+    """Hostile bytes, framed or not, crash nothing."""
+    tmp_path = tmp_path_factory.mktemp("tb")
+    file = tmp_path / "a.tfevents"
+    file.write_bytes(event_records.record(data) if framed else data)
+    imported(file, tmp_path / "runs")
+
+
+def test_long_zeros_are_skipped_in_linear_time(tmp_path: Path) -> None:
+    """A file system may leave megabytes of zeros in a file after a crash."""
+    file = event_file(tmp_path / "a", *steps(5))
+    data = file.read_bytes()
+    file.write_bytes(data[:200] + bytes(3_000_000) + data)
+    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
+    assert 10 <= len(scalars(run.target))
+    assert {"damaged": 1, "time-goes-backwards": 4} == losses(run) or 1 == losses(run)["damaged"]
+
+
+def test_restart_becomes_run_resume(tmp_path: Path) -> None:
+    """What a session start at step 2 takes back, the latest attempt leaves out."""
+    again = [event_messages.session_event(WALL + 5, 2), event_messages.scalar_event(WALL + 6, 2, "loss", 9.0)]
+    event_file(tmp_path / "a", *steps(4, ("loss",)), *again)
+    imported(tmp_path / "a", tmp_path / "runs")
+    kinds = [(record["kind"], record.get("from_step")) for record in records(tmp_path / "runs" / "a")]
+    assert ("run_resume", 1) == kinds[-2]
+
+
+def test_round_trip_of_a_run(tmp_path: Path) -> None:
+    """Settings, steps, evaluations, notes, resumption and end come back; the report names all that does not."""
+    run = write_run(
+        tmp_path / "a",
+        {"config": {"lr": 0.5, "n": 3, "net": {"name": "gpt"}, "dims": [1, 2]}, "group": "g", "tags": ["x"]},
+        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.1, "extra": {"mfu": 0.25}},
+        {"kind": "step", "t": 0.75, "step": 2, "loss": None},
+        {"kind": "run_resume", "t": 1.0, "from_step": 1},
+        {"kind": "step", "t": 1.5, "step": 2, "loss": 0.5},
+        {"kind": "eval", "phase": "eval", "t": 2.0, "name": "held-out", "step": 2, "loss": 0.5},
+        {"kind": "note", "t": 2.0, "text": "remark"},
+        {"kind": "scalars", "t": 2.5, "values": {"x": 1.0}},
+        {"kind": "tap", "t": 2.5, "step": 2, "region": "mlp"},
+        {"kind": "run_end", "t": 3.0, "reason": "interrupted", "error": "preempted"},
+    )
+    made = exported("tensorboard", run, tmp_path / "tb")
+    # 4 settings, group, tags, 2 + 1 + resume + 1 + 1 measures, note, x, tap, reason, error
+    assert (17, 8, 6, 3) == (made.items, made.carried, made.changed, made.dropped)
+    assert {"binary32": 1, "null": 1, "step-0": 2, "as-json": 1, "reason": 1, "no-place": 3} == losses(made)
+    imported(tmp_path / "tb", tmp_path / "runs")
+    found = records(tmp_path / "runs" / "a")
+    assert {"lr": 0.5, "n": 3.0, "net/name": "gpt", "dims": "[1,2]"} == found[0]["config"]
+    assert "g" == found[0]["group"]
+    expected = [("loss", 1, 0.10000000149011612), ("mfu", 1, 0.25), ("loss", 2, None), ("loss", 2, 0.5)]
+    assert [*expected, ("eval/held-out/loss", 2, 0.5), ("x", 0, 1.0)] == scalars(tmp_path / "runs" / "a")
+    assert {"kind": "note", "t": 2.0, "step": 0, "text": "remark"} in found
+    assert {"kind": "run_resume", "t": 1.0, "from_step": 1} in found
+    assert "errored" == found[-1]["reason"]
+
+
+def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:
+    """The message says what was looked for, and where."""
+    report = import_runs([tmp_path], tmp_path / "runs", format="tensorboard")
+    assert [(os.fspath(tmp_path), "no event files (*tfevents*) in the directory or below")] == [
+        (error.path, error.message) for error in report.errors
+    ]

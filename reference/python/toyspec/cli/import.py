@@ -1,0 +1,80 @@
+"""``toyspec import``: make toy/v1 runs of what other tools have logged."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.conversions import add_report, show
+from toyspec.cli.parsers import Parser, UsageError
+from toyspec.cli.progress import Progress
+from toyspec.convert import import_runs, importable
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_DESCRIPTION = """\
+Make a toy/v1 run of each run at SOURCE, in a directory of its own below --out.
+
+A SOURCE is a file or a directory in one of these formats, found out unless
+FORMAT names it:
+
+{formats}
+
+Nothing is lost silently: the report counts what was carried unchanged, changed
+and dropped, with causes and examples. Each run keeps its part as import.json.
+
+A run appears whole or not at all, so an import that was stopped can be run
+again: it goes on. A run that was imported before is left as it is; if its
+source has grown since, it is imported again, and its earlier stream stays
+beside it as events.jsonl.prev."""
+
+_EPILOG = """\
+exit status:
+  0  every run was imported, now or before
+  1  every run was imported, but bytes of a source could not be read
+  2  wrong usage, or a source could not be imported; all others were
+
+examples:
+  toyspec import logs/ --out runs/
+  toyspec import tensorboard logs/exp1 logs/exp2 --out runs/
+  toyspec import wandb/ --out runs/ --json | jq .summary"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec import [OPTION…] [FORMAT] SOURCE…"
+    parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(importable()))
+    parser.epilog = _EPILOG
+    parser.add_argument("sources", metavar="SOURCE", nargs="*", help="files and directories, after a format or not")
+    parser.add_argument("--out", metavar="DIR", default="runs", help="where the runs are made; default: runs")
+    parser.add_argument(
+        "--ended",
+        choices=("completed", "interrupted", "aborted", "errored"),
+        help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
+    )
+    add_report(parser)
+
+
+def run(options: Namespace) -> int:
+    """Import, print the report and return an exit code."""
+    words = list(options.sources)
+    # A directory may have the name of a format; alone, the word is the directory.
+    name = words.pop(0) if len(words) > 1 and words[0] in importable() else None
+    if not words:
+        raise UsageError("name a source: a file or a directory that another tool has written")
+    if len(words) > 1 and not os.path.lexists(words[0]) and os.sep not in words[0]:
+        raise UsageError(f"{words[0]!r} is neither a format nor a path; formats are {', '.join(importable())}")
+    progress = Progress("importing")
+    watch = progress.update if progress.active else None
+    try:
+        report = import_runs(
+            words, options.out, format=name, ended=options.ended, max_examples=options.examples, watch=watch
+        )
+    finally:
+        progress.erase()
+    show(report, options)
+    if report.errors:
+        return exit_codes.USAGE
+    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK

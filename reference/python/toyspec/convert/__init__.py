@@ -1,0 +1,18 @@
+"""Imports runs of other tools as toy/v1 bundles, and exports toy/v1 runs to their formats."""
+
+from toyspec.convert.exporting import export_runs
+from toyspec.convert.formats import exportable, importable
+from toyspec.convert.importing import import_runs
+from toyspec.convert.losses import Example, Loss
+from toyspec.convert.reports import ConversionReport, RunConversion
+
+__all__ = [
+    "ConversionReport",
+    "Example",
+    "Loss",
+    "RunConversion",
+    "export_runs",
+    "exportable",
+    "import_runs",
+    "importable",
+]

@@ -1,0 +1,243 @@
+"""Makes toy/v1 events from the TensorBoard event files of one run."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.event_columns import Columns, parts
+from toyspec.convert.event_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
+from toyspec.convert.event_records import Block, Damage, check, read_blocks
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.protobuf import MessageError
+from toyspec.convert.scalar_lines import lines_of_scalars, numbers_text
+from toyspec.convert.timeline import LAST_WALL, Timeline, is_wall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.losses import Ledger
+
+NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
+TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text becomes a note that begins with its tag")
+PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
+
+_SEARCHED_BYTES = 1 << 20
+_FIRST_EVENTS = 100
+
+
+class EventImport:
+    """Reads the files of one run, in order."""
+
+    def __init__(self, files: list[str], name: str, ledger: Ledger) -> None:
+        self._files = files
+        self._name = name
+        self._ledger = ledger
+        self._timeline: Timeline
+        self._reason: str | None = None
+        self._place = ""
+
+    def events(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield ``run_start``, the events in the order of the files, and ``run_end`` if the files have an ending."""
+        self._timeline = Timeline(self._ledger, _first_wall(self._files))
+        yield self._start()
+        for path in self._files:
+            self._place = os.path.basename(path)
+            yield from self._of_file(path)
+        if self._reason is not None:
+            yield {"kind": "run_end", "t": self._timeline.last, "reason": self._reason}
+
+    def _start(self) -> dict[str, Any]:
+        config, group = _hparams(self._files)
+        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._name}
+        if self._timeline.started_at is not None:
+            start["started_at"] = self._timeline.started_at
+        if config:
+            start["config"] = config
+        if group:
+            start["group"] = group
+        return start
+
+    def _of_file(self, path: str) -> Iterator[dict[str, Any] | bytes]:
+        with open(path, "rb") as file:
+            for block in read_blocks(file):
+                if isinstance(block, Damage):
+                    self._ledger.items += 1
+                    self._ledger.drop(
+                        DAMAGED, f"{self._place}: byte {block.offset}", f"{block.length} bytes: {block.fact}"
+                    )
+                    self._ledger.advance(block.length)
+                else:
+                    yield from self._of_block(block)
+                    self._ledger.advance(len(block.data))
+
+    def _of_block(self, block: Block) -> Iterator[dict[str, Any] | bytes]:
+        for part in parts(block):
+            lines = self._lines(part) if isinstance(part, Columns) else None
+            if lines is not None:
+                yield lines
+                continue
+            first = part.first if isinstance(part, Columns) else part.start
+            count = len(part.values) if isinstance(part, Columns) else len(part)
+            yield from self._one_by_one(block.slice(first, first + count))
+
+    def _lines(self, columns: Columns) -> bytes | None:
+        """Return the lines of *columns*; None if one of the times has to be changed."""
+        start = self._timeline.start
+        if start is None:
+            return None
+        times = [wall - start for wall in columns.walls]
+        made = numbers_text(times)
+        if (
+            b"null" in made
+            or times != sorted(times)
+            or times[0] < self._timeline.last
+            or columns.walls[-1] >= LAST_WALL
+        ):
+            return None
+        self._timeline.last = times[-1]
+        count = len(times)
+        self._ledger.items += count
+        values = numbers_text(columns.values)
+        if b"null" in values:
+            self._note_nulls(columns)
+        else:
+            self._ledger.carried += count
+        return lines_of_scalars(made, columns.steps, columns.tags, values)
+
+    def _note_nulls(self, columns: Columns) -> None:
+        for index, value in enumerate(columns.values):
+            if value - value != 0.0:
+                tag = columns.tags[index % len(columns.tags)]
+                place = f"{self._place}: {tag} at step {columns.steps[index]}"
+                self._ledger.changed(NOT_FINITE, place, value, "null")
+            self._ledger.done()
+
+    def _one_by_one(self, block: Block) -> Iterator[dict[str, Any]]:
+        payloads = block.payloads()
+        bad = set(check(block, payloads))
+        for index, payload in enumerate(payloads):
+            event = None if index in bad else _decoded(payload)
+            if event is None:
+                fact = "the check sum is wrong" if index in bad else "it is not an event"
+                self._ledger.items += 1
+                place = f"{self._place}: byte {block.offset + block.starts[index]}"
+                self._ledger.drop(DAMAGED, place, f"{len(payload)} bytes: {fact}")
+            else:
+                yield from self._of_event(event)
+
+    def _of_event(self, event: Event) -> Iterator[dict[str, Any]]:
+        ledger = self._ledger
+        ledger.items += len(event.values) + len(event.others) + event.session_starts
+        for other in event.others:
+            ledger.drop(NO_PLACE, f"{self._place}: {other}", other)
+        if event.session_starts:
+            place = f"{self._place}: session start"
+            yield {
+                "kind": "run_resume",
+                "t": self._timeline.t(event.wall, place),
+                "from_step": max(0, event.step - 1),
+            }
+            ledger.done()
+        for value in event.values:
+            record = self._of_value(event, value)
+            if record is not None:
+                yield record
+
+    def _of_value(self, event: Event, value: Value) -> dict[str, Any] | None:
+        ledger = self._ledger
+        place = f"{self._place}: {value.tag} at step {event.step}"
+        if value.kind == "other":
+            ledger.drop(NO_PLACE, place, value.value)
+            return None
+        if value.kind in ("hparams", "ending"):
+            self._keep(value, place)
+            return None
+        record: dict[str, Any] = {"kind": "scalars", "t": self._timeline.t(event.wall, place)}
+        if event.step >= 0:
+            record["step"] = event.step
+        else:
+            ledger.changed(STEP_UNUSABLE, place, event.step)
+        if not value.is_utf8:
+            ledger.changed(NOT_UTF8, place, value.tag)
+        if value.kind == "text":
+            record |= {"kind": "note", "text": value.value}
+            if value.tag != NOTE_TAG:
+                record["text"] = f"{value.tag}: {value.value}"
+                ledger.changed(TEXT_AS_NOTE, place, value.value, record["text"])
+        else:
+            record["values"] = {value.tag: self._number(value.value, place)}
+        ledger.done()
+        return record
+
+    def _number(self, value: float, place: str) -> float | None:
+        number = float(value)
+        if number - number == 0.0:
+            return number
+        self._ledger.changed(NOT_FINITE, place, number, "null")
+        return None
+
+    def _keep(self, value: Value, place: str) -> None:
+        """Settle what is in run_start already, or will be in run_end."""
+        if value.kind == "ending":
+            self._reason = value.value
+        for key, setting in value.value.items() if value.kind == "hparams" else ():
+            if isinstance(setting, float) and setting - setting != 0.0:
+                self._ledger.changed(NOT_FINITE, f"{place}: {key}", setting, "null")
+        if value.left_out:
+            self._ledger.changed(PART_DROPPED, place, value.left_out)
+        self._ledger.done()
+
+
+def _decoded(payload: bytes) -> Event | None:
+    try:
+        return decode_event(payload)
+    except MessageError:
+        return None
+
+
+def _events_of(path: str) -> Iterator[Event]:
+    """Yield the events of the file that can be read."""
+    with open(path, "rb") as file:
+        for block in read_blocks(file):
+            if isinstance(block, Block):
+                payloads = block.payloads()
+                bad = set(check(block, payloads))
+                events = (None if index in bad else _decoded(payload) for index, payload in enumerate(payloads))
+                yield from (event for event in events if event is not None)
+
+
+def _first_wall(files: list[str]) -> float | None:
+    """Return the earliest time at the start of the first file that has one; other files are later."""
+    for path in files:
+        walls = [event.wall for event in islice(_events_of(path), _FIRST_EVENTS) if is_wall(event.wall) and event.wall]
+        if walls:
+            return min(walls)
+    return None
+
+
+def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:
+    """Return the hyperparameters and their group; run_start comes first, so they are looked for before all else."""
+    config: dict[str, Any] = {}
+    group = ""
+    for path in files:
+        if not _holds(path, HPARAMS_START_TAG.encode()):
+            continue
+        for event in _events_of(path):
+            for value in event.values:
+                if value.kind == "hparams":
+                    config |= value.value
+                    group = value.group or group
+    return config, group
+
+
+def _holds(path: str, mark: bytes) -> bool:
+    """Return whether the file has the bytes *mark*, without decoding it."""
+    with open(path, "rb") as file:
+        kept = b""
+        while chunk := file.read(_SEARCHED_BYTES):
+            if mark in kept + chunk:
+                return True
+            kept = chunk[-len(mark) :]
+    return False

@@ -1,0 +1,161 @@
+"""The records of TensorBoard event files: framing, check sums, and salvage after damage.
+
+A record is its length, the masked CRC-32C of the length, the data, and the masked CRC-32C of the data.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from toyspec.convert.crc32c import crc32c, crc32c_of_each, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+MAX_RECORD_BYTES = 1 << 26
+"""A longer record is taken for damage: even an image is shorter."""
+
+_HEADER = struct.Struct("<QI")
+_CHECKSUM = struct.Struct("<I")
+_CHUNK_BYTES = 1 << 18
+# A length below 2**32 has four zeros behind its low half; in a long run of zeros only the last place can be one.
+_POSSIBLE_HEADER = re.compile(rb"(?=\0{4}(?!\0{4}))")
+
+
+class Damage(NamedTuple):
+    """Bytes that are not a record."""
+
+    offset: int
+    length: int
+    fact: str
+
+
+class Block(NamedTuple):
+    """Consecutive bytes of a file that are whole records, not checked yet."""
+
+    offset: int
+    data: bytes
+    starts: list[int]
+    """Where each record starts in *data*."""
+
+    def slice(self, first: int, end: int) -> Block:
+        """Return the block of the records from *first* to the one before *end*."""
+        start = self.starts[first]
+        stop = self.starts[end] if end < len(self.starts) else len(self.data)
+        return Block(self.offset + start, self.data[start:stop], [at - start for at in self.starts[first:end]])
+
+    def payloads(self) -> list[bytes]:
+        """Return the data of each record."""
+        ends = [*self.starts[1:], len(self.data)]
+        pairs = zip(self.starts, ends, strict=True)
+        return [self.data[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairs]
+
+
+def read_blocks(file: BinaryIO) -> Iterator[Block | Damage]:
+    """Yield the blocks of *file*; their headers are checked, their data is not. Memory does not grow with the file."""
+    damage: Damage | None = None
+    for part in _parts(file):
+        if damage is None:
+            damage = part if isinstance(part, Damage) else None
+        elif isinstance(part, Damage):
+            # What was skipped in one chunk goes on in the next.
+            damage = Damage(damage.offset, damage.length + part.length, damage.fact)
+            continue
+        else:
+            yield damage
+            damage = None
+        if isinstance(part, Block):
+            yield part
+    if damage is not None:
+        yield damage
+
+
+def _parts(file: BinaryIO) -> Iterator[Block | Damage]:
+    buffer, offset, wanted = b"", 0, _CHUNK_BYTES
+    while True:
+        more = file.read(wanted)
+        buffer += more
+        starts, end = _walk(buffer)
+        if starts:
+            yield Block(offset, buffer[:end], starts)
+        buffer, offset = buffer[end:], offset + end
+        if _header_is_damaged(buffer):
+            skipped = _to_next_header(buffer)
+            yield Damage(offset, skipped, "the length of a record is damaged")
+            buffer, offset = buffer[skipped:], offset + skipped
+            wanted = 0
+            continue
+        if not more and wanted:
+            break
+        wanted = max(_CHUNK_BYTES, _missing(buffer))
+    if buffer:
+        yield Damage(offset, len(buffer), "the last record is not complete")
+
+
+def check(block: Block, payloads: list[bytes]) -> list[int]:
+    """Return the indexes of the records whose data does not have its check sum."""
+    ends = [*block.starts[1:], len(block.data)]
+    data = block.data
+    stored = [data[end - FOOTER_BYTES : end] for end in ends]
+    pack = _CHECKSUM.pack
+    crcs = crc32c_of_each(payloads)
+    return [index for index, crc in enumerate(crcs) if pack(masked(crc)) != stored[index]]
+
+
+def record(data: bytes) -> bytes:
+    """Return the record with *data*."""
+    length = struct.pack("<Q", len(data))
+    return b"".join([length, _CHECKSUM.pack(masked(crc32c(length))), data, _CHECKSUM.pack(masked(crc32c(data)))])
+
+
+def _walk(buffer: bytes) -> tuple[list[int], int]:
+    """Return where the records start that are whole in *buffer*, up to the first damaged length, and where they end."""
+    starts: list[int] = []
+    # Most headers occur many times, as their lengths do.
+    sizes: dict[bytes, int] = {}
+    size_of, add = sizes.get, starts.append
+    at, last = 0, len(buffer) - HEADER_BYTES - FOOTER_BYTES
+    while at <= last:
+        header = buffer[at : at + HEADER_BYTES]
+        size = size_of(header)
+        if size is None:
+            if not _is_header(header, 0):
+                break
+            size = sizes[header] = HEADER_BYTES + FOOTER_BYTES + int(_HEADER.unpack(header)[0])
+        add(at)
+        at += size
+    if at > len(buffer):
+        at = starts.pop()
+    return starts, at
+
+
+def _is_header(buffer: bytes, at: int) -> bool:
+    length, checksum = _HEADER.unpack_from(buffer, at)
+    return int(length) <= MAX_RECORD_BYTES and masked(crc32c(buffer[at : at + 8])) == int(checksum)
+
+
+def _header_is_damaged(buffer: bytes) -> bool:
+    return len(buffer) >= HEADER_BYTES and not _is_header(buffer, 0)
+
+
+def _to_next_header(buffer: bytes) -> int:
+    """Return the number of bytes from the start of *buffer*, which is no header, to what is or may be one."""
+    for match in _POSSIBLE_HEADER.finditer(buffer, 5):
+        at = match.start() - 4
+        if at + HEADER_BYTES > len(buffer):
+            return at
+        if _is_header(buffer, at):
+            return at
+    # The start of a header may be at the end.
+    return max(1, len(buffer) - HEADER_BYTES)
+
+
+def _missing(buffer: bytes) -> int:
+    """Return how many bytes the record at the start of *buffer* lacks; 0 where that is not known."""
+    if len(buffer) < HEADER_BYTES:
+        return 0
+    return HEADER_BYTES + FOOTER_BYTES + int(_HEADER.unpack_from(buffer)[0]) - len(buffer)

@@ -1,0 +1,200 @@
+"""Reads a toy/v1 run for an exporter, item by item."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from toyspec.convert.losses import DAMAGED, SUPERSEDED
+from toyspec.errors import SourceError
+from toyspec.format.date_times import is_date_time
+from toyspec.format.json_numbers import number
+from toyspec.generated.fields import FIELDS
+from toyspec.reading.attempts import Attempts
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from toyspec.convert.losses import Ledger
+    from toyspec.reading.records import Record
+
+ItemKind = Literal["setting", "fact", "measure", "note", "definition", "resume", "end", "record"]
+"""What an item is.
+
+- ``setting``: a value of ``config``; names of nested objects are joined by ``/``.
+- ``fact``: another member of run_start, for example ``tags``.
+- ``measure``: a number, or null, at a time.
+- ``end``: a member of run_end, for example ``reason``.
+- ``record``: a record that is none of these; its value is all of it.
+"""
+
+_FRAMING = frozenset(["kind", "schema", "t", "run_id", "started_at", "phase", "step"])
+_ENDING = frozenset(["kind", "t", "ended_at", "final_step", "final_loss", "phase", "step"])
+_NO_MEASURES = frozenset(["kind", "phase", "t", "step", "epoch", "name", "extra", "values"])
+_MEASURED = frozenset(["step", "scalars", "eval", "system"])
+_OTHER_KINDS: dict[str, ItemKind] = {"note": "note", "define": "definition", "run_resume": "resume"}
+
+
+class Item(NamedTuple):
+    """The smallest unit that an exporter carries, changes or drops."""
+
+    kind: ItemKind
+    name: str
+    value: Any
+    record: dict[str, Any]
+    """The record that it is from."""
+    t: float
+    """Seconds since the start of the run."""
+    step: int | None
+    place: str
+    """For reports."""
+
+
+class ExportedRun:
+    """A toy/v1 run to export."""
+
+    def __init__(self, path: str) -> None:
+        """Open the run at *path*, a run directory or a stream; raise SourceError or StreamError if it is none."""
+        self.path = path
+        self.stream, _ = locate_stream(path)
+        self._attempts = Attempts()
+        self.start: dict[str, Any] = {}
+        """The first run_start; empty where there is none."""
+        self.end: dict[str, Any] | None = None
+        """The last run_end; None where there is none."""
+        self.size = os.path.getsize(self.stream)
+        with read(self.stream, mode="salvage") as reading:
+            for record in reading:
+                self._attempts.learn(record)
+                if record.kind == "run_start" and not self.start:
+                    self.start = record.value
+                elif record.kind == "run_end":
+                    self.end = record.value
+            profile = reading.report.profile
+        if profile != "toy/v1":
+            fact = "not a run of any known format" if profile is None else f"a {profile} run"
+            raise SourceError(path, f"{fact}; only toy/v1 is exported. `toyspec import` makes a toy/v1 run of it")
+        name = self.start.get("run_id")
+        folder = os.path.basename(os.path.dirname(os.path.abspath(self.stream)))
+        self.run_id: str = name if isinstance(name, str) and name else folder
+        self.started = _wall(self.start.get("started_at"))
+        """Start of the run in seconds since the Unix epoch; None where it is not known."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by name; names of nested objects are joined by ``/``."""
+        config = self.start.get("config")
+        return dict(_flat(config)) if isinstance(config, dict) else {}
+
+    def wall(self, t: float) -> float:
+        """Return *t* in seconds since the Unix epoch; since the start of the run where that is not known."""
+        return (self.started or 0.0) + t
+
+    def items(self, ledger: Ledger, *, attempts: Literal["all", "latest"] = "latest") -> Iterator[Item]:
+        """Yield every item in the order of the stream, each counted in *ledger*; the caller settles it.
+
+        With *attempts* ``"latest"`` items that a resumption supersedes are dropped here, and the resumptions are
+        carried by that.
+        """
+        with read(self.stream, mode="salvage") as reading:
+            for record, is_latest in self._with_verdict(reading):
+                for item in _items_of(record, self._attempts.phase_of(record)):
+                    ledger.items += 1
+                    if not is_latest and attempts == "latest":
+                        ledger.drop(SUPERSEDED, item.place, item.value)
+                    elif item.kind == "resume" and attempts == "latest":
+                        ledger.done()
+                    else:
+                        yield item
+            report = reading.report
+        for gap in report.gaps:
+            ledger.items += 1
+            ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+        if report.unlisted_gaps:
+            ledger.items += report.unlisted_gaps
+            ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+
+    def _with_verdict(self, records: Iterator[Record]) -> Iterator[tuple[Record, bool]]:
+        pulled: list[Record] = []
+
+        def noted() -> Iterator[Record]:
+            for record in records:
+                pulled.append(record)
+                yield record
+
+        for kept in self._attempts.latest(noted()):
+            yield from ((record, record is kept) for record in pulled)
+            pulled.clear()
+        yield from ((record, False) for record in pulled)
+
+
+def _items_of(record: Record, phase: str) -> Iterator[Item]:
+    value = record.value
+    t = number(value.get("t"))
+    step = value.get("step")
+    at = (float(t) if t is not None else 0.0, step if type(step) is int and step >= 0 else None)
+    place = f"line {record.line}"
+    if record.kind == "run_start":
+        yield from _start_items(value, at, place)
+    elif record.kind == "run_end":
+        for name in value.keys() - _ENDING:
+            yield Item("end", name, value[name], value, *at, f"{place}: {name}")
+    elif record.kind in _MEASURED:
+        for name, item in _measures(record.kind, value, phase):
+            kind: ItemKind = "measure" if item is None or number(item) is not None else "record"
+            yield Item(kind, name, item, value, *at, _place(place, name, at[1]))
+    else:
+        kind = _OTHER_KINDS.get(record.kind or "", "record")
+        yield Item(kind, record.kind or "", value, value, *at, f"{place}: {record.kind}")
+
+
+def _place(line: str, name: str, step: int | None) -> str:
+    return f"{line}: {name}" if step is None else f"{line}: {name} at step {step}"
+
+
+def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str) -> Iterator[Item]:
+    config = value.get("config")
+    for name, setting in _flat(config) if isinstance(config, dict) else ():
+        yield Item("setting", name, setting, value, *at, f"{place}: config/{name}")
+    for name in [key for key in value if key not in _FRAMING and key != "config"]:
+        yield Item("fact", name, value[name], value, *at, f"{place}: {name}")
+
+
+def _measures(kind: str | None, value: dict[str, Any], phase: str) -> Iterator[tuple[str, Any]]:
+    """Yield each number of a record by its full name, and each value that should be one."""
+    prefix = "" if phase == "train" else f"{phase}/"
+    if kind == "eval":
+        prefix += f"{value.get('name')}/"
+    elif kind == "system":
+        prefix = "system/"
+    known = FIELDS["toy/v1"][kind or ""]
+    own = {key: value[key] for key in known if key in value and key not in _NO_MEASURES}
+    members = [own]
+    members += [part for key in ("values", "extra") if isinstance(part := value.get(key), dict)]
+    members.append({key: value[key] for key in value if key not in known})
+    for group in members:
+        for name, item in group.items():
+            yield name if prefix and name.startswith(prefix) else prefix + name, item
+    if value.get("epoch") is not None and kind == "scalars":
+        yield "epoch", value["epoch"]
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings in *config*, those of nested objects too."""
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}/")
+        else:
+            yield prefix + key, value
+
+
+def _wall(text: Any) -> float | None:
+    if not isinstance(text, str) or not is_date_time(text):
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None

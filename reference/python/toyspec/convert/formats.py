@@ -1,0 +1,125 @@
+"""Describes a foreign format as data, and lists all of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Cause, Ledger
+
+HOMES = {
+    "tensorboard": "tensorboard",
+}
+"""The module of each format, in the order in which a source is tried."""
+
+
+class Row(NamedTuple):
+    """What one thing of the foreign format is in toy/v1."""
+
+    theirs: str
+    ours: str
+
+
+class Format(NamedTuple):
+    """What a format is and how it is mapped."""
+
+    name: str
+    title: str
+    files: str
+    """The files that make up a run."""
+    item: str
+    """What is counted as one item, in the plural."""
+    mapping: tuple[Row, ...]
+    lossless: str
+    """What comes back unchanged, in a few words."""
+    version: str
+    """The program and its version with which the round trip is tested."""
+    import_causes: tuple[Cause, ...] = ()
+    """Why items are changed or dropped by an import; empty where there is none."""
+    export_causes: tuple[Cause, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences for the page of formats."""
+    import_needs: str | None = None
+    """The extra to install for importing."""
+    export_needs: str | None = None
+
+
+class ForeignRun(NamedTuple):
+    """One run in a foreign format, not read yet."""
+
+    name: str
+    """The name that the run has there."""
+    source: str
+    """Path of the file or directory."""
+    identity: str
+    """Changes when the source changes."""
+    size: int
+    """Number of bytes to read."""
+    events: Callable[[Ledger], Iterator[dict[str, Any] | bytes]]
+    """Yields toy/v1 events in order, from run_start on; bytes are lines in canonical form, each with its LF."""
+
+
+class Importer(Protocol):
+    """What the module of a format that can be imported defines."""
+
+    FORMAT: Format
+
+    def recognise(self, path: str) -> bool:
+        """Return whether the file or directory at *path* is of this format; raise OSError if it cannot be read."""
+
+    def find_runs(self, path: str) -> Iterator[ForeignRun]:
+        """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
+
+
+class Exporter(Protocol):
+    """What the module of a format that can be exported to defines."""
+
+    FORMAT: Format
+
+    def export(self, runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+        """Write *runs* into *directory*, which exists and is empty."""
+
+
+def load(name: str) -> Any:
+    """Return the module of the format *name*; raise ValueError if there is none."""
+    if name not in HOMES:
+        raise ValueError(f"unknown format {name!r}; known are {', '.join(HOMES)}")
+    return import_module(f"toyspec.convert.{HOMES[name]}")
+
+
+def importer(name: str) -> Importer:
+    """Return the module that imports the format *name*."""
+    module = load(name)
+    if not hasattr(module, "find_runs"):
+        raise ValueError(f"{name} cannot be imported; {', '.join(importable())} can")
+    return cast("Importer", module)
+
+
+def exporter(name: str) -> Exporter:
+    """Return the module that exports to the format *name*."""
+    module = load(name)
+    if not hasattr(module, "export"):
+        raise ValueError(f"nothing is exported to {name}; known are {', '.join(exportable())}")
+    return cast("Exporter", module)
+
+
+def importable() -> list[str]:
+    """Return the names of the formats that can be imported."""
+    return [name for name in HOMES if hasattr(load(name), "find_runs")]
+
+
+def exportable() -> list[str]:
+    """Return the names of the formats that can be exported to."""
+    return [name for name in HOMES if hasattr(load(name), "export")]
+
+
+def recognised(path: str) -> str | None:
+    """Return the name of the format of the file or directory at *path*; None if it is not known.
+
+    Raise OSError if it cannot be read.
+    """
+    return next((name for name in importable() if importer(name).recognise(path)), None)

@@ -1,0 +1,140 @@
+"""Accounts for every item of a conversion: each one is carried, changed or dropped, with the cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Effect = Literal["changed", "dropped"]
+"""What happened to an item: its value, step or time differs in the result, or it is not in the result."""
+
+MAX_EXAMPLES = 5
+"""Examples that are kept of each cause, unless the caller asks for another number."""
+
+
+class Cause(NamedTuple):
+    """Why items are changed or dropped; each format lists its own."""
+
+    name: str
+    effect: Effect
+    meaning: str
+    """What happens, in one sentence without a full stop."""
+
+
+NOT_FINITE = Cause("not-finite", "changed", "NaN and infinities are written as null")
+NULL = Cause("null", "changed", "null is written as NaN: the original may have been NaN or an infinity")
+TIME_BACKWARDS = Cause(
+    "time-goes-backwards", "changed", "the time is earlier than the one before, which is used instead"
+)
+TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1970 to 9999; the one before is used")
+STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
+NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
+SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
+DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
+BINARY32 = Cause("binary32", "changed", "the value is rounded to the nearest binary32")
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One item that was changed or dropped."""
+
+    place: str
+    """Where it was in the source."""
+    value: str
+    """What it was, shortened."""
+    became: str | None = None
+    """What it is in the result; None where it is not there."""
+
+
+class Loss(msgspec.Struct):
+    """What one cause did."""
+
+    cause: str
+    effect: Effect
+    meaning: str
+    count: int = 0
+    """Number of times; an item may be changed for several causes."""
+    examples: list[Example] = []
+
+
+class Ledger:
+    """Counts the items of one conversion.
+
+    ``items`` is raised where an item is read. Each then ends in ``done`` or ``drop``; ``changed`` before ``done`` says
+    that the item differs in the result.
+    """
+
+    def __init__(
+        self,
+        causes: Iterable[Cause],
+        *,
+        max_examples: int = MAX_EXAMPLES,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
+        self.items = 0
+        self.carried = 0
+        self.changes = 0
+        """Number of changed items."""
+        self.drops = 0
+        """Number of dropped items."""
+        self.notes: list[str] = []
+        """Facts about the run as a whole."""
+        self._causes = {cause.name: cause for cause in causes}
+        self._losses: dict[str, Loss] = {}
+        self._max_examples = max_examples
+        self._is_changed = False
+        self._watch = watch
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What each cause did, in the order in which the format lists them."""
+        return [self._losses[name] for name in self._causes if name in self._losses]
+
+    @property
+    def is_settled(self) -> bool:
+        """True when every item that was read is carried, changed or dropped."""
+        return self.items == self.carried + self.changes + self.drops
+
+    def changed(self, cause: Cause, place: str, value: object, became: object = None, *, count: int = 1) -> None:
+        """Record that *value*, part of the item at hand, is *became* in the result."""
+        self._is_changed = True
+        self._add(cause, count, place, value, became)
+
+    def done(self) -> None:
+        """Record that the item at hand is in the result."""
+        if self._is_changed:
+            self.changes += 1
+            self._is_changed = False
+        else:
+            self.carried += 1
+
+    def drop(self, cause: Cause, place: str, value: object, *, count: int = 1) -> None:
+        """Record that *count* items are not in the result."""
+        self._is_changed = False
+        self.drops += count
+        self._add(cause, count, place, value, None)
+
+    def note(self, text: str) -> None:
+        """Add a fact about the run as a whole, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def advance(self, size: int) -> None:
+        """Report that *size* more bytes of the source were read."""
+        if self._watch is not None:
+            self._watch(size)
+
+    def _add(self, cause: Cause, count: int, place: str, value: object, became: object) -> None:
+        declared = self._causes[cause.name]
+        loss = self._losses.get(cause.name)
+        if loss is None:
+            loss = self._losses[cause.name] = Loss(cause.name, declared.effect, declared.meaning, 0, [])
+        loss.count += count
+        if len(loss.examples) < self._max_examples:
+            shown = None if became is None else shortened(str(became))
+            loss.examples.append(Example(shortened(place), shortened(str(value)), shown))

@@ -1,0 +1,35 @@
+"""Writes many ``scalars`` records of one value each at once, in canonical form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_encode = msgspec.json.encode
+
+
+def numbers_text(numbers: Sequence[float]) -> bytes:
+    """Return *numbers* in canonical form, separated by commas; those that are not finite as null."""
+    return _encode(numbers)[1:-1]
+
+
+def lines_of_scalars(times: bytes, steps: Sequence[int], tags: Sequence[str], values: bytes) -> bytes:
+    """Return one line for each of *times*, *steps* and *values*, in order; the *tags* repeat.
+
+    *times* and *values* come from ``numbers_text``.
+    """
+    count = len(steps)
+    pieces = [b'}}\n{"kind":"scalars","t":'] * (6 * count)
+    pieces[0] = pieces[0][3:]
+    pieces[1::6] = times.split(b",")
+    pieces[2::6] = [b',"step":'] * count
+    pieces[3::6] = numbers_text(steps).split(b",")
+    names = [b',"values":{' + _encode(tag) + b":" for tag in tags]
+    pieces[4::6] = names * (count // len(tags))
+    pieces[5::6] = values.split(b",")
+    pieces.append(b"}}\n")
+    return b"".join(pieces)

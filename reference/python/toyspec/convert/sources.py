@@ -1,0 +1,79 @@
+"""Finds and identifies the files of a source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+# A deeper tree is a mistake, or a loop of mounts.
+_MAX_DEPTH = 40
+
+
+def head_of(path: str, size: int = 4096) -> bytes:
+    """Return the first *size* bytes of the regular file at *path*; none of anything else."""
+    if not is_file(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(size)
+
+
+def is_file(path: str) -> bool:
+    """Return whether *path* is a regular file; raise OSError if it cannot be found out."""
+    return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def files_below(path: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each directory at or below *path* and its files, sorted, whose name is *wanted*; only where there is one.
+
+    Links to directories are not followed. A directory that cannot be listed raises OSError if it is *path* itself.
+    """
+    pending = [(path, 0)]
+    while pending:
+        directory, depth = pending.pop()
+        try:
+            with os.scandir(directory) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            if directory == path:
+                raise
+            continue
+        found = [entry.path for entry in entries if wanted(entry.name) and entry.is_file()]
+        if found:
+            yield directory, found
+        if depth < _MAX_DEPTH:
+            below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+            pending += [(entry, depth + 1) for entry in reversed(below)]
+
+
+def encodable(path: str) -> str:
+    r"""Return *path* as text that UTF-8 can hold; a byte that is not part of UTF-8 is written as ``\udcff``."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def identity_of(files: Iterable[str], extra: str = "") -> str:
+    """Return a text that changes when one of *files* is changed, added or removed.
+
+    It is made from names, sizes and times of modification: a source may be too large to be read twice.
+    """
+    digest = hashlib.sha256(extra.encode("utf-8", "surrogatepass"))
+    for file in files:
+        status = os.stat(file)
+        entry = f"{os.path.basename(file)}\0{status.st_size}\0{status.st_mtime_ns}\n"
+        digest.update(entry.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def size_of(files: Iterable[str]) -> int:
+    """Return the number of bytes in *files*."""
+    return sum(os.stat(file).st_size for file in files)
+
+
+def name_below(root: str, directory: str) -> str:
+    """Return the name of a run in *directory*, found in a search from *root*: its relative path, or its own name."""
+    relative = os.path.relpath(directory, root)
+    return os.path.basename(os.path.abspath(directory)) if relative == os.curdir else relative.replace(os.sep, "-")

@@ -1,0 +1,114 @@
+"""TensorBoard event files, in both directions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.convert import event_messages, event_records
+from toyspec.convert.event_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
+from toyspec.convert.event_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    BINARY32,
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    NULL,
+    STEP_UNUSABLE,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+)
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
+from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+FORMAT = Format(
+    name="tensorboard",
+    title="TensorBoard event files",
+    files="each directory with files `*tfevents*` is a run; they are read in the order of their names",
+    item="values",
+    mapping=(
+        Row("scalar (`simple_value`, or a tensor with one number)", "`scalars`, one record each, with its own time"),
+        Row("hyperparameters (`_hparams_/session_start_info`)", "`config` and `group` of `run_start`"),
+        Row("`_hparams_/session_end_info`", "`reason` of `run_end`"),
+        Row("text", "`note`: the tag, a colon, the text"),
+        Row("session log `START` (`purge_step`)", "`run_resume` from the step before"),
+        Row("wall time", "`t`, in seconds since the second of the first event"),
+        Row("image, audio, histogram, larger tensor, graph", "dropped"),
+    ),
+    import_causes=(
+        NOT_FINITE,
+        TIME_BACKWARDS,
+        TIME_UNUSABLE,
+        STEP_UNUSABLE,
+        NOT_UTF8,
+        TEXT_AS_NOTE,
+        PART_DROPPED,
+        NO_PLACE,
+        DAMAGED,
+    ),
+    export_causes=(BINARY32, NULL, WITHOUT_STEP, NOT_A_PARAMETER, REASON, NO_PLACE, DAMAGED),
+    notes=(
+        "TensorBoard stores binary32: an import gives exactly that number, an export rounds to it.",
+        "A flipped byte costs one value, and the report names its place; TensorBoard itself stops there.",
+        "Event files do not say how a run ended, unless it has hyperparameters: `--ended` adds a `run_end`.",
+    ),
+    lossless="import: scalars, text, hyperparameters; export: numbers that binary32 holds",
+    version="tensorboard 2.21",
+)
+
+_MARK = "tfevents"
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is an event file, or a directory with some in it or below."""
+    if not os.path.isdir(path):
+        return is_file(path) and _is_event_file(path)
+    return next(files_below(path, _is_named_so), None) is not None
+
+
+def _is_named_so(name: str) -> bool:
+    return _MARK in name
+
+
+def _is_event_file(path: str) -> bool:
+    data = head_of(path, event_records.HEADER_BYTES + 64)
+    return _MARK in os.path.basename(path) or event_messages.FILE_VERSION.encode() in data[:48]
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the run of the event file *path*, or one for each directory with event files at *path* and below."""
+    if not os.path.isdir(path):
+        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, [path])
+        return
+    found = False
+    for directory, files in files_below(path, _is_named_so):
+        found = True
+        yield _run(name_below(path, directory), directory, files)
+    if not found:
+        raise SourceError(path, "no event files (*tfevents*) in the directory or below")
+
+
+def _run(name: str, source: str, files: list[str]) -> ForeignRun:
+    return ForeignRun(
+        name=name,
+        source=source,
+        identity=identity_of(files),
+        size=size_of(files),
+        events=lambda ledger: EventImport(files, name, ledger).events(),
+    )
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write one event file for each of *runs*, in a directory of its name."""
+    for run, ledger in runs:
+        folder = os.path.join(directory, run.run_id)
+        os.makedirs(folder)
+        with open(os.path.join(folder, f"events.out.tfevents.{int(run.wall(0.0)):010d}.toyspec"), "wb") as file:
+            EventExport(run, ledger, file).write()
