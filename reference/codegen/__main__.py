@@ -12,6 +12,7 @@ from codegen.c_tables import c_tables
 from codegen.docs_stubs import navigation
 from codegen.go_tables import go_tables
 from codegen.lock import lock_text
+from codegen.messages import python_messages, rust_messages, typescript_messages
 from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.originals import originals_page
@@ -35,6 +36,7 @@ def outputs() -> dict[str, str]:
     made: dict[str, str] = {}
     modules: dict[str, Callable[[], str]] = {
         "limits": limits_module,
+        "messages": python_messages,
         "looks": looks_module,
         "dialects": dialects_module,
         "rules": rules_module,
@@ -52,9 +54,11 @@ def outputs() -> dict[str, str]:
     made["reference/go/tables_gen.go"] = go_tables()
     made["reference/c/toyspec_tables.h"] = c_tables()
     made["reference/rust/src/tables.rs"] = rust_tables()
+    made["reference/rust/src/messages.rs"] = rust_messages()
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
+    made["reference/typescript/src/messages.ts"] = typescript_messages()
     made |= spec_pages()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | navigation(sources.ROOT) | reference_pages() | originals_page()

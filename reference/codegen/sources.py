@@ -80,6 +80,11 @@ def dialects() -> list[dict[str, Any]]:
     return [load(path) for path in sorted((SCHEMAS / "dialects").glob("*.json"))]
 
 
+def messages() -> dict[str, dict[str, str]]:
+    """Return the templates of messages by group and name."""
+    return {name: value for name, value in load(SCHEMAS / "messages.json").items() if not name.startswith("$")}
+
+
 def documents() -> dict[str, Schema]:
     """Return every schema below ``schemas/`` that has an ``$id``, by that id."""
     found = (load(path) for path in sorted(SCHEMAS.rglob("*.json")) if path.parent.name != "bundled")

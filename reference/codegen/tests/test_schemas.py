@@ -11,6 +11,7 @@ from referencing import Registry, Resource
 from codegen import lock, sources
 from codegen.__main__ import outputs, stale
 from codegen.bundling import bundle
+from codegen.messages import templates
 from codegen.python_types import types_module
 
 DOCUMENTS = sources.documents()
@@ -84,6 +85,28 @@ def test_looks_follow_their_meta_schema() -> None:
     assert [] == hidden
     for entry in looks["first_lines"]:
         re.compile(entry["pattern"])
+
+
+def test_messages_follow_their_meta_schema() -> None:
+    """The messages have their form, and no text has a brace or a bar that was meant as a placeholder."""
+    validator("urn:toyspec:meta:messages:v1").validate(sources.load(sources.SCHEMAS / "messages.json"))
+    for name, template in templates().items():
+        literal = "".join(part for part in template if isinstance(part, str))
+        assert not re.search(r"\{\w|\w\}|\|", literal), name
+
+
+def test_every_message_is_used() -> None:
+    """Each message is written by the Python package; those that nothing writes are deleted."""
+    modules = (sources.ROOT / "reference/python/toyspec").rglob("*.py")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in modules if path.parent.name != "generated")
+    used = {name.lower() for name in re.findall(r"\bmessages\.(\w+)", code)}
+    assert {name.replace("-", "_") for name in templates()} == used
+
+
+def test_the_expected_name_is_the_one_pattern_of_the_schemas() -> None:
+    """The message `expected-name` describes the only pattern; a second pattern needs a message of its own."""
+    patterns = {node["pattern"] for profile in sources.PROFILES for node in nodes(bundle(profile)) if "pattern" in node}
+    assert {r"^[^/\u0000-\u001f\u007f-\u009f]{1,255}(?![\s\S])"} == patterns
 
 
 def test_every_reference_is_a_full_urn() -> None:

@@ -190,7 +190,7 @@ def test_unknown_keys_are_told_once_with_a_count() -> None:
     report = check_bytes(START + step(1).replace(b"}", b',"lss":1}') + step(2).replace(b"}", b',"lss":2}') + END)
     (finding,) = report.findings
     assert ("unknown-key", 2, "/lss") == (finding.rule, finding.line, finding.pointer)
-    assert "step has no key `lss` (2 times); did you mean loss?" == finding.message
+    assert "unknown key `lss` in `step`, 2 times; did you mean `loss`?" == finding.message
 
 
 def test_invented_keys_cost_no_memory() -> None:
@@ -243,7 +243,7 @@ def test_glued_records_are_named() -> None:
     """Half a record with the next one behind it is one finding at the line, and says what happened."""
     report = check_bytes(START + b'{"kind":"step","t":0.2,"st' + step(3) + END)
     assert [("invalid-json", 2, "")] == found(report)
-    assert "a second record starts inside the first, at byte 26 of the line" == report.findings[0].message
+    assert "a second record starts at byte 26 of the line, without LF before it" == report.findings[0].message
 
 
 @pytest.mark.parametrize(

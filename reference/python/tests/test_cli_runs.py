@@ -208,7 +208,7 @@ def test_show_tells_a_whole_record_from_half_a_record(tmp_path: Path, capsys: py
     write_run(tmp_path / "a", *steps(3.0), tail=b'{"kind":"step","t":2.0,"step":2,"loss":1.0}')
     main(["show", str(tmp_path / "a")])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "43 bytes after the last committed record: a whole record without its LF" in shown
+    assert "43 bytes without LF at the end: a whole record" in shown
     assert "1 to 1, 1 with a loss" in shown
 
 

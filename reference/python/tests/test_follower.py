@@ -70,7 +70,7 @@ def test_unreadable_line_is_a_gap(stream: Path) -> None:
     stream.write_bytes(START + b"{\n" + step(1))
     items = watch(stream)
     assert ["run_start", "[gap]", 1] == seen(items)
-    message = "expected a key in double quotes, but the line ends"
+    message = "expected a key in double quotes, found the end of the line"
     assert TailEvent("gap", str(stream), 2, len(START), 2, "invalid-json", message) == items[1]
 
 

@@ -106,7 +106,7 @@ def test_file_that_is_cut_off_cannot_be_read_to_its_end(tmp_path: Path) -> None:
         records.extend(reading)
     report = check(path)
     assert [] == report.files
-    assert "get a whole copy" in report.errors[0].message
+    assert "copy the file again" in report.errors[0].message
 
 
 def test_bytes_are_the_stream_itself() -> None:

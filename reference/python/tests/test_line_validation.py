@@ -258,7 +258,7 @@ def test_line_beyond_the_limit_is_judged_by_its_length() -> None:
     verdicts = [validate_line(line, max_line_bytes=10) for line in lines]
     assert ["unreadable", "unreadable", "blank"] == [verdict.status for verdict in verdicts]
     assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].findings]
-    assert "the line has 11 bytes, the limit is 10" == verdicts[0].findings[0].message
+    assert "the line has 11 bytes; the limit is 10" == verdicts[0].findings[0].message
 
 
 def test_first_line_is_known_by_its_number() -> None:
@@ -271,21 +271,21 @@ def test_first_line_is_known_by_its_number() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"a":1', "expected ',' or '}', but the line ends"),
-        (b'{"a":\x1b}', "expected a value, but '\\x1b' stands there"),
-        (b"{'a'}", "expected a key in double quotes, but ''' stands there"),
-        ('{"a":“'.encode(), "expected a value, but '“' stands there"),
+        (b'{"a":1', "expected ',' or '}', found the end of the line"),
+        (b'{"a":\x1b}', "expected a value, found '\\x1b'"),
+        (b"{'a'}", "expected a key in double quotes, found '''"),
+        ('{"a":“'.encode(), "expected a value, found '“'"),
         (
             b'{"kind":"step","t":0.2,"st{"kind":"step","t":0.3,"step":3}',
-            "a second record starts inside the first, at byte 26 of the line",
+            "a second record starts at byte 26 of the line, without LF before it",
         ),
-        (b'{"a":1e999}', "number 1e999 is beyond the range of binary64"),
-        (b'{"a":"\\uD800"}', "escape \\uD800 is half a surrogate pair"),
-        (b'{"\\u001b":1,"\\u001b":2}', 'key "\\x1b" is in this object already'),
-        (b"[]", "the value is an array"),
-        (b"-1", "the value is a number"),
-        (b"\x00\x00{}", "the line holds NUL: 2 of its 4 bytes"),
-        (b"{\xff", "byte ff is not UTF-8: invalid start byte"),
+        (b'{"a":1e999}', "1e999 is outside the range of binary64"),
+        (b'{"a":"\\uD800"}', "escape \\uD800 is half of a surrogate pair"),
+        (b'{"\\u001b":1,"\\u001b":2}', "key `\\x1b` already occurred in this object"),
+        (b"[]", "the line is an array, expected an object"),
+        (b"-1", "the line is a number, expected an object"),
+        (b"\x00\x00{}", "2 NUL bytes in a line of 4 bytes"),
+        (b"{\xff", "byte 0xff is not valid UTF-8: invalid start byte"),
     ],
 )
 def test_message_states_the_fact(line: bytes, message: str) -> None:

@@ -171,15 +171,20 @@ def test_reading_raises_only_what_it_documents(data: bytes) -> None:
             START + b"{\n" + END,
             2,
             len(START),
-            "<bytes>:2: invalid-json: expected a key in double quotes, but the line ends",
+            "<bytes>:2: invalid-json: expected a key in double quotes, found the end of the line",
         ),
         (
             START + b"x" * 201 + b"\n",
             2,
             len(START),
-            "<bytes>:2: line-too-long: the line has 201 bytes, the limit is 200",
+            "<bytes>:2: line-too-long: the line has 201 bytes; the limit is 200",
         ),
-        (b"\xef\xbb\xbf" + START, 1, 0, "<bytes>:1: byte-order-mark: the stream begins with the bytes ef bb bf"),
+        (
+            b"\xef\xbb\xbf" + START,
+            1,
+            0,
+            "<bytes>:1: byte-order-mark: the stream starts with a byte order mark (EF BB BF)",
+        ),
     ],
 )
 def test_damage_names_path_line_and_offset(data: bytes, line: int, offset: int, message: str) -> None:
@@ -193,10 +198,10 @@ def test_damage_names_path_line_and_offset(data: bytes, line: int, offset: int, 
 @pytest.mark.parametrize(
     ("data", "line", "offset", "message"),
     [
-        (START + b'{"k', 2, len(START), "<bytes>:2: unterminated-line: 3 bytes after the last committed record"),
-        (START + b"\x00" * 9, 2, len(START), "<bytes>:2: nul-bytes: 9 bytes after the last committed record"),
-        (START + STEPS[0], 2, len(START), "<bytes>:2: run-end-missing: the last record is not a run_end"),
-        (b"\n\n", 1, 0, "<bytes>:1: stream-empty: no record"),
+        (START + b'{"k', 2, len(START), "<bytes>:2: unterminated-line: the last line has 3 bytes and no LF at its end"),
+        (START + b"\x00" * 9, 2, len(START), "<bytes>:2: nul-bytes: the stream ends with 9 NUL bytes instead of LF"),
+        (START + STEPS[0], 2, len(START), "<bytes>:2: run-end-missing: the stream ends without `run_end`"),
+        (b"\n\n", 1, 0, "<bytes>:1: stream-empty: the stream has 2 bytes and no record"),
     ],
 )
 def test_torn_end_names_path_line_and_offset(data: bytes, line: int, offset: int, message: str) -> None:

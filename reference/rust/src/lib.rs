@@ -21,6 +21,8 @@ mod lines;
 mod live_file;
 mod locks;
 mod looks;
+#[rustfmt::skip]
+mod messages;
 mod nearest;
 mod numbers;
 mod phrases;

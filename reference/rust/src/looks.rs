@@ -21,7 +21,7 @@ impl Look {
 
     /// Returns what to do about such a file; None where nothing is known.
     pub fn advice(&self) -> Option<String> {
-        self.read_with.map(|command| format!("this file can be read with `{command}`"))
+        self.read_with.map(|command| crate::messages::other_format_advice(command))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Checks one record against its schema and names every fault in it: see spec/checking.md.
 
+use std::fmt::Display;
+
 use crate::dates::is_date_time;
+use crate::messages;
 use crate::nearest::nearest;
 use crate::numbers::integer_of;
 use crate::phrases::{constant_text, noun, shown, typed};
@@ -117,7 +120,7 @@ impl Trail<'_> {
 
     fn shown(&self) -> String {
         let pointer = self.pointer();
-        format!("`{}`", shortened(pointer.strip_prefix('/').unwrap_or(&pointer)))
+        shortened(pointer.strip_prefix('/').unwrap_or(&pointer))
     }
 }
 
@@ -132,9 +135,9 @@ impl<'t> Judge<'t> {
         self.found.faults.push(Fault { rule, at: node.at(), pointer: trail.pointer(), message });
     }
 
-    /// Reports that a value is not as its schema says.
-    fn report(&mut self, rule: Rule, value: Node, trail: Trail, fact: String) {
-        self.add(rule, value, trail, format!("{} {fact}", trail.shown()));
+    /// Reports a value that its schema does not allow.
+    fn report(&mut self, rule: Rule, value: Node, trail: Trail, found: String, expected: impl Display) {
+        self.add(rule, value, trail, messages::unexpected(trail.shown(), found, expected));
     }
 
     fn object(&mut self, object: Node<'t>, fields: &'static [Field], trail: Trail) {
@@ -159,9 +162,8 @@ impl<'t> Judge<'t> {
         for (index, field) in fields.iter().enumerate() {
             if field.required && present & 1 << index == 0 {
                 let pointer = trail.pointer();
-                let place =
-                    if pointer.is_empty() { self.kind.to_string() } else { format!("`{}`", shortened(&pointer)) };
-                let message = format!("{place} has no `{}`", field.name);
+                let place = if pointer.is_empty() { self.kind.to_string() } else { shortened(&pointer[1..]) };
+                let message = messages::missing_key(field.name, place);
                 self.add(Rule::MissingKey, object, Trail::Name(&trail, field.name), message);
             }
         }
@@ -184,7 +186,7 @@ impl<'t> Judge<'t> {
             return;
         }
         if !self.has_type(value, &schema.form, trail) {
-            self.report(Rule::WrongType, value, trail, format!("is {}, not {}", typed(value), noun(schema)));
+            self.report(Rule::WrongType, value, trail, typed(value), noun(schema));
             if let Form::OpenMap = schema.form {
                 self.unsafe_integers(value, trail);
             }
@@ -199,8 +201,13 @@ impl<'t> Judge<'t> {
             Form::Array(of, least, most) => {
                 let count = value.items().count();
                 if !(*least..=*most).contains(&count) {
-                    let bound = if count < *least { least } else { most };
-                    self.report(Rule::OutOfRange, value, trail, format!("has {count} items, not {bound}"));
+                    let expected = if count < *least {
+                        messages::expected_at_least(least)
+                    } else {
+                        messages::expected_at_most(most)
+                    };
+                    let message = messages::unexpected_length(trail.shown(), count, expected);
+                    self.add(Rule::OutOfRange, value, trail, message);
                 }
                 for (index, item) in value.items().enumerate() {
                     self.value(item, of, Trail::Index(&trail, index));
@@ -243,7 +250,7 @@ impl<'t> Judge<'t> {
         }
         if self.found.integer_as_float.is_none() {
             let written = shortened(value.literal());
-            let message = format!("{} is written {written}, an integer with a fraction or exponent", trail.shown());
+            let message = messages::integer_as_float(trail.shown(), written);
             let pointer = trail.pointer();
             self.found.integer_as_float = Some(Fault { rule: Rule::IntegerAsFloat, at: value.at(), pointer, message });
         }
@@ -259,12 +266,11 @@ impl<'t> Judge<'t> {
         if !schema.values.is_empty() && !schema.values.iter().any(allowed) {
             self.unexpected(value, schema, trail);
         } else if number < least {
-            self.report(Rule::OutOfRange, value, trail, format!("is {}, less than {least}", shown(value)));
+            self.report(Rule::OutOfRange, value, trail, shown(value), messages::expected_at_least(least));
         } else if number > greatest {
-            self.report(Rule::OutOfRange, value, trail, format!("is {}, greater than {greatest}", shown(value)));
+            self.report(Rule::OutOfRange, value, trail, shown(value), messages::expected_at_most(greatest));
         } else if matches!(schema.form, Form::Binary32) && number.abs() >= BINARY32_LIMIT {
-            let fact = format!("is {}, outside the range of binary32", shown(value));
-            self.report(Rule::OutOfRange, value, trail, fact);
+            self.report(Rule::OutOfRange, value, trail, shown(value), messages::EXPECTED_BINARY32);
         } else if let Form::Integer = schema.form {
             self.unsafe_integers(value, trail);
         }
@@ -279,31 +285,28 @@ impl<'t> Judge<'t> {
             return;
         }
         if schema.pattern.as_ref().is_some_and(|pattern| !pattern.matches(&value.string())) {
-            let fact = format!("is {}, which does not have the required form", shown(value));
-            self.report(Rule::BadFormat, value, trail, fact);
+            self.report(Rule::BadFormat, value, trail, shown(value), messages::EXPECTED_NAME);
         } else if schema.date_time && !is_date_time(&value.string()) {
-            let fact = format!("is {}, not a date-time with a zone that exists", shown(value));
-            self.report(Rule::BadFormat, value, trail, fact);
+            self.report(Rule::BadFormat, value, trail, shown(value), messages::EXPECTED_DATE_TIME);
         }
     }
 
     fn unexpected(&mut self, value: Node, schema: &'static Schema, trail: Trail) {
         let expected = match schema.values {
             [only] => constant_text(only),
-            all => format!("one of {}", all.iter().map(constant_text).collect::<Vec<_>>().join(", ")),
+            all => messages::expected_one_of(all.iter().map(constant_text).collect::<Vec<_>>().join(", ")),
         };
         let integer = integer_of(value.literal()).filter(|_| matches!(schema.form, Form::Integer));
         let found = integer.map_or_else(|| shown(value), |integer| shortened(&integer));
-        self.report(Rule::UnexpectedValue, value, trail, format!("is {found}, not {expected}"));
+        self.report(Rule::UnexpectedValue, value, trail, found, expected);
     }
 
     /// Reports the integers in a value that binary64 may not hold exactly.
     fn unsafe_integers(&mut self, value: Node, trail: Trail) {
         match value.kind() {
             Kind::Number if value.is_integer() && is_unsafe(value.literal()) => {
-                let place = shortened(&trail.pointer());
-                let message = format!("{} at {place} is beyond ±{MAX_SAFE_INTEGER}", shortened(value.literal()));
-                self.add(Rule::UnsafeInteger, value, trail, message);
+                let expected = messages::expected_safe_integer(MAX_SAFE_INTEGER);
+                self.report(Rule::UnsafeInteger, value, trail, shortened(value.literal()), expected);
             }
             Kind::Array => {
                 for (index, item) in value.items().enumerate() {

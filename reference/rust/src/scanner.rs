@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::escape::shortened;
+use crate::messages;
 use crate::tables::{Rule, MAX_DEPTH};
 use crate::tape::{push_token, Entry, Kind, Node};
 use crate::unescape::{lone_surrogate, unescaped};
@@ -52,7 +53,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
         }
         at = self.skip(at);
         if at != self.text.len() {
-            return Err(self.unexpected(at, "the end of the line"));
+            return Err(self.unexpected(at, messages::EXPECTED_END_OF_LINE));
         }
         Ok(())
     }
@@ -82,7 +83,8 @@ impl<'a, 'f> Scanner<'a, 'f> {
         }
         if count > 0 || self.entries.len() > container.entry + 1 {
             if self.byte(at) != b',' {
-                return Err(self.unexpected(at, if is_object { "',' or '}'" } else { "',' or ']'" }));
+                let array = messages::EXPECTED_MEMBER_OF_ARRAY;
+                return Err(self.unexpected(at, if is_object { messages::EXPECTED_MEMBER_OF_OBJECT } else { array }));
             }
             at = self.skip(at + 1);
             if let Some(container) = self.open.last_mut() {
@@ -98,12 +100,12 @@ impl<'a, 'f> Scanner<'a, 'f> {
     /// Goes over a key and its colon, up to the value.
     fn key(&mut self, start: usize) -> Result<usize, Stop> {
         if self.byte(start) != b'"' {
-            return Err(self.unexpected(start, "a key in double quotes"));
+            return Err(self.unexpected(start, messages::EXPECTED_KEY));
         }
         let (end, suspicious) = self.string(start)?;
         let colon = self.skip(end);
         if self.byte(colon) != b':' {
-            return Err(self.unexpected(colon, "':' after the key"));
+            return Err(self.unexpected(colon, messages::EXPECTED_COLON));
         }
         let at = self.skip(colon + 1);
         let index = self.push(Kind::Key, start, end);
@@ -116,7 +118,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
         if let Some(earlier) = self.earlier(index) {
             self.entries[earlier].kind = Kind::Replaced;
             let key = crate::unescape::visible(&unescaped(&self.text[start + 1..end - 1])).into_owned();
-            self.note(Rule::DuplicateKey, at, || format!("key \"{}\" is in this object already", shortened(&key)));
+            self.note(Rule::DuplicateKey, at, || messages::duplicate_key(shortened(&key)));
         }
         Ok(at)
     }
@@ -172,7 +174,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
             }
             bracket @ (b'{' | b'[') => {
                 if self.open.len() == MAX_DEPTH {
-                    let message = format!("more than {MAX_DEPTH} objects and arrays inside one another");
+                    let message = messages::nested_too_deep(MAX_DEPTH);
                     return Err(Fault::whole(Rule::NestedTooDeep, start, message));
                 }
                 let is_object = bracket == b'{';
@@ -187,20 +189,18 @@ impl<'a, 'f> Scanner<'a, 'f> {
             b'I' => self.word(start, b"Infinity", Kind::Number),
             b'-' if self.byte(start + 1) == b'I' => self.word(start, b"-Infinity", Kind::Number),
             b'-' | b'0'..=b'9' => self.number(start),
-            _ => Err(self.unexpected(start, "a value")),
+            _ => Err(self.unexpected(start, messages::EXPECTED_VALUE)),
         }
     }
 
     fn word(&mut self, start: usize, word: &'static [u8], kind: Kind) -> Result<usize, Stop> {
         for (i, &expected) in word.iter().enumerate() {
             if self.byte(start + i) != expected {
-                return Err(self.unexpected(start + i, &format!("'{}'", String::from_utf8_lossy(word))));
+                return Err(self.unexpected(start + i, &messages::expected_word(String::from_utf8_lossy(word))));
             }
         }
         if kind == Kind::Number {
-            self.note(Rule::NonFiniteNumber, start, || {
-                format!("number {} is not finite", String::from_utf8_lossy(word))
-            });
+            self.note(Rule::NonFiniteNumber, start, || messages::non_finite_number(String::from_utf8_lossy(word)));
         }
         self.push(kind, start, start + word.len());
         Ok(start + word.len())
@@ -223,7 +223,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
             let literal = Node::at_entry(self.text, self.entries, index).literal();
             if literal.parse().is_ok_and(f64::is_infinite) {
                 let shown = shortened(literal);
-                self.note(Rule::NonFiniteNumber, start, || format!("number {shown} is beyond the range of binary64"));
+                self.note(Rule::NonFiniteNumber, start, || messages::non_finite_number_too_large(shown));
             }
         }
         Ok(at)
@@ -232,7 +232,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
     fn digits(&self, start: usize) -> Result<usize, Stop> {
         let count = self.text[start.min(self.text.len())..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
-            return Err(self.unexpected(start, "a digit"));
+            return Err(self.unexpected(start, messages::EXPECTED_DIGIT));
         }
         Ok(start + count)
     }
@@ -251,15 +251,15 @@ impl<'a, 'f> Scanner<'a, 'f> {
                         b'u' => {
                             let hex = (1..=4).take_while(|i| self.byte(at + i).is_ascii_hexdigit()).count();
                             if hex < 4 {
-                                return Err(self.unexpected(at + 1 + hex, "four hexadecimal digits after \\u"));
+                                return Err(self.unexpected(at + 1 + hex, messages::EXPECTED_HEX));
                             }
                             suspicious |= matches!(self.byte(at + 1), b'd' | b'D') && self.byte(at + 2) >= b'8';
                             at += 5;
                         }
-                        _ => return Err(self.unexpected(at, "an escape letter after the backslash")),
+                        _ => return Err(self.unexpected(at, messages::EXPECTED_ESCAPE)),
                     }
                 }
-                0..=0x1F => return Err(self.unexpected(at, "the end of the string")),
+                0..=0x1F => return Err(self.unexpected(at, messages::EXPECTED_END_OF_STRING)),
                 _ => at += 1,
             }
         }
@@ -268,7 +268,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
     fn note_surrogate(&mut self, start: usize, end: usize) {
         if let Some(escape) = lone_surrogate(&self.text[start + 1..end - 1]) {
             let escape = String::from_utf8_lossy(escape);
-            self.note(Rule::LoneSurrogate, start, || format!("escape {escape} is half a surrogate pair"));
+            self.note(Rule::LoneSurrogate, start, || messages::lone_surrogate(escape));
         }
     }
 
@@ -299,10 +299,10 @@ impl<'a, 'f> Scanner<'a, 'f> {
         let at = at.min(self.text.len());
         let rest = &self.text[at..self.text.len().min(at + 4)];
         let found = match String::from_utf8_lossy(rest).chars().next() {
-            None => "the line ends".to_string(),
-            Some('"') => "a double quote stands there".to_string(),
-            Some(other) => format!("'{}' stands there", crate::escape::printable(&other.to_string())),
+            None => messages::FOUND_END_OF_LINE.to_string(),
+            Some('"') => messages::FOUND_DOUBLE_QUOTE.to_string(),
+            Some(other) => messages::found_character(crate::escape::printable(&other.to_string())),
         };
-        Fault::whole(Rule::InvalidJson, at, format!("expected {expected}, but {found}"))
+        Fault::whole(Rule::InvalidJson, at, messages::invalid_json(expected, found))
     }
 }

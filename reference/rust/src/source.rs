@@ -79,13 +79,8 @@ impl<R: Read> Source<R> {
     fn explained(&self, error: io::Error) -> io::Error {
         let given = self.given;
         let text = match error.kind() {
-            io::ErrorKind::UnexpectedEof => format!(
-                "the gzip data is cut off after {given} bytes of the stream; get a whole copy of the file, \
-                 or read what is there with `gzip -dc`"
-            ),
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                format!("the gzip data is damaged after {given} bytes of the stream: {error}")
-            }
+            io::ErrorKind::UnexpectedEof => crate::messages::gzip_cut(given),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => crate::messages::gzip_damaged(given, &error),
             _ => return error,
         };
         io::Error::new(io::ErrorKind::InvalidData, text)

@@ -1,6 +1,7 @@
 //! Judges one line as bytes and as JSON, before anything looks at its meaning: see spec/encoding.md.
 
 use crate::lines::is_blank;
+use crate::messages;
 use crate::scanner::Scanner;
 use crate::tables::{Rule, MAX_FINDINGS_PER_RULE};
 use crate::tape::{Entry, Kind, Node};
@@ -109,7 +110,7 @@ impl Vetter {
     /// Judges a line that is longer than the limit.
     pub fn too_long(&mut self, length: u64, limit: usize) -> Status {
         self.faults = Faults::default();
-        let message = format!("the line has {length} bytes, the limit is {limit}");
+        let message = messages::line_too_long(length, limit);
         self.faults.listed.push(Fault::whole(Rule::LineTooLong, 0, message));
         self.status = Status::Unreadable;
         self.status
@@ -126,7 +127,7 @@ impl Vetter {
 
     fn scan(&mut self, text: &[u8]) -> Result<(), Fault> {
         if text.len() > u32::MAX as usize {
-            return Err(Fault::whole(Rule::LineTooLong, 0, "the line is longer than can be judged".to_string()));
+            return Err(Fault::whole(Rule::LineTooLong, 0, messages::line_too_long(text.len(), u32::MAX)));
         }
         // One long line is no reason to keep its memory.
         self.entries.clear();
@@ -134,7 +135,7 @@ impl Vetter {
         Scanner::new(text, &mut self.entries, &mut self.faults).scan()?;
         let root = Node::root(text, &self.entries);
         if root.kind() != Kind::Object {
-            return Err(Fault::whole(Rule::NotAnObject, root.at(), format!("the value is {}", noun(root.kind()))));
+            return Err(Fault::whole(Rule::NotAnObject, root.at(), messages::not_an_object(noun(root.kind()))));
         }
         self.faults.listed.sort_by_key(|fault| (fault.at, fault.rule));
         Ok(())
@@ -143,12 +144,12 @@ impl Vetter {
 
 fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
     if first && text.starts_with(b"\xEF\xBB\xBF") {
-        let message = "the stream begins with the bytes ef bb bf".to_string();
+        let message = messages::BYTE_ORDER_MARK.to_string();
         return Err(Fault::whole(Rule::ByteOrderMark, 0, message));
     }
     if let Some(at) = memchr::memchr(0, text) {
         let count = memchr::memchr_iter(0, text).count();
-        let message = format!("the line holds NUL: {count} of its {} bytes", text.len());
+        let message = messages::nul_bytes(count, text.len());
         return Err(Fault::whole(Rule::NulBytes, at, message));
     }
     simdutf8::compat::from_utf8(text).map(|_| ()).map_err(|error| {
@@ -158,7 +159,7 @@ fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
             (_, 0x80..0xC2 | 0xF5..) => "invalid start byte",
             _ => "invalid continuation byte",
         };
-        Fault::whole(Rule::InvalidUtf8, at, format!("byte {:02x} is not UTF-8: {reason}", text[at]))
+        Fault::whole(Rule::InvalidUtf8, at, messages::invalid_utf8(format!("{:02x}", text[at]), reason))
     })
 }
 
@@ -170,7 +171,7 @@ fn explained(mut fault: Fault, text: &[u8]) -> Fault {
     let starts = RECORD_STARTS.into_iter().filter_map(|start| memchr::memmem::rfind(text, start.as_bytes()));
     let is_record = |at: &usize| *at > 0 && Vetter::default().is_readable(&text[*at..]);
     if let Some(at) = starts.into_iter().find(is_record) {
-        fault.message = format!("a second record starts inside the first, at byte {at} of the line");
+        fault.message = messages::invalid_json_second_record(at);
     }
     fault
 }

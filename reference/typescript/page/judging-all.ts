@@ -2,6 +2,7 @@
 
 import { MOST_PARTS } from "./curve.js";
 import { judge, type Progress, type ReadError, type Skipped, type Verdict } from "./judging.js";
+import { onlyOtherFormats, streamMissing } from "../src/messages.js";
 import type { FromWorker } from "./messages.js";
 import type { Entry } from "./report.js";
 import type { Stream } from "./selection.js";
@@ -11,7 +12,6 @@ const REPORT_EVERY_MS = 100;
 /** What the page holds of the curves of all runs together stays below a hundred megabytes. */
 const ALL_PARTS = 200_000;
 const LEAST_PARTS = 100;
-const NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl";
 
 /** Checks the streams; what comes of each goes to *post*, `done` last. */
 export async function judgeAll(streams: readonly Stream[], post: (message: FromWorker) => void): Promise<void> {
@@ -32,7 +32,7 @@ type OutcomeOf = { type: "verdict"; verdict: Verdict } | { type: "error"; error:
 
 async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number): Promise<OutcomeOf> {
   const { path, blob, isBundle, isBelow } = stream;
-  if (blob === null && !isBundle) return { type: "error", error: { path, message: NO_RUN } };
+  if (blob === null && !isBundle) return { type: "error", error: { path, message: streamMissing } };
   try {
     const verdict = await judge(stream, onProgress, mostParts);
     const { profile, findings } = verdict.report;
@@ -53,10 +53,8 @@ export function emptyFolders(streams: readonly Stream[], skipped: readonly Skipp
     found.set(root, counts);
     counts[paths.has(path) ? "skipped" : "runs"]++;
   }
-  return [...found].filter(([, { runs }]) => runs === 0).map(([path, { skipped: count }]) => {
-    const what = count === 1 ? "1 file of another format was" : `${count} files of other formats were`;
-    return { type: "error", error: { path, message: `no run is here or below; ${what} skipped` } };
-  });
+  const empty = [...found].filter(([, { runs }]) => runs === 0);
+  return empty.map(([path, { skipped: count }]) => ({ type: "error", error: { path, message: onlyOtherFormats({ count }) } }));
 }
 
 function reasonOf(error: unknown): string {

@@ -2,6 +2,7 @@
 
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
+import { sidecarNotAFile, sidecarTooLong } from "../src/messages.js";
 import { streamName } from "../src/profiles.js";
 import { hasManifest } from "../src/sidecars.js";
 import { LIMITS, PROFILES } from "../src/tables.js";
@@ -82,8 +83,8 @@ function joined(start: Uint8Array, more: Uint8Array): Uint8Array {
 }
 
 async function readSidecar({ name, blob }: SidecarFile): Promise<Sidecar> {
-  if (blob === null) return { name, data: null, trouble: "it is no regular file" };
-  if (blob.size > LIMITS.max_line_bytes) return { name, data: null, trouble: `it is longer than ${LIMITS.max_line_bytes} bytes` };
+  if (blob === null) return { name, data: null, trouble: sidecarNotAFile };
+  if (blob.size > LIMITS.max_line_bytes) return { name, data: null, trouble: sidecarTooLong({ limit: LIMITS.max_line_bytes }) };
   return { name, data: new Uint8Array(await blob.arrayBuffer()) };
 }
 

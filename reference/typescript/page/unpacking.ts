@@ -43,7 +43,7 @@ async function* unpacked(blob: Blob, onRead: (bytes: number) => void): AsyncGene
     try {
       step = await reader.read();
     } catch {
-      throw new UnpackingError(`the gzip data is cut off, damaged or of several members after ${given} bytes of the stream; read what is there with \`gzip -dc\``);
+      throw new UnpackingError(`the gzip data is cut off, damaged or in several members after ${given} bytes of unpacked log; read what is there with \`gzip -dc\``);
     }
     if (step.done) return;
     given += step.value.length;

@@ -3,6 +3,7 @@
 import { Collector, type Finding } from "./collecting.js";
 import { shortened } from "./escaping.js";
 import { type Fragment, type Line, LineSplitter } from "./lines.js";
+import * as messages from "./messages.js";
 import { times, typed } from "./phrases.js";
 import { lineStart, type Place, placeIn, placeOf } from "./places.js";
 import { adviceFor, knownLook, knownStart, type Look, lookOf, StreamHead } from "./looks.js";
@@ -127,7 +128,7 @@ export class StreamChecker {
   private judgeEnd(fragment: Fragment | null, sidecars: readonly Sidecar[]): void {
     const { collector } = this;
     if (fragment) this.judgeFragment(fragment);
-    else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", STREAM_START, `no record in ${this.size} bytes`);
+    else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", STREAM_START, messages.streamEmpty({ size: this.size }));
     else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) collector.add(hit.rule, this.last, hit.message);
     if (this.mismatch) collector.add("run-id-mismatch", this.mismatch.place, this.mismatch.message, { pointer: "/run_id" });
     judgeSidecars(sidecars, this.options.directory, collector);
@@ -197,7 +198,7 @@ export class StreamChecker {
     for (const [rule, count] of validated.unlisted) this.collector.count(rule, count);
     if (validated.carriageReturn >= 0 && !this.sawCarriageReturn) {
       this.sawCarriageReturn = true;
-      this.collector.add("carriage-return", { ...lineStart(line), byte: validated.carriageReturn }, "the line holds a carriage return");
+      this.collector.add("carriage-return", { ...lineStart(line), byte: validated.carriageReturn }, messages.carriageReturn);
     }
   }
 
@@ -242,45 +243,44 @@ export class StreamChecker {
     const node = record.members.get(tag);
     const place = placeIn(line, (node ?? record).offset);
     const pointer = `/${tag}`;
-    if (!node) this.collector.add("missing-key", place, `the record has no \`${tag}\``, { pointer });
-    else if (kind === null) this.collector.add("wrong-type", place, `\`${tag}\` is ${typed(node)}, not a string`, { pointer });
+    if (!node) this.collector.add("missing-key", place, messages.missingTag({ key: tag }), { pointer });
+    else if (kind === null) this.collector.add("wrong-type", place, messages.unexpected({ path: tag, found: typed(node), expected: messages.expectedString }), { pointer });
     else this.collector.tally("unknown-kind", kind, () => place, unknownKind(kind, this.collector.profile as ProfileName), pointer);
   }
 
   private holdAgainstDirectory(line: Line, record: ObjectNode, bad: ReadonlySet<string>): void {
     const node = record.members.get("run_id");
     if (node?.type === "string" && !bad.has("run_id") && node.value !== this.directory) {
-      const message = `\`run_id\` is ${shortened(node.value)}, the directory is ${shortened(this.directory!)}`;
+      const message = messages.runIdMismatch({ found: shortened(node.value), directory: shortened(this.directory!) });
       this.mismatch = { place: placeIn(line, node.offset), message };
     }
     this.directory = undefined;
   }
 
   private judgeFragment(fragment: Fragment): void {
-    const count = `${fragment.length} byte${fragment.length === 1 ? "" : "s"}`;
-    const what = fragment.allNul ? `${count} of NUL` : count;
-    const rule = fragment.allNul ? "nul-bytes" : "unterminated-line";
-    this.collector.add(rule, lineStart(fragment), `${what} after the last committed record`, { atEnd: true });
+    const count = fragment.length;
+    if (fragment.allNul) this.collector.add("nul-bytes", lineStart(fragment), messages.nulBytesAtEnd({ count }), { atEnd: true });
+    else this.collector.add("unterminated-line", lineStart(fragment), messages.unterminatedLine({ count }));
   }
 }
 
 function unknownKey(kind: string, key: UnknownKey): (count: number) => string {
-  return (count) => `${kind} has no key \`${shortened(key.path)}\`${times(count)}${meant(key.suggest())}`;
+  return (count) => messages.unknownKey({ key: shortened(key.path), kind }) + times(count) + meant(key.suggest());
 }
 
 function unknownKind(kind: string, profile: ProfileName): (count: number) => string {
   const known = Object.entries(PROFILES[profile].kinds).flatMap(([name, table]) => (table.is_record ? [name] : []));
-  return (count) => `kind ${shortened(kind)} is not known${times(count)}${meant(nearest(kind, known))}`;
+  return (count) => messages.unknownKind({ kind: shortened(kind) }) + times(count) + meant(nearest(kind, known));
 }
 
 function meant(suggestion: string | undefined): string {
-  return suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
+  return suggestion === undefined ? "" : messages.suggestion({ name: suggestion });
 }
 
 /** Returns the verdict on a directory that holds no stream. */
 export function reportMissing(path: string): FileReport {
   const collector = new Collector();
-  collector.add("stream-missing", STREAM_START, "no events.jsonl or metrics.jsonl here or below");
+  collector.add("stream-missing", STREAM_START, messages.streamMissing);
   const { findings } = collector;
   return { path, profile: null, state: null, valid: false, events: 0, bytes: 0, findings, suppressed: {} };
 }

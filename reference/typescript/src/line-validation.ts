@@ -2,6 +2,7 @@
 
 import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";
+import * as messages from "./messages.js";
 import { nounOf } from "./phrases.js";
 import { type Fault, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
 import { LIMITS } from "./tables.js";
@@ -25,7 +26,7 @@ const NONE: ReadonlyMap<string, number> = new Map();
 
 /** Returns the verdict on a committed line within the limit, or beyond it. */
 export function validateLine(line: Line, limit: number): ValidatedLine {
-  if (line.data === null) return unreadable("line-too-long", 0, `the line has ${line.length} bytes, the limit is ${limit}`);
+  if (line.data === null) return unreadable("line-too-long", 0, messages.lineTooLong({ length: line.length, limit }));
   return validateText(line.data, line.number === 1, line.text);
 }
 
@@ -38,16 +39,16 @@ export function validateText(data: Uint8Array, first: boolean, ascii: string | n
     return { status: "blank", faults: [], unlisted: NONE, carriageReturn: data.indexOf(0x0d), value: null };
   }
   if (first && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf) {
-    return unreadable("byte-order-mark", 0, "the stream begins with the bytes ef bb bf");
+    return unreadable("byte-order-mark", 0, messages.byteOrderMark);
   }
   const nul = ascii === null ? data.indexOf(0) : ascii.indexOf("\0");
-  if (nul >= 0) return unreadable("nul-bytes", nul, `the line holds NUL: ${countNul(data)} of its ${data.length} bytes`);
+  if (nul >= 0) return unreadable("nul-bytes", nul, messages.nulBytes({ count: countNul(data), length: data.length }));
   const wrong = ascii === null ? firstNotUtf8(data) : -1;
-  if (wrong >= 0) return unreadable("invalid-utf8", wrong, `byte ${data[wrong]!.toString(16)} is not UTF-8: ${whyNotUtf8(data, wrong)}`);
+  if (wrong >= 0) return unreadable("invalid-utf8", wrong, messages.invalidUtf8({ byte: data[wrong]!.toString(16), reason: whyNotUtf8(data, wrong) }));
   const scanner = new Scanner(data, ascii);
   try {
     const value = scanner.scan();
-    if (value.type !== "object") return unreadable("not-an-object", value.offset, `the value is ${nounOf(value)}`);
+    if (value.type !== "object") return unreadable("not-an-object", value.offset, messages.notAnObject({ found: nounOf(value) }));
     const readable = scanner.faults.every((fault) => fault.rule === "duplicate-key");
     return {
       status: readable ? "readable" : "unreadable",
@@ -138,7 +139,7 @@ function secondRecord(rule: string, data: Uint8Array): string | undefined {
   if (rule !== "invalid-json" || data.length > LONG_LINE_BYTES) return undefined;
   for (const start of RECORD_STARTS) {
     const glue = lastIndexOf(data, start);
-    if (glue > 0 && validateText(data.subarray(glue), false).value !== null) return `a second record starts inside the first, at byte ${glue} of the line`;
+    if (glue > 0 && validateText(data.subarray(glue), false).value !== null) return messages.invalidJsonSecondRecord({ at: glue });
   }
   return undefined;
 }

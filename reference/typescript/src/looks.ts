@@ -1,6 +1,7 @@
 /** Tells what a stream without a profile looks like: see schemas/meta/looks.json. */
 
 import { shortened } from "./escaping.js";
+import * as messages from "./messages.js";
 import type { ObjectNode } from "./scanner.js";
 import { LOOKS } from "./tables.js";
 
@@ -57,7 +58,7 @@ export function lookOf(head: Uint8Array, { isAll, first }: Context): Look {
 
 /** Returns what to do about a file that is known, undefined where no program is known that reads it. */
 export function adviceFor({ read_with: program }: Look): string | undefined {
-  return program === undefined ? undefined : `this file can be read with \`${program}\``;
+  return program === undefined ? undefined : messages.otherFormatAdvice({ command: program });
 }
 
 function shownKeys({ members }: ObjectNode): string {

@@ -1,6 +1,7 @@
 /** Values and numbers in the words of messages. */
 
 import { shortened } from "./escaping.js";
+import { times as timesText } from "./messages.js";
 import { binary64Text } from "./numbers.js";
 import type { Node } from "./scanner.js";
 
@@ -52,9 +53,9 @@ export function shownNumber(value: bigint | number | null): string {
   return Number.isInteger(value) && Math.abs(value) < 1e16 ? String(value === 0 ? 0 : value) : floatText(value);
 }
 
-/** Returns "" for one, else the count in brackets. */
+/** Returns "" for one, else the count. */
 export function times(count: number): string {
-  return count === 1 ? "" : ` (${count} times)`;
+  return count === 1 ? "" : timesText({ count });
 }
 
 function numberText(node: Node & { type: "number" }): string {

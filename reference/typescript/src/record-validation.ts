@@ -2,6 +2,7 @@
 
 import { isDateTime } from "./date-times.js";
 import { shortened } from "./escaping.js";
+import * as messages from "./messages.js";
 import { integerOf, isWhole } from "./numbers.js";
 import { quoted, shown, typed, typeNames } from "./phrases.js";
 import { memberType } from "./profiles.js";
@@ -45,7 +46,10 @@ export function judgeRecord(record: ObjectNode, type: RecordType): RecordFault[]
   const judge = new Judge(type.kind, type.takesFloats);
   judge.value(record, { types: ["object"], fields: type.fields }, []);
   const first = judge.firstFloat;
-  if (type.saysSo && first) judge.add("integer-as-float", first.node, first.path, `is written ${shortened(first.node.text)}, an integer with a fraction or exponent`);
+  if (type.saysSo && first) {
+    const message = messages.integerAsFloat({ path: shownPath(first.path), literal: shortened(first.node.text) });
+    judge.put("integer-as-float", first.node, first.path, message);
+  }
   return judge.faults;
 }
 
@@ -64,7 +68,7 @@ class Judge {
 
   value(node: Node, table: TypeTable, path: Path): void {
     if (!this.hasType(node, table.types)) {
-      this.add("wrong-type", node, path, `is ${typed(node)}, not ${typeNames(table.types)}`);
+      this.add("wrong-type", node, path, typed(node), typeNames(table.types));
       return;
     }
     if (node.type === "object") this.object(node, table, path);
@@ -76,8 +80,8 @@ class Judge {
   private object(node: ObjectNode, table: TypeTable, path: Path): void {
     for (const field of table.fields ?? []) {
       if (!field.required || node.members.has(field.name)) continue;
-      const where = path.length === 0 ? this.kind : `\`${shortened(pointerTo(path))}\``;
-      this.put("missing-key", node, [...path, field.name], `${where} has no \`${field.name}\``);
+      const place = path.length === 0 ? this.kind : shownPath(path);
+      this.put("missing-key", node, [...path, field.name], messages.missingKey({ key: field.name, place }));
     }
     for (const [key, member] of node.members) {
       const declared = memberType(table, key);
@@ -93,18 +97,21 @@ class Judge {
   private array(node: Node & { type: "array" }, table: TypeTable, path: Path): void {
     const { minItems = 0, maxItems = Infinity, items } = table;
     const count = node.items.length;
-    if (count < minItems) this.add("out-of-range", node, path, `has ${count} items, not ${minItems}`);
-    else if (count > maxItems) this.add("out-of-range", node, path, `has ${count} items, not ${maxItems}`);
+    const expected =
+      count < minItems ? messages.expectedAtLeast({ bound: minItems })
+      : count > maxItems ? messages.expectedAtMost({ bound: maxItems })
+      : "";
+    if (expected) this.put("out-of-range", node, path, messages.unexpectedLength({ path: shownPath(path), count, expected }));
     if (items) node.items.forEach((item, index) => this.value(item, items, [...path, index]));
   }
 
   private string(node: Node & { type: "string" }, table: TypeTable, path: Path): void {
     if (table.const !== undefined && table.const !== node.value) this.unexpected(node, path, constant(table.const));
-    else if (table.enum && !table.enum.includes(node.value)) this.unexpected(node, path, `one of ${table.enum.map(constant).join(", ")}`);
+    else if (table.enum && !table.enum.includes(node.value)) this.unexpected(node, path, messages.expectedOneOf({ values: table.enum.map(constant).join(", ") }));
     else if (table.pattern && !new RegExp(table.pattern, "u").test(node.value)) {
-      this.add("bad-format", node, path, `is ${shown(node)}, which does not have the required form`);
+      this.add("bad-format", node, path, shown(node), messages.expectedName);
     } else if (table.format && !isDateTime(node.value)) {
-      this.add("bad-format", node, path, `is ${shown(node)}, not a date-time with a zone that exists`);
+      this.add("bad-format", node, path, shown(node), messages.expectedDateTime);
     }
   }
 
@@ -116,12 +123,12 @@ class Judge {
       return;
     }
     const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = table;
-    const outside =
-      value < minimum ? `less than ${minimum}`
-      : value > maximum ? `greater than ${maximum}`
-      : value <= exclusiveMinimum || value >= exclusiveMaximum ? "outside the range of binary32"
+    const expected =
+      value < minimum ? messages.expectedAtLeast({ bound: minimum })
+      : value > maximum ? messages.expectedAtMost({ bound: maximum })
+      : value <= exclusiveMinimum || value >= exclusiveMaximum ? messages.expectedBinary32
       : "";
-    if (outside) this.add("out-of-range", node, path, `is ${shownAs(node, table)}, ${outside}`);
+    if (expected) this.add("out-of-range", node, path, shownAs(node, table), expected);
     else if (table.types.includes("integer")) this.open(node, path);
   }
 
@@ -130,10 +137,8 @@ class Judge {
     if (node.type === "object") node.members.forEach((member, key) => this.open(member, [...path, key]));
     else if (node.type === "array") node.items.forEach((item, index) => this.open(item, [...path, index]));
     else if (node.type === "number" && node.isInteger && !isSafe(node.text)) {
-      const pointer = pointerTo(path);
-      if (this.faults.at(-1)?.pointer === pointer) return;
-      const limit = LIMITS.max_safe_integer;
-      this.put("unsafe-integer", node, path, `${shown(node)} at ${shortened(pointer)} is beyond ±${limit}`);
+      if (this.faults.at(-1)?.pointer === pointerTo(path)) return;
+      this.add("unsafe-integer", node, path, shown(node), messages.expectedSafeInteger({ limit: LIMITS.max_safe_integer }));
     }
   }
 
@@ -152,14 +157,14 @@ class Judge {
 
   private unexpected(node: Node, path: Path, expected: string, found: string = shown(node)): void {
     const rule = pointerTo(path) === DECLARES_SCHEMA[this.kind] ? "unsupported-schema" : "unexpected-value";
-    this.add(rule, node, path, `is ${found}, not ${expected}`);
+    this.add(rule, node, path, found, expected);
   }
 
-  add(rule: string, node: Node, path: Path, fact: string): void {
-    this.put(rule, node, path, `\`${shortened(pointerTo(path).slice(1))}\` ${fact}`);
+  private add(rule: string, node: Node, path: Path, found: string, expected: string): void {
+    this.put(rule, node, path, messages.unexpected({ path: shownPath(path), found, expected }));
   }
 
-  private put(rule: string, node: Node, path: Path, message: string, key?: UnknownKey): void {
+  put(rule: string, node: Node, path: Path, message: string, key?: UnknownKey): void {
     this.faults.push({ rule, offset: node.offset, pointer: pointerTo(path), message, ...(key ? { key } : {}) });
   }
 }
@@ -167,6 +172,10 @@ class Judge {
 /** Returns a number of an integer place as the integer that it is, however it is written. */
 function shownAs(node: NumberNode, table: TypeTable): string {
   return table.types.includes("integer") && !table.types.includes("number") ? shortened(String(integerOf(node))) : shown(node);
+}
+
+function shownPath(path: Path): string {
+  return shortened(pointerTo(path).slice(1));
 }
 
 function constant(value: string | number): string {

@@ -1,6 +1,7 @@
 /** Scans one JSON text strictly, byte by byte from the left: see spec/encoding.md#order-of-line-validation. */
 
 import { printable, shortened } from "./escaping.js";
+import * as messages from "./messages.js";
 import { LIMITS } from "./tables.js";
 
 /** A JSON value with the place of its first byte in the line. */
@@ -82,7 +83,7 @@ export class Scanner {
     this.space();
     const value = this.value(0);
     this.space();
-    if (this.at < this.data.length) throw this.unexpected(this.at, "the end of the line");
+    if (this.at < this.data.length) throw this.unexpected(this.at, messages.expectedEndOfLine);
     this.faults.sort((a, b) => a.offset - b.offset || RANK[a.rule]! - RANK[b.rule]!);
     return value;
   }
@@ -106,7 +107,7 @@ export class Scanner {
       case 0x7b: // {
       case 0x5b: // [
         if (depth === LIMITS.max_depth) {
-          throw new ScanStopped("nested-too-deep", offset, `more than ${LIMITS.max_depth} objects and arrays inside one another`);
+          throw new ScanStopped("nested-too-deep", offset, messages.nestedTooDeep({ limit: LIMITS.max_depth }));
         }
         this.at++;
         return byte === 0x7b ? this.object(offset, depth) : this.array(offset, depth);
@@ -126,7 +127,7 @@ export class Scanner {
     }
     if (byte === 0x2d && this.data[offset + 1] === 0x49) return this.notFinite("-Infinity");
     if (byte === 0x2d || isDigit(byte)) return this.number();
-    throw this.unexpected(offset, "a value");
+    throw this.unexpected(offset, messages.expectedValue);
   }
 
   private object(offset: number, depth: number): ObjectNode {
@@ -138,17 +139,17 @@ export class Scanner {
     }
     for (;;) {
       const start = this.at;
-      if (this.data[start] !== QUOTE) throw this.unexpected(start, "a key in double quotes");
+      if (this.data[start] !== QUOTE) throw this.unexpected(start, messages.expectedKey);
       this.path.push("");
       const key = this.string(true);
       this.space();
-      if (this.data[this.at] !== 0x3a) throw this.unexpected(this.at, "':' after the key");
+      if (this.data[this.at] !== 0x3a) throw this.unexpected(this.at, messages.expectedColon);
       this.at++;
       this.space();
-      if (members.has(key)) this.note("duplicate-key", this.at, `key "${shortened(key)}" is in this object already`);
+      if (members.has(key)) this.note("duplicate-key", this.at, messages.duplicateKey({ key: shortened(key) }));
       members.set(key, this.value(depth + 1));
       this.path.pop();
-      if (this.isLast(0x7d, "',' or '}'")) return { type: "object", offset, members };
+      if (this.isLast(0x7d, messages.expectedMemberOfObject)) return { type: "object", offset, members };
     }
   }
 
@@ -163,7 +164,7 @@ export class Scanner {
       this.path.push(items.length);
       items.push(this.value(depth + 1));
       this.path.pop();
-      if (this.isLast(0x5d, "',' or ']'")) return { type: "array", offset, items };
+      if (this.isLast(0x5d, messages.expectedMemberOfArray)) return { type: "array", offset, items };
     }
   }
 
@@ -180,7 +181,7 @@ export class Scanner {
 
   private word(word: string): void {
     for (let i = 0; i < word.length; i++) {
-      if (this.data[this.at + i] !== word.charCodeAt(i)) throw this.unexpected(this.at + i, `'${word}'`);
+      if (this.data[this.at + i] !== word.charCodeAt(i)) throw this.unexpected(this.at + i, messages.expectedWord({ word }));
     }
     this.at += word.length;
   }
@@ -188,7 +189,7 @@ export class Scanner {
   private notFinite(word: string): Node {
     const offset = this.at;
     this.word(word);
-    this.note("non-finite-number", offset, `number ${word} is not finite`);
+    this.note("non-finite-number", offset, messages.nonFiniteNumber({ literal: word }));
     return { type: "number", offset, text: word, isInteger: false };
   }
 
@@ -211,7 +212,7 @@ export class Scanner {
     }
     const text = this.part(offset, this.at);
     if (!Number.isFinite(Number(text))) {
-      this.note("non-finite-number", offset, `number ${shortened(text.slice(0, 200))} is beyond the range of binary64`);
+      this.note("non-finite-number", offset, messages.nonFiniteNumberTooLarge({ literal: shortened(text.slice(0, 200)) }));
     }
     return { type: "number", offset, text, isInteger };
   }
@@ -219,7 +220,7 @@ export class Scanner {
   private digits(): void {
     const start = this.at;
     while (isDigit(this.data[this.at])) this.at++;
-    if (this.at === start) throw this.unexpected(start, "a digit");
+    if (this.at === start) throw this.unexpected(start, messages.expectedDigit);
   }
 
   /** Goes over a string and returns its characters; a key becomes the last part of the path. */
@@ -227,7 +228,7 @@ export class Scanner {
     const start = this.at;
     const text = this.characters();
     if (isKey) this.path[this.path.length - 1] = text;
-    if (this.sawCode && HALF_PAIR.test(text)) this.note("lone-surrogate", start, `escape ${this.halfEscape(start)} is half a surrogate pair`);
+    if (this.sawCode && HALF_PAIR.test(text)) this.note("lone-surrogate", start, messages.loneSurrogate({ escape: this.halfEscape(start) }));
     return text;
   }
 
@@ -244,7 +245,7 @@ export class Scanner {
     let text = "";
     for (;;) {
       const byte = this.data[this.at];
-      if (byte === undefined || byte < 0x20) throw this.unexpected(this.at, "the end of the string");
+      if (byte === undefined || byte < 0x20) throw this.unexpected(this.at, messages.expectedEndOfString);
       if (byte !== QUOTE && byte !== BACKSLASH) {
         this.at++;
         continue;
@@ -268,14 +269,14 @@ export class Scanner {
       let code = 0;
       for (let i = 1; i <= 4; i++) {
         const digit = hexDigit(this.data[this.at + i]);
-        if (digit < 0) throw this.unexpected(this.at + i, "four hexadecimal digits after \\u");
+        if (digit < 0) throw this.unexpected(this.at + i, messages.expectedHex);
         code = code * 16 + digit;
       }
       this.at += 5;
       return String.fromCharCode(code);
     }
     const meant = byte === undefined ? undefined : ESCAPES[byte];
-    if (meant === undefined) throw this.unexpected(this.at, "an escape letter after the backslash");
+    if (meant === undefined) throw this.unexpected(this.at, messages.expectedEscape);
     this.at++;
     return meant;
   }
@@ -296,8 +297,11 @@ export class Scanner {
     const end = this.data.length;
     const at = Math.min(offset, end);
     const [character = ""] = new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.data.subarray(at, at + 4));
-    const stands = character === '"' ? "a double quote stands there" : `'${printable(character)}' stands there`;
-    return new ScanStopped("invalid-json", at, `expected ${expected}, but ${at === end ? "the line ends" : stands}`);
+    const found =
+      at === end ? messages.foundEndOfLine
+      : character === '"' ? messages.foundDoubleQuote
+      : messages.foundCharacter({ character: printable(character) });
+    return new ScanStopped("invalid-json", at, messages.invalidJson({ expected, found }));
   }
 }
 

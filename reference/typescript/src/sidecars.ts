@@ -2,6 +2,7 @@
 
 import { byPlace, type Collector } from "./collecting.js";
 import { shortened } from "./escaping.js";
+import * as messages from "./messages.js";
 import { placeInText } from "./places.js";
 import { judgeRecord, type RecordFault } from "./record-validation.js";
 import type { ObjectNode } from "./scanner.js";
@@ -44,7 +45,7 @@ function judgeText({ name, data, trouble }: Sidecar, collector: Collector): Obje
   if (validated?.value) return validated.value;
   // A repeated key does not make a file unreadable.
   const fault = validated?.faults.find(({ rule }) => rule !== "duplicate-key");
-  const message = `${name} cannot be read: ${trouble ?? fault?.message ?? "it is empty"}`;
+  const message = messages.sidecarUnreadable({ name, reason: trouble ?? fault?.message ?? messages.sidecarEmpty });
   collector.add("sidecar-unreadable", placeInText(data ?? EMPTY, fault?.offset ?? 0), message, { sidecar: name });
   return null;
 }
@@ -58,10 +59,10 @@ function judgeManifest(data: Uint8Array, manifest: ObjectNode, directory: string
   const runId = manifest.members.get("run_id");
   const wrong = faults.some((fault) => fault.pointer === "/run_id");
   if (directory === undefined || wrong || runId?.type !== "string" || runId.value === directory) return;
-  const message = `\`run_id\` is ${shortened(runId.value)}, the directory is ${shortened(directory)}`;
+  const message = messages.runIdMismatch({ found: shortened(runId.value), directory: shortened(directory) });
   collector.add("run-id-mismatch", placeInText(data, runId.offset), message, { pointer: "/run_id", sidecar });
 }
 
 function messageOf(fault: RecordFault): string {
-  return fault.key ? `the manifest has no key \`${shortened(fault.key.path)}\`` : fault.message;
+  return fault.key ? messages.unknownKeyOfManifest({ key: shortened(fault.key.path) }) : fault.message;
 }

@@ -1,6 +1,7 @@
 /** The rules between lines, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
 
 import { shortened } from "./escaping.js";
+import * as messages from "./messages.js";
 import { integerOf, isWhole } from "./numbers.js";
 import { shownNumber } from "./phrases.js";
 import { fieldNamed } from "./profiles.js";
@@ -119,7 +120,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (done) return [];
         done = true;
         const fine = seen.kind === rule.kind || seen.kind === null || facts.gapSeen;
-        return fine ? [] : [{ rule: rule.rule, pointer: "", message: `the first record is a ${shortened(seen.kind!)}, not a ${rule.kind}` }];
+        return fine ? [] : [{ rule: rule.rule, pointer: "", message: messages.runStartMissing({ found: shortened(seen.kind!), kind: rule.kind! }) }];
       },
     };
   },
@@ -128,7 +129,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     return {
       observe(seen) {
         if (seen.kind !== rule.kind) return [];
-        if (line) return [{ rule: rule.rule, pointer: "", message: `a second ${rule.kind}; the first is at line ${line}` }];
+        if (line) return [{ rule: rule.rule, pointer: "", message: messages.runStartRepeated({ kind: rule.kind!, line }) }];
         line = seen.line;
         return [];
       },
@@ -138,7 +139,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let line = 0;
     return {
       observe(seen) {
-        if (line) return [{ rule: rule.rule, pointer: "", message: `a record after the ${rule.kind} at line ${line}` }];
+        if (line) return [{ rule: rule.rule, pointer: "", message: messages.eventAfterRunEnd({ kind: rule.kind!, line }) }];
         if (seen.kind === rule.kind) line = seen.line;
         return [];
       },
@@ -151,7 +152,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         found ||= seen.kind === rule.kind;
         return [];
       },
-      finish: () => (found ? [] : [{ rule: rule.rule, pointer: "", message: `the stream ends without ${rule.kind}` }]),
+      finish: () => (found ? [] : [{ rule: rule.rule, pointer: "", message: messages.runEndMissing({ kind: rule.kind! }) }]),
     };
   },
   monotone(rule) {
@@ -165,7 +166,8 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const before = last;
         last = value;
         const behind = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
-        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: `\`${field}\` is ${shownNumber(value)} after ${shownNumber(before!)}` }] : [];
+        const message = () => messages.goesBackwards({ field, found: shownNumber(value), before: shownNumber(before!) });
+        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: message() }] : [];
       },
       gap() {
         if (rule.cleared_by_gap) last = undefined;
@@ -191,12 +193,12 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         bases.set(phase, value);
         if (base === undefined || value === base + 1n) return [];
         const pointer = `/${rule.field}`;
-        if (value <= base) return [{ rule: rule.rule, pointer, message: `step ${shownNumber(value)} after step ${shownNumber(base)}` }];
+        const [found, before] = [shownNumber(value), shownNumber(base)];
+        if (value <= base) return [{ rule: rule.rule, pointer, message: messages.stepGoesBackwards({ found, before }) }];
         const unless = facts.at(skipped.unless.kind, skipped.unless.pointer);
         if (unless && unless.type !== "null") return [];
-        const missing = value - base - 1n;
-        const count = missing === 1n ? "1 step is" : `${shownNumber(missing)} steps are`;
-        return [{ rule: skipped.rule, pointer, message: `step ${shownNumber(value)} after step ${shownNumber(base)}: ${count} missing` }];
+        const missing = shownNumber(value - base - 1n);
+        return [{ rule: skipped.rule, pointer, message: messages.stepSkipped({ found, before, missing }) }];
       },
       gap() {
         if (rule.cleared_by_gap) bases.clear();
@@ -219,8 +221,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const silent = done || facts.gapSeen || !value || !last;
         done = true;
         if (silent || isSame(value, last, valueOf)) return [];
-        const others = `the last ${of.phase} ${of.kind} has ${shownNumber(valueOf(last) ?? null)}`;
-        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: `\`${rule.field}\` is ${shownNumber(valueOf(value) ?? null)}, ${others}` }];
+        const [found, expected] = [shownNumber(valueOf(value) ?? null), shownNumber(valueOf(last) ?? null)];
+        const message = messages.differsFromLast({ field: rule.field!, found, expected, phase: of.phase, kind: of.kind });
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message }];
       },
     };
   },
@@ -233,7 +236,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (off) return [];
         if (seen.kind === rule.closed_by) {
           off = true;
-          return open.reverse().map(({ region, line }) => hit("", `region ${shortened(region)}, entered at line ${line}, is still open`));
+          return open.reverse().map(({ region, line }) => hit("", messages.regionLeftOpen({ region: shortened(region), line })));
         }
         const region = seen.kind === rule.enter || seen.kind === rule.exit ? text(seen, rule.field!) : undefined;
         if (region === undefined) return [];
@@ -242,16 +245,17 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
           if (open.length === LIMITS.max_open_regions) {
             off = true;
             open.length = 0;
-            return [hit(pointer, `more than ${LIMITS.max_open_regions} regions are open; no more are tracked`)];
+            return [hit(pointer, messages.regionTooMany({ limit: LIMITS.max_open_regions }))];
           }
           open.push({ region, line: seen.line });
           return [];
         }
         const index = open.findLastIndex((entry) => entry.region === region);
-        if (index < 0) return [hit(pointer, `region ${shortened(region)} is left but is not open`)];
+        if (index < 0) return [hit(pointer, messages.regionNotEntered({ region: shortened(region) }))];
         const inner = open.at(-1)!;
         const [left] = open.splice(index, 1);
-        return left === inner ? [] : [hit(pointer, `region ${shortened(region)} is left while ${shortened(inner.region)} is open inside it`)];
+        if (left === inner) return [];
+        return [hit(pointer, messages.regionNotInnermost({ region: shortened(region), inner: shortened(inner.region) }))];
       },
       gap() {
         if (rule.cleared_by_gap) open.length = 0;
@@ -265,10 +269,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (rule.when && text(seen, rule.when.field) !== rule.when.equals) return [];
         const { kind, field } = rule.needs!;
         if (kind === undefined) {
-          return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: `${rule.kind} has ${condition(rule)} and no \`${field}\`` }];
+          return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: missingMember(rule, field) }];
         }
         const missing = facts.has(kind) && facts.at(kind, `/${field}`) === undefined;
-        return missing ? [{ rule: rule.rule, pointer: "", message: `a ${rule.kind} event, but ${kind} has no \`${field}\`` }] : [];
+        return missing ? [{ rule: rule.rule, pointer: "", message: messages.requiredInOther({ kind: rule.kind!, other: kind, key: field }) }] : [];
       },
     };
   },
@@ -282,7 +286,8 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (first) {
           done = true;
           const pointer = pointerTo(first.path);
-          return [{ rule: rule.rule, pointer, message: `${shortened(pointer)} is null` }];
+          const message = messages.unexpected({ path: shortened(pointer.slice(1)), found: "null", expected: messages.expectedNumber });
+          return [{ rule: rule.rule, pointer, message }];
         }
         return [];
       },
@@ -290,8 +295,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
   },
 };
 
-function condition(rule: StreamRule): string {
-  return rule.when ? `${rule.when.field} ${rule.when.equals}` : "no condition";
+function missingMember({ kind, when }: StreamRule, key: string): string {
+  if (!when) return messages.missingKey({ key, place: kind! });
+  return messages.requiredIf({ kind: kind!, field: when.field, value: when.equals, key });
 }
 
 function isSame(a: Node | undefined, b: Node | undefined, valueOf: (node: Node | undefined) => Exact | undefined): boolean {

@@ -98,8 +98,8 @@ test("an integer may be written as 1.0 in toy/v1, which is said once, and is fau
   const steps = '{"kind":"step","t":1.0,"step":1.0,"loss":2}\n{"kind":"step","t":2.0,"step":2e0}\n{"kind":"step","t":3.0,"step":2.5}\n';
   const { findings } = check(bytes(START + steps + END));
   assert.deepEqual(findings.map(({ rule, line, message }) => [rule, line, message]), [
-    ["integer-as-float", 2, "`step` is written 1.0, an integer with a fraction or exponent"],
-    ["wrong-type", 4, "`step` is the number 2.5, not an integer"],
+    ["integer-as-float", 2, "`step` is written 1.0, expected an integer without fraction and exponent"],
+    ["wrong-type", 4, "`step` is the number 2.5, expected an integer"],
   ]);
   const entry = '{"step":1.0,"wall_time_ms":1,"loss":1,"grad_norm":1,"throughput_samples_per_sec":1}\n';
   assert.deepEqual(check(bytes(entry)).findings.map((finding) => finding.rule), ["wrong-type"]);

@@ -121,11 +121,11 @@ def test_bundle(checker: Page, tmp_path: Path) -> None:
     (run / "notes.txt").write_text("not a stream")
     pick_folder(checker, run)
     assert "1 run: complete · 1 warning" == status(checker)
-    expect(checker.locator(".tc-finding")).to_contain_text("run_id is demo, the directory is other")
+    expect(checker.locator(".tc-finding")).to_contain_text("run_id is demo, but the directory is named other")
     (run / "events.jsonl").unlink()
     pick_folder(checker, run)
     expect(checker.locator(".tc-status")).to_have_text("0 runs · no findings · 1 path could not be read")
-    expect(checker.locator(".tc-errors")).to_contain_text("no run is here or below")
+    expect(checker.locator(".tc-errors")).to_contain_text("in this directory or below it")
 
 
 def test_pasted_text(checker: Page) -> None:

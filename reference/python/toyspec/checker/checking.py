@@ -17,7 +17,7 @@ from toyspec.checker.sidecars import SidecarText, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.format.profiles import EVENTS_FILE, detect_profile, stream_name
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
@@ -40,7 +40,6 @@ Verdict = FileReport | PathError | Skipped
 
 AnyChecker: TypeAlias = "StreamChecker | DialectChecker"
 
-_NO_RUN = "no run is here or below: no directory has an events.jsonl or metrics.jsonl"
 _CHUNK_BYTES = 1 << 18
 # If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
 _WATCHED_CHUNK_BYTES = 1 << 14
@@ -131,8 +130,7 @@ def iter_runs(
         yield verdict
     for root, (runs, skipped) in searched.items():
         if not runs:
-            what = "1 file of another format was" if skipped == 1 else f"{skipped} files of other formats were"
-            yield PathError(root, f"no run is here or below; {what} skipped")
+            yield PathError(root, messages.only_other_formats(count=skipped))
 
 
 def _verdicts(
@@ -206,7 +204,11 @@ def _check_found(
     if isinstance(found, PathError):
         return found
     if isinstance(found, NoStream):
-        return PathError(found.path, _NO_RUN) if walk == "runs" and not found.is_bundle else _no_stream(found, options)
+        return (
+            PathError(found.path, messages.STREAM_MISSING)
+            if walk == "runs" and not found.is_bundle
+            else _no_stream(found, options)
+        )
     may_skip = walk == "runs" and found.is_below
     try:
         if found.path == STANDARD_INPUT:
@@ -239,7 +241,7 @@ def _check_file(
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
     collector = Collector(options)
-    collector.add(rules.STREAM_MISSING, Place(1, 0), "no events.jsonl or metrics.jsonl here or below")
+    collector.add(rules.STREAM_MISSING, Place(1, 0), messages.STREAM_MISSING)
     return FileReport(
         path=found.path,
         profile=None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.findings import Excerpt, Finding, Profile, Severity
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
@@ -120,11 +120,10 @@ class Collector:
     def add_fragment(self, fragment: Fragment) -> None:
         """List the finding about the bytes after the last LF."""
         place = Place(fragment.number, fragment.offset)
-        count = f"{fragment.length} byte{'s' if fragment.length != 1 else ''}"
         if fragment.all_nul:
-            self.add(rules.NUL_BYTES, place, f"{count} of NUL after the last committed record", at_end=True)
+            self.add(rules.NUL_BYTES, place, messages.nul_bytes_at_end(count=fragment.length), at_end=True)
         else:
-            self.add(rules.UNTERMINATED_LINE, place, f"{count} after the last committed record")
+            self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
 
     def tally(
         self, rule: str, key: str | bytes, place: Callable[[], Place], message: Callable[[int], str], pointer: str

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from toyspec.escaping import shortened
+from toyspec.generated import messages
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
@@ -197,4 +198,9 @@ def shown_number(value: Any) -> str:
 
 def shown_times(count: int) -> str:
     """Return *count* as text for a message, empty for 1."""
-    return "" if count == 1 else f" ({count} times)"
+    return "" if count == 1 else messages.times(count=count)
+
+
+def shown_suggestion(name: str | None) -> str:
+    """Return *name* as a suggestion at the end of a message, empty for None."""
+    return "" if name is None else messages.suggestion(name=name)

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, phase_of, shown_number
 from toyspec.escaping import shortened
+from toyspec.generated import messages
 from toyspec.generated.streams import COLUMNS
 
 if TYPE_CHECKING:
@@ -65,9 +66,8 @@ class First(Rule):
         self._done = True
         # The missing record may have been in a gap before it; a missing tag is a finding of its own.
         if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
-            yield StreamFinding(
-                self._rule, "", f"the first record is a {shortened(str(seen.kind))}, not a {self._kind}"
-            )
+            message = messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
+            yield StreamFinding(self._rule, "", message)
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether the first record was observed before."""
@@ -88,7 +88,7 @@ class Once(Rule):
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at every record of the kind after the first."""
         if self._line:
-            yield StreamFinding(self._rule, "", f"a second {self._kind}; the first is at line {self._line}")
+            yield StreamFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self._line))
         else:
             self._line = seen.line
 
@@ -106,7 +106,7 @@ class Last(Rule):
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at every record after the first of the kind."""
         if self._line:
-            yield StreamFinding(self._rule, "", f"a record after the {self._kind} at line {self._line}")
+            yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self._line))
         elif seen.kind == self._kind:
             self._line = seen.line
 
@@ -135,7 +135,7 @@ class Present(Rule):
     def finish(self) -> Iterator[StreamFinding]:
         """Yield a finding if the kind was not seen."""
         if not self._found:
-            yield StreamFinding(self._rule, "", f"the stream ends without {self._kind}")
+            yield StreamFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
 
 
 class Monotone(Rule):
@@ -156,7 +156,7 @@ class Monotone(Rule):
             return
         last, self._last = self._last, value
         if last is not None and (value < last or (self._strict and value == last)):
-            message = f"`{self._field}` is {shown_number(value)} after {shown_number(last)}"
+            message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
             yield StreamFinding(self._rule, f"/{self._field}", message)
 
     def is_quiet(self, block: Block) -> bool:
@@ -203,13 +203,12 @@ class SequencePerPhase(Rule):
         self._bases[phase] = value
         if base is None or value == base + 1:
             return
-        where = f"/{self._field}"
+        where, found, before = f"/{self._field}", shown_number(value), shown_number(base)
         if value <= base:
-            yield StreamFinding(self._rule, where, f"step {shown_number(value)} after step {shown_number(base)}")
+            yield StreamFinding(self._rule, where, messages.step_goes_backwards(found=found, before=before))
         elif not self._is_subsampled():
-            missing = value - base - 1
-            count = "1 step is" if missing == 1 else f"{shown_number(missing)} steps are"
-            message = f"step {shown_number(value)} after step {shown_number(base)}: {count} missing"
+            missing = shown_number(value - base - 1)
+            message = messages.step_skipped(found=found, before=before, missing=missing)
             yield StreamFinding(self._skipped, where, message)
 
     def is_quiet(self, block: Block) -> bool:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.line_places import and_parent, by_place, offset_at, pointer_to
-from toyspec.checker.observing import Observation, identity, shown_times
+from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import spans
 from toyspec.format.profiles import tag_of
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -76,20 +76,20 @@ class RecordChecker:
         tag = self._tag
         if kind is not None:
             near = nearest(kind, self._kinds)
-            meant = f"; did you mean {near}?" if near else ""
+            meant = shown_suggestion(near)
             self._collector.tally(
                 rules.UNKNOWN_KIND,
                 identity(kind),
                 lambda: self.locate(place, f"/{tag}"),
-                lambda count: f"kind {shortened(kind)} is not known{shown_times(count)}{meant}",
+                lambda count: messages.unknown_kind(kind=shortened(kind)) + shown_times(count) + meant,
                 f"/{tag}",
             )
         elif tag in value:
-            message = f"`{tag}` is {typed(value[tag])}, not a string"
+            message = messages.unexpected(path=tag, found=typed(value[tag]), expected=messages.EXPECTED_STRING)
             self._collector.add(rules.WRONG_TYPE, self.locate(place, f"/{tag}"), message, pointer=f"/{tag}")
         else:
             where = self.locate(place, f"/{tag}")
-            self._collector.add(rules.MISSING_KEY, where, f"the record has no `{tag}`", pointer=f"/{tag}")
+            self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
 
     def _check_fields(self, kind: str, value: dict[str, Any], place: Place) -> tuple[frozenset[str], bool]:
         """Report the findings of a record of a known kind; return the fields that later rules ignore."""
@@ -116,12 +116,12 @@ class RecordChecker:
         return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), not findings
 
     def _tally_key(self, kind: str, key: Any, place: Place) -> None:
-        meant = f"; did you mean {key.suggestion}?" if key.suggestion else ""
+        fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)
         self._collector.tally(
             rules.UNKNOWN_KEY,
             identity(f"{kind} {key.path}"),
             lambda: place,
-            lambda count: f"{kind} has no key `{shortened(key.path)}`{shown_times(count)}{meant}",
+            lambda count: fact + shown_times(count) + meant,
             key.pointer,
         )
 
@@ -130,7 +130,7 @@ def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
     """Return the message about the integer with a fraction or an exponent at *byte* of *data*."""
     found = _NUMBER.match(data, byte)
     written = shortened(found.group().decode()) if found else ""
-    return f"`{shortened(pointer.removeprefix('/'))}` is written {written}, an integer with a fraction or exponent"
+    return messages.integer_as_float(path=shortened(pointer.removeprefix("/")), literal=written)
 
 
 def _fields_of(pointers: Iterable[str]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from toyspec.checker.line_places import pointer_to
 from toyspec.checker.record_findings import RecordFinding, UnknownKey
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_SAFE_INTEGER
 from toyspec.resources import read_resource
@@ -87,7 +87,7 @@ class RecordValidator:
                     found[finding.pointer] = finding
         for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
             if abs(integer) > MAX_SAFE_INTEGER and pointer not in found and pointer not in exact_elsewhere:
-                message = f"{shortened(str(integer))} at {shortened(pointer)} is beyond ±9007199254740991"
+                message = _unexpected(pointer, shortened(str(integer)), _SAFE)
                 found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
         return list(found.values())
 
@@ -121,8 +121,8 @@ def _findings_of(kind: str, error: ValidationError) -> Iterator[RecordFinding]:
         required, instance = cast("list[str]", error.validator_value), cast("dict[str, Any]", error.instance)
         for key in required:
             if key not in instance:
-                where = f"`{shortened(pointer)}`" if pointer else kind
-                yield RecordFinding(rules.MISSING_KEY, pointer_to([*path, key]), f"{where} has no `{key}`")
+                message = messages.missing_key(key=key, place=shortened(pointer[1:]) or kind)
+                yield RecordFinding(rules.MISSING_KEY, pointer_to([*path, key]), message)
         return
     rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
     if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
@@ -131,22 +131,16 @@ def _findings_of(kind: str, error: ValidationError) -> Iterator[RecordFinding]:
 
 
 def _message(pointer: str, error: ValidationError) -> str:
-    value, expected = error.instance, error.validator_value
-    phrase = _PHRASES.get(str(error.validator), lambda value, _: f"is {_shown(value)}, outside the range of binary32")
-    return f"`{shortened(pointer.removeprefix('/'))}` {phrase(value, expected)}"
+    value, expected, keyword = error.instance, error.validator_value, str(error.validator)
+    phrase = _EXPECTED.get(keyword, lambda _: messages.EXPECTED_BINARY32)(expected)
+    if isinstance(value, list) and keyword in {"minItems", "maxItems"}:
+        path = shortened(pointer.removeprefix("/"))
+        return messages.unexpected_length(path=path, count=len(value), expected=phrase)
+    return _unexpected(pointer, typed(value) if keyword == "type" else _shown(value), phrase)
 
 
-_PHRASES: dict[str, Callable[[Any, Any], str]] = {
-    "type": lambda value, expected: f"is {typed(value)}, not {_type_names(expected)}",
-    "const": lambda value, expected: f"is {_shown(value)}, not {_shown(expected)}",
-    "enum": lambda value, expected: f"is {_shown(value)}, not one of {', '.join(map(_shown, expected))}",
-    "format": lambda value, _: f"is {_shown(value)}, not a date-time with a zone that exists",
-    "pattern": lambda value, _: f"is {_shown(value)}, which does not have the required form",
-    "minItems": lambda value, expected: f"has {len(value)} items, not {expected}",
-    "maxItems": lambda value, expected: f"has {len(value)} items, not {expected}",
-    "minimum": lambda value, expected: f"is {_shown(value)}, less than {expected}",
-    "maximum": lambda value, expected: f"is {_shown(value)}, greater than {expected}",
-}
+def _unexpected(pointer: str, found: str, expected: str) -> str:
+    return messages.unexpected(path=shortened(pointer.removeprefix("/")), found=found, expected=expected)
 
 
 def typed(value: Any) -> str:
@@ -178,6 +172,20 @@ def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "an array"
     return shortened(msgspec.json.encode(value).decode())
+
+
+_SAFE = messages.expected_safe_integer(limit=MAX_SAFE_INTEGER)
+_EXPECTED: dict[str, Callable[[Any], str]] = {
+    "type": _type_names,
+    "const": _shown,
+    "enum": lambda expected: messages.expected_one_of(values=", ".join(map(_shown, expected))),
+    "format": lambda _: messages.EXPECTED_DATE_TIME,
+    "pattern": lambda _: messages.EXPECTED_NAME,
+    "minItems": lambda expected: messages.expected_at_least(bound=expected),
+    "maxItems": lambda expected: messages.expected_at_most(bound=expected),
+    "minimum": lambda expected: messages.expected_at_least(bound=expected),
+    "maximum": lambda expected: messages.expected_at_most(bound=expected),
+}
 
 
 def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, identity, phase_of, shown_number
 from toyspec.checker.order_rules import Rule
 from toyspec.escaping import shortened
+from toyspec.generated import messages
 from toyspec.generated.limits import MAX_OPEN_REGIONS
 
 if TYPE_CHECKING:
@@ -40,8 +41,11 @@ class SameAsLast(Rule):
         silent = self._done or self._facts.gap_seen or value is UNSET or self._last is UNSET
         self._done = True
         if not silent and value != self._last:
-            last = f"the last {self._of['phase']} {self._of['kind']} has {shown_number(self._last)}"
-            yield StreamFinding(self._rule, f"/{self._field}", f"`{self._field}` is {shown_number(value)}, {last}")
+            found, expected = shown_number(value), shown_number(self._last)
+            message = messages.differs_from_last(
+                field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
+            )
+            yield StreamFinding(self._rule, f"/{self._field}", message)
 
     def pass_over(self, block: Block) -> None:
         """Keep the field of the last record of the other kind."""
@@ -68,7 +72,7 @@ class Nested(Rule):
             return
         if seen.kind == self._closed_by:
             for _, name, line in reversed(self._open):
-                yield StreamFinding(self._rule, "", f"region {name}, entered at line {line}, is still open")
+                yield StreamFinding(self._rule, "", messages.region_left_open(region=name, line=line))
             self._open.clear()
             self._off = True
             return
@@ -129,9 +133,7 @@ class Nested(Rule):
         if len(self._open) == MAX_OPEN_REGIONS:
             self._off = True
             self._open.clear()
-            yield StreamFinding(
-                self._rule, f"/{self._field}", f"more than {MAX_OPEN_REGIONS} regions are open; no more are tracked"
-            )
+            yield StreamFinding(self._rule, f"/{self._field}", messages.region_too_many(limit=MAX_OPEN_REGIONS))
         else:
             self._open.append((identity(region), shortened(region), line))
 
@@ -145,11 +147,10 @@ class Nested(Rule):
             if self._open[index][0] == name:
                 inner = self._open[-1][1]
                 del self._open[index]
-                yield StreamFinding(
-                    self._rule, where, f"region {shortened(region)} is left while {inner} is open inside it"
-                )
+                message = messages.region_not_innermost(region=shortened(region), inner=inner)
+                yield StreamFinding(self._rule, where, message)
                 return
-        yield StreamFinding(self._rule, where, f"region {shortened(region)} is left but is not open")
+        yield StreamFinding(self._rule, where, messages.region_not_entered(region=shortened(region)))
 
 
 class Requires(Rule):
@@ -169,12 +170,14 @@ class Requires(Rule):
         field, other = self._needs["field"], self._needs.get("kind")
         if other is None:
             if not seen.has(field):
-                yield StreamFinding(self._rule, f"/{field}", f"{self._kind} has {self._condition()} and no `{field}`")
+                yield StreamFinding(self._rule, f"/{field}", self._missing(field))
         elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
-            yield StreamFinding(self._rule, "", f"a {self._kind} event, but {other} has no `{field}`")
+            yield StreamFinding(self._rule, "", messages.required_in_other(kind=self._kind, other=other, key=field))
 
-    def _condition(self) -> str:
-        return f"{self._when['field']} {self._when['equals']}" if self._when else "no condition"
+    def _missing(self, key: str) -> str:
+        if self._when is None:
+            return messages.missing_key(key=key, place=self._kind)
+        return messages.required_if(kind=self._kind, field=self._when["field"], value=self._when["equals"], key=key)
 
 
 class NullNumber(Rule):
@@ -196,7 +199,10 @@ class NullNumber(Rule):
             pointer = self._null_in(seen.field(name), name) if name in self._fields else None
             if pointer is not None:
                 self._done = True
-                yield StreamFinding(self._rule, pointer, f"{shortened(pointer)} is null")
+                message = messages.unexpected(
+                    path=shortened(pointer[1:]), found="null", expected=messages.EXPECTED_NUMBER
+                )
+                yield StreamFinding(self._rule, pointer, message)
                 return
 
     def is_quiet(self, block: Block) -> bool:

@@ -15,7 +15,7 @@ from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, validate
 from toyspec.format.profiles import MANIFEST_FILE
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.runs.discovery import SIDECARS
 from toyspec.system_calls import cause_of
 
@@ -55,14 +55,14 @@ def check_sidecars(
 
 def _read(path: str, name: str, max_bytes: int) -> SidecarText:
     if not os.path.isfile(path):
-        return SidecarText(name, b"", "it is no regular file")
+        return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
     try:
         with open(path, "rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as error:
         return SidecarText(name, b"", cause_of(error))
     if len(data) > max_bytes:
-        return SidecarText(name, b"", f"it is longer than {max_bytes} bytes")
+        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
     return SidecarText(name, data)
 
 
@@ -74,13 +74,13 @@ def _check_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | 
     if validated.status == "readable":
         return validated.value
     finding = next((finding for finding in validated.findings if finding.rule != rules.DUPLICATE_KEY), None)
-    offset, reason = (finding.offset, finding.message) if finding else (0, "it is empty")
+    offset, reason = (finding.offset, finding.message) if finding else (0, messages.SIDECAR_EMPTY)
     _report(collector, sidecar, _unreadable(sidecar, reason), offset)
     return None
 
 
 def _unreadable(sidecar: SidecarText, reason: str) -> RecordFinding:
-    return RecordFinding(rules.SIDECAR_UNREADABLE, "", f"{sidecar.name} cannot be read: {reason}")
+    return RecordFinding(rules.SIDECAR_UNREADABLE, "", messages.sidecar_unreadable(name=sidecar.name, reason=reason))
 
 
 def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
@@ -91,7 +91,7 @@ def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str 
     whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
     findings = validator.findings("run", value, exact_elsewhere=whole_floats)
     findings.extend(
-        RecordFinding(key.rule, key.pointer, f"the manifest has no key `{shortened(key.path)}`")
+        RecordFinding(key.rule, key.pointer, messages.unknown_key_of_manifest(key=shortened(key.path)))
         for key in validator.unknown_keys("run", value)
     )
 
@@ -107,7 +107,7 @@ def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str 
     run_id = value.get("run_id")
     wrong = any(finding.pointer == "/run_id" for finding in findings)
     if directory is not None and not wrong and run_id != directory:
-        message = f"`run_id` is {shortened(str(run_id))}, the directory is {shortened(directory)}"
+        message = messages.run_id_mismatch(found=shortened(str(run_id)), directory=shortened(directory))
         _report(collector, sidecar, RecordFinding(rules.RUN_ID_MISMATCH, "/run_id", message), places["/run_id"])
 
 

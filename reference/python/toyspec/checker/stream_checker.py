@@ -22,7 +22,7 @@ from toyspec.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.generated.streams import STREAMS
 
@@ -161,7 +161,7 @@ class StreamChecker:
             self._collector.add_fragment(fragment)
         elif not self._records and not self._gaps:
             place = Place(1, 0)
-            self._collector.add(rules.STREAM_EMPTY, place, f"no record in {self._splitter.size} bytes")
+            self._collector.add(rules.STREAM_EMPTY, place, messages.stream_empty(size=self._splitter.size))
         elif self._records and self._rules is not None:
             for finding in self._rules.finish():
                 self._collector.add(finding.rule, self._last, finding.message)
@@ -332,7 +332,7 @@ class StreamChecker:
         if validated.has_carriage_return and not self._has_carriage_return:
             self._has_carriage_return = True
             place = Place(line.number, line.offset, data.find(b"\r"))
-            self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
+            self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
         if validated.status == "unreadable":
             if not self._gaps:
                 self._first_gap = Place(line.number, line.offset)
@@ -379,6 +379,6 @@ class StreamChecker:
         directory, self._directory = self._directory, None
         run_id = seen.field("run_id")
         if isinstance(run_id, str) and run_id != directory:
-            message = f"`run_id` is {shortened(run_id)}, the directory is {shortened(str(directory))}"
+            message = messages.run_id_mismatch(found=shortened(run_id), directory=shortened(str(directory)))
             # Findings about the bundle come after those about the stream.
             self._mismatch = self._checker.locate(place, "/run_id"), message

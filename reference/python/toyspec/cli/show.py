@@ -216,12 +216,12 @@ def _findings(run: RunSummary) -> Iterator[tuple[str, str]]:
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     yield "findings", f"{named}; see `toyspec check {shown(run.directory)}`" if named else "none"
     if run.report.fragment is not None:
-        yield "fragment", f"{run.report.fragment.length} bytes after the last committed record: {_kept(run.report)}"
+        yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
 
 
 def _kept(report: ReadReport) -> str:
     if report.uncommitted:
-        return "a whole record without its LF"
+        return "a whole record"
     return "NUL" if report.fragment and report.fragment.all_nul else "half a record"
 
 

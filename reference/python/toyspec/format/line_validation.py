@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.format.line_findings import LineFinding
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def validate(data: bytes, *, first: bool) -> ValidatedLine:
         return _unreadable(_explained(stopped.finding, data))
     if data[scanner.start] != ord("{"):
         return _unreadable(
-            LineFinding(rules.NOT_AN_OBJECT, scanner.start, "", f"the value is {_noun(data[scanner.start])}")
+            LineFinding(
+                rules.NOT_AN_OBJECT, scanner.start, "", messages.not_an_object(found=_noun(data[scanner.start]))
+            )
         )
     if any(finding.rule != rules.DUPLICATE_KEY for finding in scanner.findings):
         return ValidatedLine("unreadable", scanner.findings, scanner.unlisted, False, None)
@@ -83,7 +85,7 @@ def validate(data: bytes, *, first: bool) -> ValidatedLine:
 def validate_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> ValidatedLine:
     """Return the result for *line*; if it is longer than *max_line_bytes*, its length is the only finding."""
     if line.data is None:
-        message = f"the line has {line.length} bytes, the limit is {max_line_bytes}"
+        message = messages.line_too_long(length=line.length, limit=max_line_bytes)
         return _unreadable(LineFinding(rules.LINE_TOO_LONG, 0, "", message))
     return validate(line.data, first=line.number == 1)
 
@@ -128,17 +130,15 @@ def spans(data: bytes, pointers: Collection[str] | None = None) -> dict[str, int
 
 def _bytes_finding(data: bytes, *, first: bool) -> LineFinding | None:
     if first and data.startswith(_BOM):
-        return LineFinding(rules.BYTE_ORDER_MARK, 0, "", "the stream begins with the bytes ef bb bf")
+        return LineFinding(rules.BYTE_ORDER_MARK, 0, "", messages.BYTE_ORDER_MARK)
     nul = data.find(0)
     if nul >= 0:
-        count = data.count(0)
-        return LineFinding(rules.NUL_BYTES, nul, "", f"the line holds NUL: {count} of its {len(data)} bytes")
+        return LineFinding(rules.NUL_BYTES, nul, "", messages.nul_bytes(count=data.count(0), length=len(data)))
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        return LineFinding(
-            rules.INVALID_UTF8, error.start, "", f"byte {data[error.start]:02x} is not UTF-8: {error.reason}"
-        )
+        message = messages.invalid_utf8(byte=f"{data[error.start]:02x}", reason=error.reason)
+        return LineFinding(rules.INVALID_UTF8, error.start, "", message)
     return None
 
 
@@ -161,7 +161,7 @@ def _explained(finding: LineFinding, data: bytes) -> LineFinding:
     for start in _RECORD_STARTS:
         glue = data.rfind(start)
         if glue > 0 and decode(data[glue:]) is not None:
-            message = f"a second record starts inside the first, at byte {glue} of the line"
+            message = messages.invalid_json_second_record(at=glue)
             return LineFinding(finding.rule, finding.offset, finding.pointer, message)
     return finding
 

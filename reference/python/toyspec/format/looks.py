@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.escaping import shortened
+from toyspec.generated import messages
 from toyspec.generated.looks import (
     BINARY,
     EMPTY_RECORD,
@@ -37,7 +38,7 @@ class Look(NamedTuple):
     @property
     def advice(self) -> str | None:
         """What to do with such a file; None if nothing is known."""
-        return None if self.read_with is None else f"this file can be read with `{self.read_with}`"
+        return None if self.read_with is None else messages.other_format_advice(command=self.read_with)
 
 
 def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:

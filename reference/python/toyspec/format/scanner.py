@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable, shortened
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Scanner:
             position = self._member(position)
         position = self._skip(position)
         if position != len(self._data):
-            raise self._unexpected(position, "the end of the line")
+            raise self._unexpected(position, messages.EXPECTED_END_OF_LINE)
         self.findings.sort(key=lambda finding: (finding.offset, rules.ORDER[finding.rule]))
 
     def _skip(self, position: int) -> int:
@@ -130,7 +130,10 @@ class Scanner:
         elif byte == 0x2C:
             position = self._skip(position + 1)
         else:
-            raise self._unexpected(position, "',' or ']'" if container.keys is None else "',' or '}'")
+            is_array = container.keys is None
+            raise self._unexpected(
+                position, messages.EXPECTED_MEMBER_OF_ARRAY if is_array else messages.EXPECTED_MEMBER_OF_OBJECT
+            )
         if container.pointer is None and position >= container.checked_to:
             position = self._pass(container, position)
         if container.keys is None:
@@ -154,18 +157,18 @@ class Scanner:
 
     def _keyed_value(self, container: _Container, keys: set[bytes], start: int) -> int:
         if self._bytes[start] != 0x22:
-            raise self._unexpected(start, "a key in double quotes")
+            raise self._unexpected(start, messages.EXPECTED_KEY)
         end = self._string_end(start)
         body = self._data[start + 1 : end - 1]
         container.key = key = _unescaped(body)
         name = key.encode("utf-8", "surrogatepass") if b"\\" in body else body
         position = self._skip(end)
         if self._bytes[position] != 0x3A:
-            raise self._unexpected(position, "':' after the key")
+            raise self._unexpected(position, messages.EXPECTED_COLON)
         position = self._skip(position + 1)
         self._note_surrogates(start, end)
         if name in keys:
-            self._note(rules.DUPLICATE_KEY, position, lambda: f'key "{shortened(key)}" is in this object already')
+            self._note(rules.DUPLICATE_KEY, position, lambda: messages.duplicate_key(key=shortened(key)))
         keys.add(name)
         return self._value(position)
 
@@ -178,7 +181,7 @@ class Scanner:
             return end
         if byte in (0x7B, 0x5B):
             if len(self._stack) == MAX_DEPTH:
-                message = f"more than {MAX_DEPTH} objects and arrays inside one another"
+                message = messages.nested_too_deep(limit=MAX_DEPTH)
                 raise ScanStoppedError(rules.NESTED_TOO_DEEP, start, message)
             self._stack.append(_Container(set() if byte == 0x7B else None, pointer))
             return start + 1
@@ -186,32 +189,32 @@ class Scanner:
             return self._number_end(start)
         if byte in _WORDS:
             return self._word_end(start, _WORDS[byte])
-        raise self._unexpected(start, "a value")
+        raise self._unexpected(start, messages.EXPECTED_VALUE)
 
     def _word_end(self, start: int, word: bytes) -> int:
         if not self._data.startswith(word, start):
             place = start + next(i for i, byte in enumerate(word) if self._bytes[start + i] != byte)
-            raise self._unexpected(place, f"'{word.decode()}'")
+            raise self._unexpected(place, messages.expected_word(word=word.decode()))
         if word[0] in _NOT_FINITE:
-            self._note(rules.NON_FINITE_NUMBER, start, lambda: f"number {word.decode()} is not finite")
+            self._note(rules.NON_FINITE_NUMBER, start, lambda: messages.non_finite_number(literal=word.decode()))
         return start + len(word)
 
     def _number_end(self, start: int) -> int:
         found = _NUMBER.match(self._data, start)
         if found is None:
-            raise self._unexpected(start + 1, "a digit")
+            raise self._unexpected(start + 1, messages.EXPECTED_DIGIT)
         end = found.end()
         fraction, exponent = found.groups()
         after = self._bytes[end]
         if after == 0x2E and fraction is None and exponent is None:
-            raise self._unexpected(end + 1, "a digit")
+            raise self._unexpected(end + 1, messages.EXPECTED_DIGIT)
         if after in (0x65, 0x45) and exponent is None:
-            raise self._unexpected(end + (2 if self._bytes[end + 1] in (0x2B, 0x2D) else 1), "a digit")
+            raise self._unexpected(end + (2 if self._bytes[end + 1] in (0x2B, 0x2D) else 1), messages.EXPECTED_DIGIT)
         if exponent is not None or end - start >= _OVERFLOW_DIGITS:
             text = found.group()
             if float(text) in (float("inf"), float("-inf")):
-                message = "number {} is beyond the range of binary64"
-                self._note(rules.NON_FINITE_NUMBER, start, lambda: message.format(_cut(text)))
+                too_large = messages.non_finite_number_too_large
+                self._note(rules.NON_FINITE_NUMBER, start, lambda: too_large(literal=_cut(text)))
         return end
 
     def _string_end(self, start: int) -> int:
@@ -222,13 +225,13 @@ class Scanner:
         assert begun is not None
         stop = begun.end()
         if self._bytes[stop] != 0x5C:
-            raise self._unexpected(stop, "the end of the string")
+            raise self._unexpected(stop, messages.EXPECTED_END_OF_STRING)
         if self._bytes[stop + 1] != 0x75:
-            raise self._unexpected(stop + 1, "an escape letter after the backslash")
+            raise self._unexpected(stop + 1, messages.EXPECTED_ESCAPE)
         stop += 2
         while self._bytes[stop] in _HEX:
             stop += 1
-        raise self._unexpected(stop, "four hexadecimal digits after \\u")
+        raise self._unexpected(stop, messages.EXPECTED_HEX)
 
     def _note_surrogates(self, start: int, end: int) -> None:
         if _SURROGATE.search(self._data, start, end) is None:
@@ -236,7 +239,7 @@ class Scanner:
         for found in _ESCAPE.finditer(self._data[start:end].decode()):
             code = found.group(3)
             if code is not None and code[0] in "dD" and code[1] in "89abcdefABCDEF":
-                message = f"escape {found.group()} is half a surrogate pair"
+                message = messages.lone_surrogate(escape=found.group())
                 self._note(rules.LONE_SURROGATE, start, message.__str__)
                 return
 
@@ -265,11 +268,14 @@ class Scanner:
     def _unexpected(self, position: int, expected: str) -> ScanStoppedError:
         position = min(position, len(self._data))
         if position == len(self._data):
-            found = "the line ends"
+            found = messages.FOUND_END_OF_LINE
         else:
             character = self._data[position : position + 4].decode("utf-8", "ignore")[:1]
-            found = "a double quote stands there" if character == '"' else f"'{printable(character)}' stands there"
-        return ScanStoppedError(rules.INVALID_JSON, position, f"expected {expected}, but {found}")
+            is_quote = character == '"'
+            found = (
+                messages.FOUND_DOUBLE_QUOTE if is_quote else messages.found_character(character=printable(character))
+            )
+        return ScanStoppedError(rules.INVALID_JSON, position, messages.invalid_json(expected=expected, found=found))
 
 
 def _unescaped(body: bytes) -> str:

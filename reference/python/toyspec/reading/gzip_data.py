@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from toyspec.generated import messages
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,7 +57,7 @@ class GzipData:
             found = member.decompress(self._data, size)
         except zlib.error as error:
             reason = str(error).rpartition(": ")[2]
-            raise GzipDataError(f"the gzip data is damaged after {self._given} bytes of the stream: {reason}") from None
+            raise GzipDataError(messages.gzip_damaged(size=self._given, reason=reason)) from None
         self._may_hold_more = len(found) == size and not member.eof
         self._data = member.unconsumed_tail
         if member.eof:
@@ -64,7 +66,4 @@ class GzipData:
 
     def _demand_end(self) -> None:
         if self._member is not None:
-            raise GzipDataError(
-                f"the gzip data is cut off after {self._given} bytes of the stream; get a whole copy of the file, "
-                "or read what is there with `gzip -dc`"
-            )
+            raise GzipDataError(messages.gzip_cut(size=self._given))

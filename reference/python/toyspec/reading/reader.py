@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 from toyspec.errors import DamagedStreamError, TornStreamError
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind, detect_profile
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
 from toyspec.read_reports import Gap, ReadReport
 from toyspec.reading.attempts import Attempts
@@ -345,10 +345,16 @@ def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
     fragment = report.fragment
     if fragment is not None:
-        rule = rules.NUL_BYTES if fragment.all_nul else rules.UNTERMINATED_LINE
-        fact = f"{rule}: {fragment.length} bytes after the last committed record"
+        count = fragment.length
+        fact = (
+            f"{rules.NUL_BYTES}: {messages.nul_bytes_at_end(count=count)}"
+            if fragment.all_nul
+            else f"{rules.UNTERMINATED_LINE}: {messages.unterminated_line(count=count)}"
+        )
         return TornStreamError(name, fact, line=fragment.number, offset=fragment.offset, report=report)
     if last is None:
-        return TornStreamError(name, f"{rules.STREAM_EMPTY}: no record", line=1, offset=0, report=report)
-    fact = f"{rules.RUN_END_MISSING}: the last record is not a {closing_kind(report.profile)}"
+        return TornStreamError(
+            name, f"{rules.STREAM_EMPTY}: {messages.stream_empty(size=report.size)}", line=1, offset=0, report=report
+        )
+    fact = f"{rules.RUN_END_MISSING}: {messages.run_end_missing(kind=closing_kind(report.profile))}"
     return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)

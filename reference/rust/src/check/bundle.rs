@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::check::collect::{Collector, Extra, Place};
 use crate::escape::shortened;
+use crate::messages;
 use crate::record::{judge, Integers};
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
@@ -52,7 +53,7 @@ impl Bundle {
         match vetter.record(data) {
             Some(value) if name == MANIFEST && profile == Profile::Kaun => self.judge_manifest(data, value, found),
             Some(_) => {}
-            None if status == Status::Blank => report(found, name, data, unreadable(name, 0, "it is empty")),
+            None if status == Status::Blank => report(found, name, data, unreadable(name, 0, messages::SIDECAR_EMPTY)),
             None => {
                 let fault = vetter.faults.listed.iter().find(|fault| fault.rule != Rule::DuplicateKey);
                 let (at, message) = fault.map_or((0, ""), |fault| (fault.at, fault.message.as_str()));
@@ -68,7 +69,7 @@ impl Bundle {
         let mut faults = judgement.faults;
         faults.extend(judgement.integer_as_float);
         faults.extend(judgement.unknown.into_iter().map(|key| {
-            let message = format!("the manifest has no key `{}`", shortened(&key.path));
+            let message = messages::unknown_key_of_manifest(shortened(&key.path));
             Fault { rule: Rule::UnknownKey, at: key.at, pointer: key.pointer, message }
         }));
         faults.sort_by_key(|fault| (fault.at, fault.rule));
@@ -78,7 +79,7 @@ impl Bundle {
         let (Some(directory), Some(run_id)) = (&self.directory, value.get("run_id")) else { return };
         if !is_wrong && run_id.kind() == Kind::String && run_id.string() != directory.as_str() {
             let (own, named) = (shortened(&run_id.string()), shortened(directory));
-            let message = format!("`run_id` is {own}, the directory is {named}");
+            let message = messages::run_id_mismatch(own, named);
             let pointer = "/run_id".to_string();
             report(found, MANIFEST, data, Fault { rule: Rule::RunIdMismatch, at: run_id.at(), pointer, message });
         }
@@ -97,19 +98,19 @@ pub(crate) fn read_sidecars(stream: &Path, limit: usize) -> Bundle {
 
 fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
     if !path.is_file() {
-        return Err("it is no regular file".to_string());
+        return Err(messages::SIDECAR_NOT_A_FILE.to_string());
     }
     let mut data = Vec::new();
     let file = File::open(path).map_err(|error| crate::cause_of(&error))?;
     file.take(limit as u64 + 1).read_to_end(&mut data).map_err(|error| crate::cause_of(&error))?;
     if data.len() > limit {
-        return Err(format!("it is longer than {limit} bytes"));
+        return Err(messages::sidecar_too_long(limit));
     }
     Ok(data)
 }
 
 fn unreadable(name: &str, at: usize, reason: &str) -> Fault {
-    Fault::whole(Rule::SidecarUnreadable, at, format!("{name} cannot be read: {reason}"))
+    Fault::whole(Rule::SidecarUnreadable, at, messages::sidecar_unreadable(name, reason))
 }
 
 fn report(found: &mut Collector, name: &'static str, data: &[u8], fault: Fault) {

@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use crate::check::{CheckOptions, Excerpt, Finding};
 use crate::lines::Splitter;
+use crate::messages;
 use crate::schema::Severity;
 use crate::tables::{Rule, MAX_FINDINGS_PER_RULE, RULES};
 use crate::Profile;
@@ -153,12 +154,11 @@ impl Collector {
     /// Lists what is wrong with the bytes after the last LF.
     pub fn add_fragment(&mut self, splitter: &Splitter) {
         let place = Place::line(splitter.number, splitter.committed);
-        let count = format!("{} byte{}", splitter.pending, if splitter.pending == 1 { "" } else { "s" });
         if splitter.all_nul {
-            let message = || format!("{count} of NUL after the last committed record");
+            let message = || messages::nul_bytes_at_end(splitter.pending);
             self.add_full(Rule::NulBytes, place, "", message, Extra { at_end: true, ..Extra::default() });
         } else {
-            let message = || format!("{count} after the last committed record");
+            let message = || messages::unterminated_line(splitter.pending);
             self.add(Rule::UnterminatedLine, place, "", message);
         }
     }
@@ -226,7 +226,7 @@ impl Collector {
         let finished = |listed: Listed| {
             let mut finding = listed.finding;
             if let Some(Tally { count, tail }) = listed.tally.map(|tally| &tallies[tally]) {
-                let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+                let times = if *count == 1 { String::new() } else { messages::times(count) };
                 finding.message += &format!("{times}{tail}");
             }
             finding

@@ -135,7 +135,7 @@ pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> 
 /// Returns the verdict on a directory that was named and has no stream.
 pub fn no_stream(options: CheckOptions) -> FileReport {
     let mut found = Collector::new(options);
-    let message = || "no events.jsonl or metrics.jsonl here or below".to_string();
+    let message = || crate::messages::STREAM_MISSING.to_string();
     found.add(Rule::StreamMissing, Place::line(1, 0), "", message);
     let valid = !found.has_error;
     let findings = found.take();

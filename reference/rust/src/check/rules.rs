@@ -3,6 +3,7 @@
 use crate::check::collect::{Identities, Identity};
 use crate::check::hits::{Count, Hit, Scalar, Seen};
 use crate::escape::shortened;
+use crate::messages;
 use crate::phrases::plain_number;
 use crate::schema::{PhaseTable, StreamRule};
 use crate::tables::{Rule, MAX_OPEN_REGIONS};
@@ -107,7 +108,7 @@ impl StreamRules {
         let rules = self.profile.table().rules.iter().zip(&self.memories);
         let missing = rules.filter_map(|(rule, memory)| match (rule, memory) {
             (StreamRule::Present { rule, kind }, Memory::Done(false)) => {
-                Some(Hit::line(*rule, format!("the stream ends without {kind}")))
+                Some(Hit::line(*rule, messages::run_end_missing(kind)))
             }
             _ => None,
         });
@@ -149,20 +150,20 @@ fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hit
             // A gap before it may have been the missing record; without a tag the cause is the tag.
             if !*done && !facts.gap_seen && seen.kind.is_some_and(|own| own != *kind) {
                 let own = shortened(seen.kind.unwrap_or_default());
-                hits.push(Hit::line(*rule, format!("the first record is a {own}, not a {kind}")));
+                hits.push(Hit::line(*rule, messages::run_start_missing(own, kind)));
             }
             *done = true;
         }
         (StreamRule::Once { rule, kind }, Memory::Line(line)) if seen.is(kind) => {
             if *line > 0 {
-                hits.push(Hit::line(*rule, format!("a second {kind}; the first is at line {line}")));
+                hits.push(Hit::line(*rule, messages::run_start_repeated(kind, *line)));
             } else {
                 *line = seen.line;
             }
         }
         (StreamRule::Last { rule, kind }, Memory::Line(line)) => {
             if *line > 0 {
-                hits.push(Hit::line(*rule, format!("a record after the {kind} at line {line}")));
+                hits.push(Hit::line(*rule, messages::event_after_run_end(kind, *line)));
             } else if seen.is(kind) {
                 *line = seen.line;
             }
@@ -173,7 +174,7 @@ fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hit
             let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
             let before = last.replace(number);
             if let Some(before) = before.filter(|before| number < *before || !repeats && number == *before) {
-                let message = format!("`{field}` is {} after {}", plain_number(number), plain_number(before));
+                let message = messages::goes_backwards(field, plain_number(number), plain_number(before));
                 hits.push(Hit::at(*rule, field, value, message));
             }
         }
@@ -198,7 +199,7 @@ fn null_number(rule: Rule, fields: &[&str], done: &mut bool, seen: &Seen, hits: 
         }
         if let Some(null) = null {
             *done = true;
-            let message = format!("{} is null", shortened(&pointer));
+            let message = messages::unexpected(shortened(&pointer[1..]), "null", messages::EXPECTED_NUMBER);
             hits.push(Hit { rule, pointer, at: Some(null.at()), message });
             return;
         }
@@ -232,13 +233,12 @@ fn sequence(
     if step.follows(&base) {
         return;
     }
-    let message = format!("step {} after step {}", shortened(&step.text()), shortened(&base.text()));
+    let (found, before) = (shortened(&step.text()), shortened(&base.text()));
     if step <= base {
-        hits.push(Hit::at(*rule, field, value, message));
+        hits.push(Hit::at(*rule, field, value, messages::step_goes_backwards(found, before)));
     } else if !facts.subsampled {
-        let between = step.between(&base);
-        let missing = if between == "1" { "1 step is".into() } else { format!("{} steps are", shortened(&between)) };
-        hits.push(Hit::at(*skipped, field, value, format!("{message}: {missing} missing")));
+        let missing = shortened(&step.between(&base));
+        hits.push(Hit::at(*skipped, field, value, messages::step_skipped(found, before, missing)));
     }
 }
 
@@ -260,7 +260,7 @@ fn same_as_last(
     }
     if let (Some(value), Some(own), Some(last)) = (seen.field(field), seen.scalar(field), last) {
         if own != *last {
-            let message = format!("`{field}` is {}, the last {of_phase} {of_kind} has {}", own.shown(), last.shown());
+            let message = messages::differs_from_last(field, own.shown(), last.shown(), of_phase, of_kind);
             hits.push(Hit::at(*rule, field, value, message));
         }
     }
@@ -278,11 +278,7 @@ fn nested(
     };
     if seen.is(closed_by) {
         let left = regions.iter().rev();
-        hits.extend(
-            left.map(|(_, name, line)| {
-                Hit::line(*rule, format!("region {name}, entered at line {line}, is still open"))
-            }),
-        );
+        hits.extend(left.map(|(_, name, line)| Hit::line(*rule, messages::region_left_open(name, line))));
         *open = None;
         return;
     }
@@ -297,15 +293,17 @@ fn nested(
         let is_innermost = found.is_some() && found == regions.len().checked_sub(1);
         if !is_innermost {
             let inner = regions.last().filter(|_| found.is_some());
-            let how =
-                inner.map_or("but is not open".into(), |(_, inner, _)| format!("while {inner} is open inside it"));
-            hits.push(Hit::at(*rule, field, value, format!("region {shown} is left {how}")));
+            let message = match inner {
+                Some((_, inner, _)) => messages::region_not_innermost(&shown, inner),
+                None => messages::region_not_entered(&shown),
+            };
+            hits.push(Hit::at(*rule, field, value, message));
         }
         if let Some(found) = found {
             regions.remove(found);
         }
     } else if regions.len() == MAX_OPEN_REGIONS {
-        let message = format!("more than {MAX_OPEN_REGIONS} regions are open; no more are tracked");
+        let message = messages::region_too_many(MAX_OPEN_REGIONS);
         hits.push(Hit::at(*rule, field, value, message));
         *open = None;
     } else {
@@ -320,11 +318,13 @@ fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Vec<Hit>) 
     }
     match needs_kind {
         Some(other) if facts.start_seen && !facts.has_needed => {
-            hits.push(Hit::line(*rule, format!("a {kind} event, but {other} has no `{needs}`")));
+            hits.push(Hit::line(*rule, messages::required_in_other(kind, other, needs)));
         }
         None if seen.node.get(needs).is_none() => {
-            let condition = when.map_or("no condition".into(), |(field, value)| format!("{field} {value}"));
-            let message = format!("{kind} has {condition} and no `{needs}`");
+            let message = match when {
+                Some((field, value)) => messages::required_if(kind, field, value, needs),
+                None => messages::missing_key(needs, kind),
+            };
             // A missing member is placed at the object that lacks it.
             hits.push(Hit { rule: *rule, pointer: format!("/{needs}"), at: Some(seen.node.at()), message });
         }

@@ -10,6 +10,7 @@ use crate::check::{CheckOptions, FileReport};
 use crate::escape::shortened;
 use crate::lines::{Line, Splitter};
 use crate::looks::look_of;
+use crate::messages;
 use crate::nearest::nearest;
 use crate::phrases::typed;
 use crate::profile::{detect, detect_without_record, Hints};
@@ -204,7 +205,7 @@ impl Inner {
         if splitter.pending > 0 {
             found.add_fragment(splitter);
         } else if inner.records == 0 && inner.gaps == 0 {
-            let message = || format!("no record in {} bytes", splitter.size());
+            let message = || messages::stream_empty(splitter.size());
             found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
         } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
             for Hit { rule, message, .. } in rules.finish() {
@@ -290,7 +291,7 @@ impl Inner {
                     fast.reported.carriage_return = true;
                 }
                 let place = Place { data: &[], ..place(line, at) };
-                self.found.add(Rule::CarriageReturn, place, "", || "the line holds a carriage return".into());
+                self.found.add(Rule::CarriageReturn, place, "", || messages::CARRIAGE_RETURN.into());
             }
         }
     }
@@ -341,8 +342,8 @@ impl Inner {
                 fast.learn_key(kind.name, plain);
             }
             let message = || {
-                let tail = key.meant().map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-                (format!("{} has no key `{}`", kind.name, shortened(&key.path)), tail)
+                let tail = key.meant().map_or_else(String::new, messages::suggestion);
+                (messages::unknown_key(shortened(&key.path), kind.name), tail)
             };
             let identity = key_identity(kind.name, &key.path);
             self.found.tally(Rule::UnknownKey, &identity, place(line, key.at), &key.pointer, message);
@@ -369,17 +370,17 @@ impl Inner {
                 }
                 let known = profile.table().kinds.iter().filter(|kind| kind.is_record).map(|kind| kind.name);
                 let message = || {
-                    let tail = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                    (format!("kind {} is not known", shortened(name)), tail)
+                    let tail = nearest(name, known).map_or_else(String::new, messages::suggestion);
+                    (messages::unknown_kind(shortened(name)), tail)
                 };
                 self.found.tally(Rule::UnknownKind, name, place(line, value.at()), &pointer, message);
             }
             (_, Some(value)) => {
-                let message = || format!("`{tag}` is {}, not a string", typed(value));
+                let message = || messages::unexpected(tag, typed(value), messages::EXPECTED_STRING);
                 self.found.add(Rule::WrongType, place(line, value.at()), &pointer, message);
             }
             (_, None) => {
-                let message = || format!("the record has no `{tag}`");
+                let message = || messages::missing_tag(tag);
                 self.found.add(Rule::MissingKey, place(line, node.at()), &pointer, message);
             }
         }
@@ -390,7 +391,7 @@ impl Inner {
         let run_id = value.string();
         if run_id != directory {
             // Findings about the bundle come after those about the stream.
-            let message = format!("`run_id` is {}, the directory is {}", shortened(&run_id), shortened(&directory));
+            let message = messages::run_id_mismatch(shortened(&run_id), shortened(&directory));
             let data = line.data.unwrap_or_default().to_vec();
             self.mismatch = Some((line.number, line.offset, value.at(), data, message));
         }
