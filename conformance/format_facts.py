@@ -22,6 +22,9 @@ BINARY32_LIMIT: float = _tables["limits"]["binary32_limit"]
 MAX_LISTED_GAPS: int = _tables["limits"]["max_listed_gaps"]
 """How many gaps a report has to list; it counts the others."""
 
+MAX_SAFE_RUN_ID_CHARS: int = _tables["limits"]["max_safe_run_id_chars"]
+"""The longest run id that a writer takes as the name of a directory, in characters."""
+
 TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _tables["profiles"].items()}
 """The key that names the kind of a record, by profile; None if there is none."""
 

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from conformance import locking
+from conformance.format_facts import MAX_SAFE_RUN_ID_CHARS
 from conformance.oracle.json_text import is_integer
 from conformance.oracle.lines import is_manifest
 from conformance.oracle.writing import RefusedError, Writing, unwrapped
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.oracle.reading import Reading, Stream
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?![\s\S])")
+_RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}(?![\s\S])")
 
 
 class Bundles:

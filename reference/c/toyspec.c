@@ -22,6 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The value of a macro as part of a string. */
+#define LITERAL(macro) LITERAL_OF(macro)
+#define LITERAL_OF(text) #text
+
 /* ---- Tables ---- */
 
 enum form { INTEGER, NUMBER, BINARY32, STRING, BOOLEAN, OBJECT, ARRAY, MAP, OPEN_MAP, ANYTHING };
@@ -578,7 +582,7 @@ static bool reads_back(const struct decimal *d, double number, bool narrow) {
     snprintf(text, sizeof text, "%.*se%d", d->count, d->digits, d->point - d->count);
     double back = strtod(text, NULL);
     /* A reader rounds a binary32 field to binary64 first; beyond the largest binary32 there is no value to round to. */
-    return narrow ? fabs(back) < 3.4028235677973366e38 && (float)back == (float)number : back == number;
+    return narrow ? fabs(back) < TOYSPEC_BINARY32_LIMIT && (float)back == (float)number : back == number;
 }
 
 /* Gives the shortest digits that read back, of several the closest. */
@@ -831,7 +835,7 @@ static void put_object(struct encoder *e, struct toyspec_value *value, const str
                        const struct field *others, int depth) {
     bool any = false;
     if (depth > TOYSPEC_MAX_DEPTH) {
-        refuse(e, "nested deeper than 64");
+        refuse(e, "nested deeper than " LITERAL(TOYSPEC_MAX_DEPTH));
         return;
     }
     sort_members(value->members, value->count);
@@ -857,7 +861,7 @@ static void put_object(struct encoder *e, struct toyspec_value *value, const str
 
 static void put_array(struct encoder *e, struct toyspec_value *value, const struct field *field, int depth) {
     if (depth > TOYSPEC_MAX_DEPTH) {
-        refuse(e, "nested deeper than 64");
+        refuse(e, "nested deeper than " LITERAL(TOYSPEC_MAX_DEPTH));
         return;
     }
     if (field->items && value->count != field->items) refuse(e, "an array has another number of items");
@@ -908,7 +912,7 @@ const char *toyspec_encode(const char *profile_name, struct toyspec_value *recor
     const struct field tag = {.name = profile->tag, .form = STRING, .required = true};
     if (kind) put_object(&e, record, kind->fields, kind->count, &anything, 1);
     else put_object(&e, record, &tag, 1, &anything, 1);
-    if (line->length - start > TOYSPEC_MAX_LINE_BYTES) refuse(&e, "the line is longer than 16777216 bytes");
+    if (line->length - start > TOYSPEC_MAX_LINE_BYTES) refuse(&e, "the line is longer than " LITERAL(TOYSPEC_MAX_LINE_BYTES) " bytes");
     put(&e, "\n", 1);
     if (e.refused) line->length = start;
     return e.refused;
@@ -1400,7 +1404,7 @@ static bool is_valid(struct views *v, const struct toyspec_value *value, const s
     /* The encoder would write null for what is beyond. */
     struct encoder e = {.out = &v->scratch};
     bool number = value->type == TOYSPEC_INTEGER || value->type == TOYSPEC_FLOAT;
-    if (number && field->form == BINARY32 && fabs(number_in(value)) >= binary32_limit) return false;
+    if (number && field->form == BINARY32 && fabs(number_in(value)) >= TOYSPEC_BINARY32_LIMIT) return false;
     v->scratch.length = 0;
     put_value(&e, (struct toyspec_value *)value, field, 1);
     return !e.refused;
@@ -2298,7 +2302,7 @@ static bool is_safe_id(struct toyspec_text id) {
         bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (!plain && (i == 0 || (c != '.' && c != '_' && c != '-'))) return false;
     }
-    return id.length > 0 && id.length <= 128;
+    return id.length > 0 && id.length <= MAX_SAFE_RUN_ID_CHARS;
 }
 
 /* Gives a toy/v1 record what it lacks: its t, and the schema of a run_start. Members has room for two more. */
@@ -2311,7 +2315,7 @@ static const char *complete_record(struct toyspec_writer *w, struct toyspec_valu
     if (!toyspec_get(record, "schema")) members[record->count++] = toyspec_member("schema", toyspec_string("toy/v1"));
     const struct toyspec_value *id = toyspec_get(record, "run_id");
     if (!id || id->type != TOYSPEC_STRING || is_safe_id(id->text)) return NULL;
-    return "the run id is not allowed: use 1 to 128 letters, digits, '.', '_' and '-', with a letter or digit first";
+    return "the run id is not allowed: use 1 to " LITERAL(MAX_SAFE_RUN_ID_CHARS) " letters, digits, '.', '_' and '-', with a letter or digit first";
 }
 
 static const char *write_toy(struct toyspec_writer *w, struct toyspec_value *record) {

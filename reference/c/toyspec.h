@@ -13,10 +13,12 @@
 extern "C" {
 #endif
 
-#define TOYSPEC_MAX_LINE_BYTES 16777216
-#define TOYSPEC_MAX_DEPTH 64
-#define TOYSPEC_MAX_LISTED_GAPS 100
-#define TOYSPEC_BINARY32_LIMIT 3.4028235677973366e38   /* smaller magnitudes round to a finite binary32 */
+/* generated:limits, from schemas/limits.json */
+#define TOYSPEC_MAX_LINE_BYTES 16777216 /* of a line without its LF */
+#define TOYSPEC_MAX_DEPTH 64 /* the record itself is the first level */
+#define TOYSPEC_MAX_LISTED_GAPS 100 /* a report counts all others */
+#define TOYSPEC_BINARY32_LIMIT 3.4028235677973366e+38 /* smaller magnitudes round to a finite binary32 */
+/* /generated */
 
 /* Values. Strings need not end with NUL; their bytes have to be UTF-8. */
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from codegen.neutral import tables, takes_whole_numbers
+from codegen.patterns import characters
 
 _FORMS = {"integer": "formInteger", "string": "formString", "boolean": "formBoolean", "array": "formArray"}
 
@@ -18,10 +19,7 @@ def go_tables() -> str:
         "",
         "package toyspec",
         "",
-        "import (",
-        '\t"math"',
-        '\t"regexp"',
-        ")",
+        'import "math"',
         "",
         "// Limits that every reader and writer enforces.",
         "const (",
@@ -31,6 +29,9 @@ def go_tables() -> str:
         "\t// Binary32Limit is the middle between the largest binary32 number and the next power of two.",
         f"\tBinary32Limit = {table['limits']['binary32_limit']!r}",
         ")",
+        "",
+        "// maxSafeRunIDChars bounds the run ids that name directories.",
+        f"const maxSafeRunIDChars = {table['limits']['max_safe_run_id_chars']}",
         "",
         "var profileTables = map[Profile]profileTable{",
     ]
@@ -87,9 +88,9 @@ def _constraints(schema: dict[str, Any]) -> str:
     if values and all(isinstance(value, str) for value in values):
         parts.append("values: []string{" + ", ".join(map(_text, values)) + "}")
     if "pattern" in schema:
-        # RE2 has no look-ahead; \\z is the same end.
-        pattern = schema["pattern"].replace(r"(?![\s\S])", r"\z").replace("\\u00", "\\x")
-        parts.append(f"pattern: regexp.MustCompile({_text(pattern)})")
+        allowed = characters(schema["pattern"])
+        excluded = ", ".join(f"{{{low}, {high}}}" for low, high in allowed.excluded)
+        parts.append(f"characters: &characters{{{allowed.least}, {allowed.most}, [][2]rune{{{excluded}}}}}")
     if schema.get("format") == "date-time":
         parts.append("dateTime: true")
     return "".join(", " + part for part in parts)

@@ -8,15 +8,20 @@ from typing import Any
 
 from codegen import sources
 from codegen.neutral import tables
+from codegen.patterns import characters
 
 _FORMS = {"integer": "Integer", "string": "String", "boolean": "Boolean"}
-_PATTERN = re.compile(r"\^\[\^(?P<excluded>[^\]]+)\]\{(?P<least>\d+),(?P<most>\d+)\}\(\?!\[\\s\\S\]\)")
-_RANGE = re.compile(r"(\\u[0-9a-f]{4}|.)(?:-(\\u[0-9a-f]{4}|.))?")
 _PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
 _LIMITS = {
     "max_line_bytes": "The longest line that every reader accepts, in bytes without its LF.",
     "max_depth": "The deepest nesting that every reader accepts; the record itself is the first.",
+    "max_open_regions": "How many regions may be open at once; a checker tracks no more.",
+    "max_findings_per_rule": "How many findings of a rule a checker lists for each stream; it counts the others.",
     "max_listed_gaps": "How many gaps a report lists; it counts the others.",
+    "excerpt_bytes": "How much of a line is shown or kept where the whole line is not.",
+    "max_message_value_chars": "How much of a value a message shows, in characters.",
+    "max_suggestion_chars": "The longest unknown name for which a checker looks for a similar one, in characters.",
+    "max_safe_run_id_chars": "The longest run id that a writer takes as the name of a directory, in characters.",
 }
 # The crate assumes this of these types of rules, and cannot express anything else.
 _AT_A_GAP = {
@@ -39,7 +44,7 @@ def rust_tables() -> str:
         "",
     ]
     for name, value in _sizes(table["limits"]).items():
-        parts += [f"/// {_LIMITS.get(name, name)}", f"pub const {name.upper()}: usize = {value};"]
+        parts += [f"/// {_LIMITS[name]}", f"pub const {name.upper()}: usize = {value};"]
     parts.append(f"pub const MAX_SAFE_INTEGER: u64 = {table['limits']['max_safe_integer']};")
     parts += [f"pub const BINARY32_LIMIT: f64 = {table['limits']['binary32_limit']!r};", ""]
     parts += [*_rules(table["rules"]), "", f"pub static PROFILES: [ProfileTable; {len(_PROFILES)}] = ["]
@@ -70,7 +75,7 @@ def _look(entry: dict[str, Any]) -> str:
 
 
 def _sizes(limits: dict[str, int]) -> dict[str, int]:
-    others = ("binary32_limit", "excerpt_bytes", "max_safe_integer")
+    others = ("binary32_limit", "max_safe_integer")
     return {name: value for name, value in limits.items() if name not in others}
 
 
@@ -190,17 +195,9 @@ def _constant(value: Any) -> str:
 
 
 def _pattern(pattern: str) -> str:
-    """Return the table of a pattern that excludes characters and bounds their number; others are not supported."""
-    found = _PATTERN.fullmatch(pattern)
-    if found is None:
-        raise ValueError(f"the pattern {pattern} has a form that the Rust tables lack")
-    ranges = [(low, high or low) for low, high in _RANGE.findall(found["excluded"])]
-    excluded = ", ".join(f"({_character(low)}, {_character(high)})" for low, high in ranges)
-    return f"Pattern {{ excluded: &[{excluded}], least: {found['least']}, most: {found['most']} }}"
-
-
-def _character(text: str) -> str:
-    return f"'\\u{{{text[2:]}}}'" if text.startswith("\\u") else f"'{text}'"
+    allowed = characters(pattern)
+    excluded = ", ".join(f"('\\u{{{low:04x}}}', '\\u{{{high:04x}}}')" for low, high in allowed.excluded)
+    return f"Pattern {{ excluded: &[{excluded}], least: {allowed.least}, most: {allowed.most} }}"
 
 
 def _stream_rule(rule: dict[str, Any]) -> str:

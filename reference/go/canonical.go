@@ -248,7 +248,7 @@ func (e *encoder) judgeText(text string, declared *field) {
 	if declared.values != nil && !slices.Contains(declared.values, text) {
 		e.fail("%s is %q, which it may not be", e.name(declared), text)
 	}
-	if declared.pattern != nil && !declared.pattern.MatchString(text) {
+	if declared.characters != nil && !declared.characters.allow(text) {
 		e.fail("%s is %q, which does not have the required form", e.name(declared), text)
 	}
 	if declared.dateTime && !isDateTime(text) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -34,22 +33,41 @@ const (
 )
 
 type field struct {
-	name     string
-	form     form
-	fields   []field
-	of       *field
-	required bool
-	always   bool // an empty map is written where there is none
-	nullable bool
-	isMap    bool // an open map: an object, of any values
-	limits   *limits
-	items    int // number of items that an array has; 0 for any
-	values   []string
-	pattern  *regexp.Regexp
-	dateTime bool
+	name       string
+	form       form
+	fields     []field
+	of         *field
+	required   bool
+	always     bool // an empty map is written where there is none
+	nullable   bool
+	isMap      bool // an open map: an object, of any values
+	limits     *limits
+	items      int // number of items that an array has; 0 for any
+	values     []string
+	characters *characters
+	dateTime   bool
 }
 
 type limits struct{ least, greatest float64 }
+
+// characters is a form of strings: how many characters, and which ranges they are outside of.
+type characters struct {
+	least, most int
+	excluded    [][2]rune
+}
+
+func (c *characters) allow(text string) bool {
+	count := 0
+	for _, letter := range text {
+		count++
+		for _, bounds := range c.excluded {
+			if bounds[0] <= letter && letter <= bounds[1] {
+				return false
+			}
+		}
+	}
+	return c.least <= count && count <= c.most
+}
 
 type profileTable struct {
 	tag   string // key that names the kind; empty where all records are of one kind

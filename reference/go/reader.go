@@ -64,7 +64,7 @@ type Report struct {
 	Records   int
 	Committed int64 // bytes of readable and blank lines, with their LFs
 	Fragment  int64 // bytes after the last LF
-	Gaps      []Gap // the first 100, then what was left unread
+	Gaps      []Gap // the first MaxListedGaps, then what was left unread
 	GapBytes  int64
 	Size      int64
 }

@@ -2,10 +2,7 @@
 
 package toyspec
 
-import (
-	"math"
-	"regexp"
-)
+import "math"
 
 // Limits that every reader and writer enforces.
 const (
@@ -16,6 +13,9 @@ const (
 	Binary32Limit = 3.4028235677973366e+38
 )
 
+// maxSafeRunIDChars bounds the run ids that name directories.
+const maxSafeRunIDChars = 128
+
 var profileTables = map[Profile]profileTable{
 	"toy/v1": {tag: "kind", file: "events.jsonl", last: "run_end", wholeNumbers: true, kinds: map[string][]field{
 		"run_start": {
@@ -23,7 +23,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "schema", form: formString, values: []string{"toy/v1"}},
 			{name: "t", form: formNumber, limits: &limits{0, math.Inf(1)}, required: true},
 			{name: "started_at", form: formString, dateTime: true},
-			{name: "run_id", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z"), required: true},
+			{name: "run_id", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}, required: true},
 			{name: "phase", form: formString, values: []string{"train", "eval", "decode", "serve"}},
 			{name: "step", form: formInteger, limits: &limits{0, math.Inf(1)}},
 			{name: "host", form: formObject, fields: []field{{name: "name", form: formString}, {name: "os", form: formString}, {name: "arch", form: formString}}},
@@ -31,7 +31,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "git", form: formObject, fields: []field{{name: "sha", form: formString, required: true}, {name: "branch", form: formString}, {name: "dirty", form: formBoolean}, {name: "remote", form: formString}}},
 			{name: "model", form: formObject, fields: []field{{name: "arch", form: formString}, {name: "name", form: formString}, {name: "vocab", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_model", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_layers", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_heads", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_kv", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_head", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_ff", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "rope_base", form: formNumber, nullable: true}, {name: "weight_type", form: formString, values: []string{"f32", "f16", "bf16"}}, {name: "is_moe", form: formBoolean}, {name: "n_experts", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_experts_used", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "swa_window", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "image_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "patch_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "num_classes", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "config", form: formOpen, isMap: true},
-			{name: "compare_to", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z")},
+			{name: "compare_to", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}},
 			{name: "name", form: formString},
 			{name: "group", form: formString},
 			{name: "tags", form: formArray, of: &field{form: formString}},
@@ -139,7 +139,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "phase", form: formString, values: []string{"train", "eval", "decode", "serve"}},
 			{name: "t", form: formNumber, limits: &limits{0, math.Inf(1)}, required: true},
 			{name: "step", form: formInteger, limits: &limits{0, math.Inf(1)}, required: true},
-			{name: "baseline_run_id", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z"), required: true},
+			{name: "baseline_run_id", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}, required: true},
 			{name: "verdict", form: formString, values: []string{"ahead", "behind", "par", "abort"}, required: true},
 			{name: "loss_delta", form: formNumber, nullable: true},
 			{name: "ppl_ratio", form: formNumber, nullable: true},
@@ -240,7 +240,7 @@ var profileTables = map[Profile]profileTable{
 	"kaun/v1": {tag: "type", file: "events.jsonl", last: "", wholeNumbers: true, kinds: map[string][]field{
 		"run": {
 			{name: "schema_version", form: formInteger},
-			{name: "run_id", form: formString, pattern: regexp.MustCompile("^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}\\z"), required: true},
+			{name: "run_id", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}, required: true},
 			{name: "created_at", form: formNumber},
 			{name: "tags", form: formArray, of: &field{form: formString}},
 			{name: "experiment", form: formString},

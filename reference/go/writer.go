@@ -12,7 +12,7 @@ import (
 )
 
 // safeRunID is what names a directory on every system.
-var safeRunID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\z`)
+var safeRunID = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9][A-Za-z0-9._-]{0,%d}\z`, maxSafeRunIDChars-1))
 
 // Exist says what a writer does with a stream that is there.
 type Exist string
@@ -190,7 +190,7 @@ func (w *Writer) lineOf(record map[string]any) ([]byte, map[string]any, error) {
 			return nil, nil, err
 		}
 		if id, isText := record["run_id"].(string); isText && record["kind"] == "run_start" && !safeRunID.MatchString(id) {
-			return nil, nil, fmt.Errorf("%w: run id %q is not allowed: use 1 to 128 letters, digits, '.', '_' and '-', with a letter or digit first", ErrRefused, id)
+			return nil, nil, fmt.Errorf("%w: run id %q is not allowed: use 1 to %d letters, digits, '.', '_' and '-', with a letter or digit first", ErrRefused, id, maxSafeRunIDChars)
 		}
 	}
 	line, err := Encode(w.profile, record)

@@ -43,18 +43,23 @@ let is_date_time s =
     (* A leap second ends a day in UTC, whatever the zone shows. *)
     && (second < 60 || ((((hour * 60) + minute - zone) mod 1440) + 1440) mod 1440 = 1439)
 
-(* 1 to 255 characters, none of them a slash or a control character. *)
-let is_run_id s =
-  let count = ref 0 and fine = ref true in
-  String.iteri
-    (fun i c ->
-      let byte = Char.code c in
-      if byte land 0xC0 <> 0x80 then incr count;
-      if byte < 0x20 || byte = 0x2F || byte = 0x7F then fine := false;
-      (* U+0080 to U+009F *)
-      if byte = 0xC2 && i + 1 < String.length s && Char.code s.[i + 1] < 0xA0 then fine := false)
-    s;
-  !fine && !count >= 1 && !count <= 255
+(* The code points of valid UTF-8; of other bytes, some numbers. *)
+let code_points s =
+  let rec from at found =
+    if at >= String.length s then List.rev found
+    else
+      let lead = Char.code s.[at] in
+      let size, bits = if lead < 0x80 then (1, lead) else if lead < 0xE0 then (2, lead land 0x1F) else if lead < 0xF0 then (3, lead land 0xF) else (4, lead land 7) in
+      let tail = String.sub s (at + 1) (min (size - 1) (String.length s - at - 1)) in
+      from (at + size) (String.fold_left (fun code c -> (code lsl 6) lor (Char.code c land 0x3F)) bits tail :: found)
+  in
+  from 0 []
+
+let has_characters (form : Tables.characters) s =
+  let is_excluded code = List.exists (fun (low, high) -> low <= code && code <= high) form.excluded in
+  let codes = code_points s in
+  let count = List.length codes in
+  form.fewest <= count && count <= form.most && not (List.exists is_excluded codes)
 
 let put_string out s =
   if not (Line_validation.is_utf8 s) then refuse "the string %S is not valid UTF-8" s;
@@ -114,9 +119,9 @@ let put_number out (t : Tables.value option) name (value : json) =
 let check_string (t : Tables.value option) name s =
   match t with
   | None -> ()
-  | Some { form = String; allowed; run_id; date_time; _ } ->
+  | Some { form = String; allowed; characters; date_time; _ } ->
     if allowed <> [] && not (List.mem s allowed) then refuse "%s is not one of %s" name (String.concat ", " allowed);
-    if run_id && not (is_run_id s) then refuse "%s does not have the required form" name;
+    if not (Option.fold ~none:true ~some:(fun form -> has_characters form s) characters) then refuse "%s does not have the required form" name;
     if date_time && not (is_date_time s) then refuse "%s is not a date-time with a zone that exists" name
   | Some _ -> refuse "%s has another type" name
 

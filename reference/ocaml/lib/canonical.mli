@@ -6,8 +6,8 @@ exception Refused of string
 val is_date_time : string -> bool
 (** [is_date_time text] is [true] for a date and time of RFC 3339 that exist, with a zone. *)
 
-val is_run_id : string -> bool
-(** [is_run_id text] is [true] for 1 to 255 characters, none of them a slash or a control character. *)
+val has_characters : Tables.characters -> string -> bool
+(** [has_characters form text] is [true] if as many characters as [form] allows are in [text], none of them excluded. *)
 
 val encode : Profile.t -> Yojson.Safe.t -> string
 (** [encode profile record] is the canonical line of a record, LF included. NaN and infinities become [null]. Strings are

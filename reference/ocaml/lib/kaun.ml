@@ -30,7 +30,7 @@ let new_id experiment =
       (Random.State.bits (Random.State.make_self_init ()) land 0xFFFF)
       tail
   in
-  String.sub id 0 (min 128 (String.length id))
+  String.sub id 0 (min Tables.max_safe_run_id_chars (String.length id))
 
 let json_of_manifest m : Yojson.Safe.t =
   `Assoc

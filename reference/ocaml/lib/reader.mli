@@ -31,7 +31,7 @@ type report = {
   records : int;
   committed : int;  (** bytes of readable and blank lines, with their LFs *)
   fragment : int;  (** bytes after the last LF *)
-  gaps : gap list;  (** the first 100, then what was left unread *)
+  gaps : gap list;  (** the first [Tables.max_listed_gaps], then what was left unread *)
   gap_bytes : int;
 }
 

@@ -4,6 +4,10 @@ let max_line_bytes = 16777216
 let max_depth = 64
 let max_listed_gaps = 100
 let binary32_limit = 3.4028235677973366e+38
+let max_safe_run_id_chars = 128
+
+(** A form of strings: how many characters, and which ranges they are outside of. *)
+type characters = { fewest : int; most : int; excluded : (int * int) list }
 
 type form =
   | Integer
@@ -22,7 +26,7 @@ and value = {
   least : float;
   greatest : float;
   allowed : string list;  (** empty: any *)
-  run_id : bool;  (** has the form of a run id *)
+  characters : characters option;
   date_time : bool;
 }
 
@@ -35,9 +39,9 @@ type profile = {
   kinds : (string * field list) list;
 }
 
-let value ?(nullable = false) ?(least = neg_infinity) ?(greatest = infinity) ?(allowed = []) ?(run_id = false)
+let value ?(nullable = false) ?(least = neg_infinity) ?(greatest = infinity) ?(allowed = []) ?characters
     ?(date_time = false) form =
-  { form; nullable; least; greatest; allowed; run_id; date_time }
+  { form; nullable; least; greatest; allowed; characters; date_time }
 
 let field ?(required = false) ?(always = false) name value = { name; required; always; value }
 
@@ -56,7 +60,7 @@ let profiles =
               field "schema" (value ~allowed:[ "toy/v1" ] String);
               field ~required:true "t" (value ~least:0.0 Number);
               field "started_at" (value ~date_time:true String);
-              field ~required:true "run_id" (value ~run_id:true String);
+              field ~required:true "run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
               field "step" (value ~least:0.0 Integer);
               field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String) ]));
@@ -64,7 +68,7 @@ let profiles =
               field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean); field "remote" (value String) ]));
               field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer) ]));
               field "config" (value Open_map);
-              field "compare_to" (value ~run_id:true String);
+              field "compare_to" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "name" (value String);
               field "group" (value String);
               field "tags" (value (Array ((value String), None)));
@@ -180,7 +184,7 @@ let profiles =
               field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
               field ~required:true "t" (value ~least:0.0 Number);
               field ~required:true "step" (value ~least:0.0 Integer);
-              field ~required:true "baseline_run_id" (value ~run_id:true String);
+              field ~required:true "baseline_run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field ~required:true "verdict" (value ~allowed:[ "ahead"; "behind"; "par"; "abort" ] String);
               field "loss_delta" (value ~nullable:true Number);
               field "ppl_ratio" (value ~nullable:true Number);
@@ -306,7 +310,7 @@ let profiles =
           ( "run",
             [
               field "schema_version" (value ~least:1.0 ~greatest:1.0 Integer);
-              field ~required:true "run_id" (value ~run_id:true String);
+              field ~required:true "run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "created_at" (value Number);
               field "tags" (value (Array ((value String), None)));
               field "experiment" (value String);

@@ -10,7 +10,7 @@ let in_range (t : Tables.value) value =
 
 let is_allowed (t : Tables.value) text =
   (t.allowed = [] || List.mem text t.allowed)
-  && ((not t.run_id) || Canonical.is_run_id text)
+  && Option.fold ~none:true ~some:(fun form -> Canonical.has_characters form text) t.characters
   && ((not t.date_time) || Canonical.is_date_time text)
 
 let rec is_valid (t : Tables.value) (value : Yojson.Safe.t) =

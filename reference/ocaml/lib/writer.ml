@@ -129,7 +129,7 @@ let prepared w (record : Yojson.Safe.t) =
   (* A new run's id must be a safe name of a directory; readers accept more. *)
   (match (Profile.kind w.profile record, Profile.member record "run_id") with
   | Some "run_start", Some (`String id) when not (Run_ids.is_safe id) ->
-    raise (Canonical.Refused (Printf.sprintf "run id %S is not allowed: use 1 to 128 letters, digits, '.', '_', '-', starting with a letter or digit" id))
+    raise (Canonical.Refused (Printf.sprintf "run id %S is not allowed: use 1 to %d letters, digits, '.', '_', '-', starting with a letter or digit" id Tables.max_safe_run_id_chars))
   | _ -> ());
   ignore (line_of w record);
   record

@@ -213,6 +213,7 @@ def test_numbers_in_the_prose_are_the_limits() -> None:
     assert f"to {limits['max_safe_integer']} exactly" in _text("encoding.md")
     assert f"up to {limits['max_open_regions']} open regions" in _text("checking.md")
     assert f"the first {limits['max_findings_per_rule']} findings" in _text("checking.md")
+    assert f"has 1 to {limits['max_safe_run_id_chars']} ASCII letters" in _text("bundle.md")
 
 
 def test_keywords_of_schemas_have_a_rule() -> None:

@@ -1,6 +1,7 @@
 //! Says which record may come next in a stream, and gives its line: see spec/stream.md.
 
 use crate::canonical::{encode, Refused};
+use crate::tables::MAX_SAFE_RUN_ID_CHARS;
 use crate::{Map, Number, Profile, Record, Value};
 
 /// Composes the lines of one stream. In toy/v1, a record that may not stand at its place is refused, and `t` never
@@ -161,17 +162,18 @@ fn kind_of(record: &Map) -> &str {
     record.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Refuses a `run_id` that is no name of a directory on every system: a letter or digit and at most 127 letters,
-/// digits, dots, underscores and hyphens, all of ASCII.
+/// Refuses a `run_id` that is no name of a directory on every system: at most `MAX_SAFE_RUN_ID_CHARS` letters,
+/// digits, dots, underscores and hyphens, all of ASCII, the first of them a letter or digit.
 pub fn check_run_id(run_id: &str) -> Result<(), Refused> {
-    let is_safe = run_id.len() <= 128
+    let is_safe = run_id.len() <= MAX_SAFE_RUN_ID_CHARS
         && run_id.starts_with(|c: char| c.is_ascii_alphanumeric())
         && run_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     if is_safe {
         return Ok(());
     }
     Err(Refused(format!(
-        "run_id {} is not allowed: use 1 to 128 letters, digits, `.`, `_`, `-`, starting with a letter or digit",
+        "run_id {} is not allowed: use 1 to {MAX_SAFE_RUN_ID_CHARS} letters, digits, `.`, `_`, `-`, \
+         starting with a letter or digit",
         crate::escape::shortened(run_id)
     )))
 }

@@ -1,5 +1,7 @@
 //! Splits a stream of bytes into lines at LF, in pieces of any size.
 
+use crate::tables::EXCERPT_BYTES;
+
 /// One committed line.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
@@ -14,9 +16,6 @@ pub(crate) struct Line<'a> {
     /// The first bytes of a line that is longer than the limit.
     pub head: &'a [u8],
 }
-
-/// So much of a line that is longer than the limit is held.
-const HEAD_BYTES: usize = 160;
 
 /// Cuts what is fed into committed lines. A line beyond the limit is counted and never held.
 pub(crate) struct Splitter {
@@ -54,11 +53,17 @@ impl Splitter {
         let (number, offset) = (self.number, self.committed);
         let fits = length <= self.limit as u64;
         let given = if self.pending == 0 {
-            each(Line { number, offset, length, data: fits.then_some(piece), head: &piece[..end.min(HEAD_BYTES)] })
+            each(Line { number, offset, length, data: fits.then_some(piece), head: &piece[..end.min(EXCERPT_BYTES)] })
         } else {
             self.hold(piece, length);
             let held = self.held.as_slice();
-            each(Line { number, offset, length, data: fits.then_some(held), head: &held[..held.len().min(HEAD_BYTES)] })
+            each(Line {
+                number,
+                offset,
+                length,
+                data: fits.then_some(held),
+                head: &held[..held.len().min(EXCERPT_BYTES)],
+            })
         };
         self.skip(1, length + 1 - self.pending);
         (end + 1, Some(given))
@@ -89,9 +94,9 @@ impl Splitter {
     /// Holds the next piece of a line of `length` bytes so far; of one that is too long, only its first bytes.
     fn hold(&mut self, piece: &[u8], length: u64) {
         if length > self.limit as u64 {
-            self.held.truncate(HEAD_BYTES);
-            self.held.shrink_to(HEAD_BYTES);
-            let room = HEAD_BYTES - self.held.len();
+            self.held.truncate(EXCERPT_BYTES);
+            self.held.shrink_to(EXCERPT_BYTES);
+            let room = EXCERPT_BYTES - self.held.len();
             self.held.extend_from_slice(&piece[..piece.len().min(room)]);
         } else {
             self.held.extend_from_slice(piece);

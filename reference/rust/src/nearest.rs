@@ -1,13 +1,13 @@
 //! Guesses which name was meant, by the matching blocks of Ratcliff and Obershelp.
 
-/// Longer names are not compared.
-const MAX_CHARS: usize = 64;
+use crate::tables::MAX_SUGGESTION_CHARS;
+
 const LEAST_SIMILARITY: f64 = 0.7;
 
 /// Returns the known name that is most similar to `name`, of equals the last in the alphabet; None where none is.
 pub(crate) fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let own: Vec<char> = name.chars().collect();
-    if own.len() > MAX_CHARS {
+    if own.len() > MAX_SUGGESTION_CHARS {
         return None;
     }
     let similar = known.map(|other| (similarity(other, &own), other)).filter(|(score, _)| *score >= LEAST_SIMILARITY);

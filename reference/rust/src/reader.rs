@@ -99,7 +99,7 @@ pub struct Report {
     pub committed: u64,
     /// Bytes after the last LF.
     pub fragment: u64,
-    /// The first 100 gaps, and what was left unread.
+    /// The first `MAX_LISTED_GAPS` gaps, and what was left unread.
     pub gaps: Vec<Gap>,
     /// Bytes of all gaps.
     pub gap_bytes: u64,

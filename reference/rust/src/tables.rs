@@ -8,14 +8,20 @@ use crate::Severity::{Error, Info, Warning};
 pub const MAX_LINE_BYTES: usize = 16777216;
 /// The deepest nesting that every reader accepts; the record itself is the first.
 pub const MAX_DEPTH: usize = 64;
-/// max_open_regions
+/// How many regions may be open at once; a checker tracks no more.
 pub const MAX_OPEN_REGIONS: usize = 4096;
-/// max_findings_per_rule
+/// How many findings of a rule a checker lists for each stream; it counts the others.
 pub const MAX_FINDINGS_PER_RULE: usize = 100;
 /// How many gaps a report lists; it counts the others.
 pub const MAX_LISTED_GAPS: usize = 100;
-/// max_message_value_chars
+/// How much of a line is shown or kept where the whole line is not.
+pub const EXCERPT_BYTES: usize = 160;
+/// How much of a value a message shows, in characters.
 pub const MAX_MESSAGE_VALUE_CHARS: usize = 80;
+/// The longest unknown name for which a checker looks for a similar one, in characters.
+pub const MAX_SUGGESTION_CHARS: usize = 64;
+/// The longest run id that a writer takes as the name of a directory, in characters.
+pub const MAX_SAFE_RUN_ID_CHARS: usize = 128;
 pub const MAX_SAFE_INTEGER: u64 = 9007199254740991;
 pub const BINARY32_LIMIT: f64 = 3.4028235677973366e+38;
 
@@ -212,7 +218,7 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "schema", required: false, always: false, declares: true, schema: Schema { form: Form::String, values: &[Constant::Text("toy/v1")], ..Schema::OPEN } },
                 Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "started_at", required: false, always: false, declares: false, schema: Schema { form: Form::String, date_time: true, ..Schema::OPEN } },
-                Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('/', '/'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
+                Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
                 Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "host", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "os", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
@@ -220,7 +226,7 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "git", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "sha", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "branch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "dirty", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "remote", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
                 Field { name: "model", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "vocab", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_model", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_layers", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_heads", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_kv", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_head", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_ff", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "rope_base", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } }, Field { name: "weight_type", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("f32"), Constant::Text("f16"), Constant::Text("bf16")], ..Schema::OPEN } }, Field { name: "is_moe", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "n_experts", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_experts_used", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "swa_window", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "image_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "patch_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "num_classes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN } },
                 Field { name: "config", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
-                Field { name: "compare_to", required: false, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('/', '/'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
+                Field { name: "compare_to", required: false, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "group", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "tags", required: false, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::String, ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
@@ -328,7 +334,7 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
                 Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "step", required: true, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
-                Field { name: "baseline_run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('/', '/'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
+                Field { name: "baseline_run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "verdict", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("ahead"), Constant::Text("behind"), Constant::Text("par"), Constant::Text("abort")], ..Schema::OPEN } },
                 Field { name: "loss_delta", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
                 Field { name: "ppl_ratio", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
@@ -461,7 +467,7 @@ pub static PROFILES: [ProfileTable; 3] = [
         kinds: &[
             KindTable { name: "run", is_record: false, fields: &[
                 Field { name: "schema_version", required: false, always: false, declares: true, schema: Schema { form: Form::Integer, values: &[Constant::Integer(1)], ..Schema::OPEN } },
-                Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('/', '/'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
+                Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "created_at", required: false, always: false, declares: false, schema: Schema { form: Form::Number, ..Schema::OPEN } },
                 Field { name: "tags", required: false, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::String, ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
                 Field { name: "experiment", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },

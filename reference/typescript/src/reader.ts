@@ -76,7 +76,7 @@ export interface Report {
   committed: number;
   /** Bytes after the last LF. */
   fragment: number;
-  /** The first 100, then what was left unread. */
+  /** The first `max_listed_gaps`, then what was left unread. */
   gaps: Gap[];
   gapBytes: number;
   size: number;

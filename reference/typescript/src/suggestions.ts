@@ -1,12 +1,13 @@
 /** Finds the name that was probably meant. */
 
+import { LIMITS } from "./tables.js";
+
 const CUTOFF = 0.7;
-const LONGEST = 64;
 
 /** Returns the one of *known* that a name was probably meant to be, undefined where there is none. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const characters = [...name];
-  if (characters.length > LONGEST) return undefined;
+  if (characters.length > LIMITS.max_suggestion_chars) return undefined;
   let best: { name: string; ratio: number } | undefined;
   for (const candidate of known) {
     const ratio = similarity([...candidate], characters);

@@ -102,6 +102,8 @@ export const LIMITS = {
  "max_listed_gaps": 100,
  "excerpt_bytes": 160,
  "max_message_value_chars": 80,
+ "max_suggestion_chars": 64,
+ "max_safe_run_id_chars": 128,
  "binary32_limit": 3.4028235677973366e+38
 };
 

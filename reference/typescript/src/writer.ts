@@ -9,7 +9,7 @@ import { encode, RefusedError } from "./canonical.js";
 import { read } from "./reader.js";
 import { type Members, Sequence } from "./sequence.js";
 import { hasManifest } from "./sidecars.js";
-import { type ProfileName, PROFILES } from "./tables.js";
+import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
 import { Float, type Value } from "./values.js";
 
 /** What a writer does with a stream that is there. */
@@ -29,7 +29,7 @@ export interface WriterOptions {
 }
 
 /** Run ids that are a safe name of a directory on every system. */
-const SAFE_RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const SAFE_RUN_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${LIMITS.max_safe_run_id_chars - 1}}$`);
 
 /**
  * Appends records to one stream, each with its LF by one write, and keeps other writers out. A toy/v1 record without t
@@ -224,5 +224,5 @@ function opened(path: string, make: (file: AppendFile) => Writer, { checkEvery }
 
 function checkRunId({ kind, run_id: runId }: { [key: string]: Value }): void {
   if (kind !== "run_start" || typeof runId !== "string" || SAFE_RUN_ID.test(runId)) return;
-  throw new RefusedError("this run_id is not allowed: use 1-128 letters, digits, `.`, `_`, `-`, starting with a letter or digit");
+  throw new RefusedError(`this run_id is not allowed: use 1-${LIMITS.max_safe_run_id_chars} letters, digits, ".", "_", "-", starting with a letter or digit`);
 }

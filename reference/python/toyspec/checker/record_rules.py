@@ -17,7 +17,7 @@ from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS
-from toyspec.generated.limits import MAX_SAFE_INTEGER
+from toyspec.generated.limits import MAX_SAFE_INTEGER, MAX_SUGGESTION_CHARS
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class RecordValidator:
 
 def nearest(name: str, known: list[str]) -> str | None:
     """Return the one of *known* that *name* was probably meant to be; None if there is none."""
-    if len(name) > 64:
+    if len(name) > MAX_SUGGESTION_CHARS:
         return None
     from difflib import get_close_matches
 

@@ -17,7 +17,7 @@ from toyspec.cli.parsers import (
     rule_names,
     seconds,
 )
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,7 +49,7 @@ exit status:
   2  wrong usage, a path that could not be read, or a directory without a run;
      all other paths are still checked
 
-Up to 100 findings of each rule are listed per file; the rest are counted.
+Up to {findings} findings of each rule are listed per file; the rest are counted.
 
 examples:
   toyspec check runs/
@@ -62,7 +62,8 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec check [OPTION…] PATH…"
     parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG.format(formats="\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items()))
+    formats = "\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items())
+    parser.epilog = _EPILOG.format(formats=formats, findings=MAX_FINDINGS_PER_RULE)
     parser.add_argument("paths", metavar="PATH", nargs="*", help="what to check")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     _add_rules(parser)

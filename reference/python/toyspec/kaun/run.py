@@ -22,6 +22,7 @@ from msgspec import UNSET
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
+from toyspec.generated.limits import MAX_SAFE_RUN_ID_CHARS
 from toyspec.kaun.events import ScalarStream, open_events
 from toyspec.kaun.store import ScalarStore
 from toyspec.reading.manifests import read_manifest
@@ -43,7 +44,6 @@ _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
 _ATTEMPTS = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_ID = 128
 _DECODER = msgspec.json.Decoder(Scalar)
 
 
@@ -320,7 +320,7 @@ def _runs(base: str) -> Iterator[KaunRun]:
 
 def _new_id(wall: float, experiment: str | None) -> str:
     name = f"{time.strftime(_ID_TIME, time.localtime(wall))}_{secrets.token_hex(2)}"
-    safe = _UNSAFE.sub("-", experiment or "")[: _LONGEST_ID - len(name) - 1].rstrip("-.")
+    safe = _UNSAFE.sub("-", experiment or "")[: MAX_SAFE_RUN_ID_CHARS - len(name) - 1].rstrip("-.")
     return check_run_id(f"{name}_{safe}" if safe else name)
 
 

@@ -7,12 +7,13 @@ import re
 import time
 
 from toyspec.escaping import shortened
+from toyspec.generated.limits import MAX_SAFE_RUN_ID_CHARS
 
 DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
 ANONYMOUS = "anonymous"
 """Id template of a run without an id."""
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}")
 _TOKEN = re.compile(r"\{([^{}]*)\}")
 _TOKENS = ("arch", "date", "time", "seq")
 # Names that Windows reserves for devices, with any extension.
@@ -22,7 +23,8 @@ _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 def check_run_id(run_id: str) -> str:
     """Return *run_id*; raise ValueError if it is not a safe directory name on every system."""
     if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
-        fact = "is not allowed: use 1 to 128 letters, digits, '.', '_', '-', starting with a letter or digit"
+        fact = f"is not allowed: use 1 to {MAX_SAFE_RUN_ID_CHARS} letters, digits, '.', '_', '-'"
+        fact = f"{fact}, starting with a letter or digit"
     elif run_id.endswith("."):
         fact = "is not allowed: it ends with '.', which Windows drops"
     elif run_id.partition(".")[0].lower() in _DEVICES:

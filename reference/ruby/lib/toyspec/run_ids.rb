@@ -3,9 +3,11 @@
 module Toyspec
   # The ids of new runs, which are names of directories.
   module RunIds
-    SAFE = /\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\z/
+    LONGEST = LIMITS.fetch("max_safe_run_id_chars")
 
-    ALLOWED = "use 1–128 letters, digits, '.', '_', '-', starting with a letter or digit"
+    SAFE = /\A[A-Za-z0-9][A-Za-z0-9._-]{0,#{LONGEST - 1}}\z/
+
+    ALLOWED = "use 1–#{LONGEST} letters, digits, '.', '_', '-', starting with a letter or digit"
 
     module_function
 

@@ -2,7 +2,7 @@
 # frozen_string_literal: true
 
 module Toyspec
-  LIMITS = {"max_line_bytes" => 16777216, "max_depth" => 64, "max_listed_gaps" => 100, "binary32_limit" => 3.4028235677973366e+38}.freeze
+  LIMITS = {"max_line_bytes" => 16777216, "max_depth" => 64, "max_listed_gaps" => 100, "max_safe_run_id_chars" => 128, "binary32_limit" => 3.4028235677973366e+38}.freeze
 
   PROFILES = {
     "toy/v1" => {

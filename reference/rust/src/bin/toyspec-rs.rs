@@ -20,9 +20,13 @@ PATH is a run directory, a stream, a directory with runs below it, or - for stan
   --profile PROFILE      toy/v1, metrics/v1 or kaun/v1; default: found out from the first record
   --select RULE[,RULE…]  report only these rules
   --ignore RULE[,RULE…]  do not report these rules
-  --max-line-bytes N     longest line that is judged; default: 16777216
+  --max-line-bytes N     longest line that is checked; default: MAX_LINE_BYTES
 
 exit status: 0 no finding of severity error; 1 there is one; 2 wrong usage, or a path that could not be read";
+
+fn usage() -> String {
+    USAGE.replace("MAX_LINE_BYTES", &toyspec::MAX_LINE_BYTES.to_string())
+}
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -43,12 +47,12 @@ enum Verdict {
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.iter().any(|word| word == "--help" || word == "-h") {
-        println!("{USAGE}");
+        println!("{}", usage());
         return ExitCode::SUCCESS;
     }
     match parse(&arguments) {
         Err(trouble) => {
-            eprintln!("toyspec-rs: {}\n{USAGE}", printable(&trouble));
+            eprintln!("toyspec-rs: {}\n{}", printable(&trouble), usage());
             ExitCode::from(2)
         }
         // Who no longer reads the output does not want the rest; the status stays what it was.

@@ -8,10 +8,9 @@ use crate::check::{CheckOptions, Excerpt, Finding};
 use crate::lines::Splitter;
 use crate::messages;
 use crate::schema::Severity;
-use crate::tables::{Rule, MAX_FINDINGS_PER_RULE, RULES};
+use crate::tables::{Rule, EXCERPT_BYTES, MAX_FINDINGS_PER_RULE, RULES};
 use crate::Profile;
 
-const EXCERPT_BYTES: usize = 160;
 const EXCERPT_BEFORE: usize = 60;
 
 /// Where a finding lies.

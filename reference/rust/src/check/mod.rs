@@ -85,7 +85,7 @@ pub struct Finding {
 /// A part of a log line around the place of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excerpt {
-    /// At most 160 bytes of the line, exactly as they are in the file.
+    /// At most `EXCERPT_BYTES` bytes of the line, exactly as they are in the file.
     pub data: Vec<u8>,
     /// Offset of the data from the start of the line, in bytes from 0.
     pub start: usize,
@@ -106,7 +106,7 @@ pub struct FileReport {
     pub events: u64,
     /// Size of the stream.
     pub bytes: u64,
-    /// The first 100 findings of each rule, in the order of their lines.
+    /// The first `MAX_FINDINGS_PER_RULE` findings of each rule, in the order of their lines.
     pub findings: Vec<Finding>,
     /// Number of further findings of each rule.
     pub suppressed: BTreeMap<&'static str, u64>,
