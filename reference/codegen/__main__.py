@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen import sources
 from codegen.bundling import bundle_name, bundle_text
-from codegen.c_tables import HEADER, c_header, c_tables
+from codegen.c_tables import c_header, c_tables
 from codegen.docs_stubs import navigation
 from codegen.go_tables import go_tables
 from codegen.lock import lock_text
@@ -53,14 +53,13 @@ def outputs() -> dict[str, str]:
     made["schemas/bundled/tables.json"] = tables_text()
     made["reference/go/tables_gen.go"] = go_tables()
     made["reference/c/toyspec_tables.h"] = c_tables()
-    made[HEADER] = c_header()
     made["reference/rust/src/tables.rs"] = rust_tables()
     made["reference/rust/src/messages.rs"] = rust_messages()
     made["reference/ruby/lib/toyspec/tables.rb"] = ruby_tables()
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
     made["reference/typescript/src/messages.ts"] = typescript_messages()
-    made |= spec_pages()
+    made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | navigation(sources.ROOT) | reference_pages() | originals_page()
 

@@ -10,7 +10,7 @@ from codegen import sources
 from codegen.neutral import tables, takes_whole_numbers
 from codegen.patterns import characters
 
-HEADER = "reference/c/toyspec.h"
+_HEADER = "reference/c/toyspec.h"
 _GENERATED = re.compile(r"(/\* generated:limits, .*? \*/\n).*?(/\* /generated \*/)", re.DOTALL)
 _LIMITS = {
     "max_line_bytes": "of a line without its LF",
@@ -26,12 +26,15 @@ def c_tables() -> str:
     return _Tables().text()
 
 
-def c_header() -> str:
-    """Return the header that users include, which is written by hand except for its limits."""
+def c_header() -> dict[str, str]:
+    """Return the header that users include by its path; all but its limits is written by hand."""
+    file = sources.ROOT / _HEADER
+    if not file.exists():
+        return {}
     limits = tables()["limits"]
     lines = [f"#define TOYSPEC_{name.upper()} {limits[name]!r} /* {meaning} */\n" for name, meaning in _LIMITS.items()]
-    text = (sources.ROOT / HEADER).read_text(encoding="utf-8")
-    return _GENERATED.sub(lambda match: match[1] + "".join(lines) + match[2], text)
+    text = file.read_text(encoding="utf-8")
+    return {_HEADER: _GENERATED.sub(lambda match: match[1] + "".join(lines) + match[2], text)}
 
 
 class _Tables:
