@@ -21,11 +21,22 @@ DEMO_VENV := build/demo-venv
 # The sources of the wheel.
 PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas spec conformance
 
+# The tests that go through the seam of the engines.
+ENGINE_TESTS := test_checker.py test_checker_properties.py test_cli_check.py test_cli_follow.py test_cli_formats.py test_cli_main.py \
+	test_cli_runs.py test_corpus.py test_engine.py test_gzip_streams.py test_looks.py test_run_ends.py test_runs_listing.py
+
 # The other languages that this tree has.
 LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard reference/*)))
 
 # The file that shows that the site's checker was built.
 CHECKER_PAGE := docs/assets/checker/page/main.js
+
+# What the wheel of the compiled engine is built from, and what shows that it is installed.
+ENGINE_SOURCES := $(wildcard $(addprefix reference/engine/,*.toml *.pyi *.md src/*.rs)) reference/rust/Cargo.toml \
+	$(shell find reference/rust/src -name '*.rs' ! -path '*/bin/*')
+ENGINE_VENV := build/engine-venv
+ENGINE_WHEEL := build/engine/built
+ENGINE := $(VENV)/engine-installed
 
 # Pages of the site outside docs/, and files that the build puts into docs/.
 WRITTEN_ELSEWHERE := spec CHANGELOG.md CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
@@ -42,15 +53,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo
 demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged and live runs
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(DEMO_VENV)/engine-installed; fi
 	@$(DEMO_VENV)/bin/python reference/python/demo/show.py
 
 .PHONY: test
 test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
-	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) quick-tests
+	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine quick-tests
 
 .PHONY: test-all
 test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the browser, the wheel
-	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) wheel-test pytest
+	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine wheel-test pytest plain-tests
 
 ##@ While working
 
@@ -141,6 +153,10 @@ quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@$(BIN)/python -m pytest -m 'not slow' $(ARGS)
 	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory); `make test-all` runs them too'
 
+.PHONY: plain-tests
+plain-tests: $(DEV) ## run the tests in which the engine matters with plain Python
+	@cd reference/python/tests && TOYSPEC_ENGINE=python ../../../$(BIN)/python -m pytest -q -m 'not slow' $(ENGINE_TESTS)
+
 .PHONY: fresh
 fresh: ## run the README's two commands in a minimal Debian 13 (root, Linux, debootstrap)
 	@.ci/fresh
@@ -209,6 +225,11 @@ writer-faults: $(DEV) ## inject each failure into each writer; `make writer-faul
 .PHONY: languages
 languages: $(LANGUAGES) ## test all of the following
 
+.PHONY: engine
+engine: $(DEV) ## build the compiled engine and install it into .venv
+	@$(call with_tool,cargo --version,apt install cargo · brew install rust · winget install Rustlang.Rustup,\
+		$(MAKE) -s $(ENGINE))
+
 .PHONY: c
 c: ## test the C library, with sanitizers
 	@$(call with_tool,cc --version,apt install gcc · xcode-select --install · winget install LLVM.LLVM,\
@@ -262,7 +283,7 @@ dist: $(DEV) ## build sdist and wheel into dist/
 clean: ## remove everything that make has made
 	@rm -rf $(SITE_FILES)
 	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules)
+	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules engine/target)
 	@rm -rf docs/assets/checker
 	@find reference conformance -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -296,6 +317,19 @@ $(DEV): pyproject.toml | python-is-there
 
 .PHONY: always
 always:
+
+# Built once for each change of its sources, in an environment of its own.
+$(ENGINE_WHEEL): $(ENGINE_SOURCES) | python-is-there
+	@echo "building the compiled engine"
+	@[ -x $(ENGINE_VENV)/bin/maturin ] || { $(PYTHON) -m venv --clear $(ENGINE_VENV) && \
+		$(ENGINE_VENV)/bin/python -m pip install --quiet 'maturin>=1.8,<2'; }
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@$(ENGINE_VENV)/bin/maturin build --quiet --release --manifest-path reference/engine/Cargo.toml --out $(@D)
+	@touch $@
+
+%/engine-installed: $(ENGINE_WHEEL)
+	@$(@D)/bin/python -m pip install --quiet --force-reinstall --no-deps $(<D)/*.whl
+	@touch $@
 
 # Not editable, with the trainer's dependencies only, as a user would install it.
 $(DEMO_VENV)/installed-$(PYTHON_VERSION): always | python-is-there

@@ -31,6 +31,12 @@ SLOW_TESTS = (
 """Single tests that read much or train."""
 
 
+@pytest.fixture
+def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test that is about the engine in plain Python use it, whatever is installed."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow."""
     for item in items:

@@ -81,6 +81,7 @@ def test_rotten_run_among_many_stops_nothing(tmp_path: Path) -> None:
     assert ["complete"] * 7 + ["damaged"] + ["complete"] * 12 == states
 
 
+@pytest.mark.usefixtures("plain_python")
 def test_no_thread_of_a_pool_is_left(tmp_path: Path) -> None:
     """A thread that closes its pipe while the interpreter ends makes that end with "Bad file descriptor"."""
     for name in "abc":

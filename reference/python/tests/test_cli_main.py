@@ -102,6 +102,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
 
 
+@pytest.mark.usefixtures("plain_python")
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and process groups")
 def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     """Ctrl-C ends a check with --jobs at once: no worker goes on to the next stream or prints a traceback."""
@@ -119,6 +120,7 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of children that Linux has")
+@pytest.mark.usefixtures("plain_python")
 def test_killed_worker_is_told(tmp_path: Path) -> None:
     """When the system kills a worker, what was not judged is listed, and the exit status is 2."""
     for name in ("a", "b", "c"):
@@ -142,6 +144,7 @@ def test_killed_worker_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("plain_python")
 def test_interrupt_while_processes_start(tmp_path: Path) -> None:
     """Ctrl-C at the moment when a worker has been forked, and can do nothing about it yet, is silent as well."""
     for name in ("a", "b"):

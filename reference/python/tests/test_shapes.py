@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,15 @@ from toyspec.checker import StreamChecker, check_bytes, shapes
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.shapes import Taken
 from toyspec.findings import FileReport
+
+
+@pytest.fixture(autouse=True, scope="module")
+def plain_python() -> Iterator[None]:
+    """Shapes are how plain Python checks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", "python")
+        yield
+
 
 STEP = '{{"kind":"step","t":{0}.5,"step":{0},"loss":1.25,"lr":0.5}}'
 START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}'

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.errors import (
         DamagedStreamError,
+        EngineError,
         RunStartMissingError,
         SourceError,
         StreamClosedError,
@@ -54,6 +55,7 @@ _HOMES = {
     "CheckOptions": "checker",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
+    "EngineError": "errors",
     "FileReport": "findings",
     "Finding": "findings",
     "Follower": "reading.follower",
@@ -104,6 +106,7 @@ __all__ = [
     "CheckOptions",
     "ConversionReport",
     "DamagedStreamError",
+    "EngineError",
     "FileReport",
     "Finding",
     "Follower",

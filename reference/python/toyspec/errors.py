@@ -3,6 +3,7 @@
 ::
 
     ToyspecError
+    ├── EngineError                 TOYSPEC_ENGINE names an engine that does not exist or is not installed
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
     ├── SourceError                 a source cannot be imported, or a run cannot be exported
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 class ToyspecError(Exception):
     """Every exception of this library that is not misuse of an API."""
+
+
+class EngineError(ToyspecError, ValueError):
+    """``TOYSPEC_ENGINE`` names an engine that does not exist or is not installed."""
 
 
 class StreamError(ToyspecError):

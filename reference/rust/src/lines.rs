@@ -69,6 +69,11 @@ impl Splitter {
         (end + 1, Some(given))
     }
 
+    /// Returns the first bytes after the last LF.
+    pub fn fragment_head(&self) -> &[u8] {
+        &self.held[..self.held.len().min(HEAD_BYTES)]
+    }
+
     /// Counts whole lines, `size` bytes together with what is pending, that were judged elsewhere.
     pub fn skip(&mut self, lines: u64, size: u64) {
         self.number += lines;

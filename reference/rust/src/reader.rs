@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::lines::{is_blank, Line, Splitter};
+use crate::looks::known_start;
 use crate::profile::{detect, detect_without_record, Hints, COMPRESSED};
 use crate::source::Source;
 use crate::tables::{Rule, MAX_LINE_BYTES, MAX_LISTED_GAPS};
@@ -360,7 +361,8 @@ impl Feed {
 
     /// Returns the format of the stream as far as it is known now; None where it has none.
     pub fn profile(&self) -> Option<Profile> {
-        self.decided.unwrap_or_else(|| detect_without_record(self.hints, self.has_gap))
+        let is_foreign = || self.has_gap || known_start(self.splitter.fragment_head()).is_some();
+        self.decided.unwrap_or_else(|| detect_without_record(self.hints, is_foreign()))
     }
 
     /// Takes the bytes of `chunk` up to its first LF, and returns how many they are and what they give.

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use crate::unescape::unescaped;
 
+/// More keys of an object are not asked for.
+const MAX_KEYS: usize = 32;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -99,6 +102,20 @@ impl<'t> Node<'t> {
             }
             None
         })
+    }
+
+    /// Returns the keys of an object, each once, in the order in which they come first; at most a few dozen.
+    pub fn keys(self) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        let mut index = self.index + 1;
+        while index < self.end_of(Kind::Object) && keys.len() < MAX_KEYS {
+            let key = Node { index, ..self }.string();
+            if !keys.iter().any(|known| *known == key) {
+                keys.push(key.into_owned());
+            }
+            index = Node { index: index + 1, ..self }.entry().next as usize;
+        }
+        keys
     }
 
     /// Returns the items of an array.

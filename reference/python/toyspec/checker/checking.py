@@ -7,38 +7,26 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
+from typing import BinaryIO
 
 import msgspec
 
 from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.engines import Walk, open_checker
 from toyspec.checker.options import CheckOptions
-from toyspec.checker.sidecars import SidecarText, read_sidecars
-from toyspec.checker.stream_checker import StreamChecker
+from toyspec.engine import native
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
-from toyspec.format.profiles import EVENTS_FILE, detect_profile, stream_name
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
-from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
-if TYPE_CHECKING:
-    from toyspec.checker.dialect_checker import DialectChecker
-    from toyspec.format.dialect_mapping import ReadAs
-
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far and the number of bytes known."""
 
-Walk = Literal["all", "runs"]
-"""Whether all files are reported, or only runs: see ``iter_runs``."""
-
 Verdict = FileReport | PathError | Skipped
-
-AnyChecker: TypeAlias = "StreamChecker | DialectChecker"
 
 _CHUNK_BYTES = 1 << 18
 # If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
@@ -88,14 +76,7 @@ def check_bytes(
 ) -> FileReport:
     """Return the report on a stream in memory; *name* is the name of its file, if it has one."""
     options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes, dialect=dialect)
-    detect = partial(detect_profile, file_name=name or "")
-    path = name or STANDARD_INPUT
-    read_as = options.choice.choose(data[:RECOGNIZED_BYTES], detect, path=path)
-    checker: AnyChecker = (
-        StreamChecker(path, options=options, detect=detect)
-        if read_as is None
-        else _dialect_checker(path, read_as, options)
-    )
+    checker = open_checker(name or STANDARD_INPUT, options, data[:RECOGNIZED_BYTES], name=name or "")
     checker.feed(data)
     return checker.finish()
 
@@ -139,6 +120,13 @@ def _verdicts(
     done = 0
     known = _known_size(paths) if on_progress else 0
     streams = (found for path in paths for found in find_streams(path))
+    engine = native()
+    if engine is not None:
+        from toyspec.checker.native_files import Threads
+
+        threads = Threads(engine, options, jobs, partial(_forward, on_progress, 0, known) if on_progress else None)
+        yield from threads.check(streams, partial(_check_found, options=options, walk=walk), walk=walk)
+        return
     if jobs > 1:
         # Imported here, since one job, the usual case, does not need it.
         from toyspec.checker.parallel import check_in_parallel
@@ -153,7 +141,12 @@ def _verdicts(
     for found in streams:
         yield (
             found,
-            _check_found(found, options, walk, partial(_forward, on_progress, done, known) if on_progress else None),
+            _check_found(
+                found,
+                options=options,
+                walk=walk,
+                on_size=partial(_forward, on_progress, done, known) if on_progress else None,
+            ),
         )
         done += found.size if isinstance(found, Stream) else 0
 
@@ -172,34 +165,12 @@ def summarize(files: Iterable[FileReport]) -> Summary:
     return Summary(count, totals["error"], totals["warning"], totals["info"])
 
 
-def open_checker(path: str, options: CheckOptions, head: bytes = b"") -> tuple[AnyChecker, list[SidecarText]]:
-    """Return a checker for the stream at *path*, which begins with *head*, and the other files of its bundle."""
-    detect = detect_profile if path == STANDARD_INPUT else partial(detect_profile_at, path)
-    read_as = options.choice.choose(head, detect, path=path)
-    if read_as is not None:
-        return _dialect_checker(path, read_as, options), []
-    if path == STANDARD_INPUT:
-        return StreamChecker(path, options=options), []
-    if stream_name(os.path.basename(path)) != EVENTS_FILE:
-        return StreamChecker(path, options=options, detect=detect), []
-    directory = os.path.dirname(os.path.abspath(path))
-    sidecars = read_sidecars(directory, options.max_line_bytes)
-    return StreamChecker(path, options=options, detect=detect, directory=os.path.basename(directory)), sidecars
-
-
-def _dialect_checker(path: str, read_as: ReadAs, options: CheckOptions) -> DialectChecker:
-    # Imported with the first log of another program: start-up time counts.
-    from toyspec.checker.dialect_checker import DialectChecker
-
-    return DialectChecker(path, read_as, options=options)
-
-
 def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
     on_progress(before + size, known)
 
 
 def _check_found(
-    found: Found, options: CheckOptions, walk: Walk, on_size: Callable[[int], None] | None = None
+    found: Found, on_size: Callable[[int], None] | None = None, *, options: CheckOptions, walk: Walk
 ) -> Verdict:
     if isinstance(found, PathError):
         return found
@@ -228,15 +199,15 @@ def _check_file(
     may_skip: bool = False,
 ) -> FileReport | Skipped:
     source = Source(file, name=path)
-    checker, sidecars = open_checker(path, options, source.peek(RECOGNIZED_BYTES))
+    checker = open_checker(path, options, source.peek(RECOGNIZED_BYTES))
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         if on_size:
             on_size(source.received)
-        if may_skip and checker.is_foreign and checker.size > HEAD_BYTES:
+        if may_skip and checker.is_look_settled:
             break
-    report = checker.finish(sidecars)
-    return Skipped(path, checker.look.fact) if may_skip and checker.look is not None else report
+    report = checker.finish()
+    return Skipped(path, checker.fact) if may_skip and checker.fact is not None else report
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:

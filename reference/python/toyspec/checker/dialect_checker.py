@@ -11,14 +11,10 @@ from toyspec.generated import rules
 from toyspec.reading.rows import RowFeed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from toyspec.checker.options import CheckOptions
-    from toyspec.checker.sidecars import SidecarText
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
     from toyspec.format.lines import Line
-    from toyspec.format.looks import Look
     from toyspec.reading.rows import Row
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
@@ -28,7 +24,7 @@ _JSON_LINES = ("lines", "prefixed")
 
 
 class DialectChecker:
-    """Checks a log as it is fed; the interface is that of ``StreamChecker``."""
+    """Checks a log as it is fed."""
 
     def __init__(self, path: str, read_as: ReadAs, *, options: CheckOptions) -> None:
         self._path = path
@@ -43,9 +39,9 @@ class DialectChecker:
         self._gaps = 0
         self._has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
         self._taken = 0
-        self.look: Look | None = None
+        self.fact: str | None = None
         """None: the format is known."""
-        self.is_foreign = False
+        self.is_look_settled = False
         """False: the format is known."""
         self.ended = False
         """False: the end of a run is not known."""
@@ -66,7 +62,10 @@ class DialectChecker:
         """Number of bytes fed so far."""
         return self._feed.size
 
-    def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:  # noqa: ARG002 - checkers have one interface
+    def read_bundle_again(self) -> None:
+        """Do nothing: no other file belongs to the log."""
+
+    def finish(self) -> FileReport:
         """Return the report on everything fed; call it once, last."""
         self._collector.findings.sort(key=lambda finding: finding.line)
         fragment = self._feed.fragment()

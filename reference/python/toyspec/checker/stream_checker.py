@@ -150,7 +150,7 @@ class StreamChecker:
             events=self._records,
             bytes=self._splitter.size,
             findings=self._collector.findings,
-            suppressed=self._collector.suppressed,
+            suppressed=dict(sorted(self._collector.suppressed.items())),
         )
 
     def _report_end(self, fragment: Fragment | None) -> None:

@@ -75,4 +75,7 @@ def top_parser() -> Parser:
         "`toyspec COMMAND --help` describes a command.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with --version: also the engine in use, and why it is"
+    )
     return parser

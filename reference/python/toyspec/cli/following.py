@@ -112,7 +112,7 @@ class _CheckedStream:
         self._verdict = verdict
         # The first line decides how the file is read.
         self._held: bytes | None = b""
-        self._checker, _ = open_checker(path, options)
+        self._checker = open_checker(path, options)
         self._shown: set[tuple[str, int, int, str]] = set()
 
     @property
@@ -127,24 +127,24 @@ class _CheckedStream:
             if b"\n" not in self._held:
                 return
             data, self._held = self._held, None
-            self._checker, _ = open_checker(self._path, self._options, data)
+            self._checker = open_checker(self._path, self._options, data)
         self._checker.feed(data)
         self._show(self._checker.take())
 
     def restart(self, change: Change) -> None:
         """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
         self._held = b""
-        self._checker, _ = open_checker(self._path, self._options)
+        self._checker = open_checker(self._path, self._options)
         if change != "uncommitted-changed":
             sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
             self._shown.clear()
 
     def finish(self) -> None:
         """Show the findings that depend on the end of the stream, and the verdict."""
-        _, sidecars = open_checker(self._path, self._options)  # the files beside the stream at this time
+        self._checker.read_bundle_again()
         if self._held is not None:
             self._checker.feed(self._held)
-        report = self._checker.finish(sidecars)
+        report = self._checker.finish()
         self._show(report.findings)
         self._verdict.file(report)
 

@@ -10,6 +10,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.commands import COMMANDS, command_parser, load, top_parser
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import without_ci_commands
+from toyspec.errors import EngineError
 from toyspec.escaping import printable, shortened
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except UsageError as error:
         return _complain(name, str(error), f"see `{_called(name)} --help`")
+    except EngineError as error:
+        return _complain(name, str(error))
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
@@ -97,6 +100,10 @@ def _top(arguments: list[str]) -> int:
         from toyspec.version import __version__
 
         sys.stdout.write(f"toyspec {__version__}\n")
+        if options.verbose:
+            from toyspec.engine import choice
+
+            sys.stdout.write("engine {}: {}\n".format(*choice()))
     return exit_codes.OK
 
 

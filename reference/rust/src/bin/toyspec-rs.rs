@@ -141,10 +141,7 @@ fn judge(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
     let is_own = |found: &Path| found == path || found.parent() == Some(path);
     let judged = find_streams(path).into_iter().map(|found| match found {
         Found::Stream(path) => match (check_file(&path, options.clone()), is_own(&path)) {
-            (Ok(report), false) if report.profile.is_none() => {
-                let look = report.findings.into_iter().next().map(|finding| finding.message);
-                Verdict::Skipped(path, look.unwrap_or_default())
-            }
+            (Ok(FileReport { look: Some(look), .. }), false) => Verdict::Skipped(path, look),
             (report, _) => verdict(path, report),
         },
         Found::NoStream(path) => Verdict::File(path, no_stream(options.clone())),

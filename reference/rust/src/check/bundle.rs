@@ -1,5 +1,6 @@
 //! Judges the files beside a stream, run.json and flow.json: see spec/bundle.md.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -93,7 +94,17 @@ pub(crate) fn read_sidecars(stream: &Path, limit: usize) -> Bundle {
     let there = |name: &&'static str| stream.with_file_name(name).symlink_metadata().is_ok();
     let read = |name| Sidecar { name, data: content(&stream.with_file_name(name), limit) };
     let sidecars = SIDECARS.into_iter().filter(there).map(read).collect();
-    Bundle { directory: Some(directory.to_string_lossy().into_owned()), sidecars }
+    Bundle { directory: Some(name_of(directory)), sidecars }
+}
+
+/// Returns the name of a directory as text; bytes that are none are escaped as Python's are.
+fn name_of(directory: &OsStr) -> String {
+    let mut name = String::new();
+    for chunk in directory.as_encoded_bytes().utf8_chunks() {
+        name += chunk.valid();
+        name.extend(chunk.invalid().iter().map(|byte| format!("\\udc{byte:02x}")));
+    }
+    name
 }
 
 fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {

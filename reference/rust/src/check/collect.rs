@@ -219,6 +219,16 @@ impl Collector {
         }
     }
 
+    /// Returns the findings from an index on, without counts in their messages.
+    pub fn listed_from(&self, start: usize) -> Vec<Finding> {
+        let once = |listed: &Listed| {
+            let mut finding = listed.finding.clone();
+            finding.message += listed.tally.map_or("", |tally| &self.tallies[tally].tail);
+            finding
+        };
+        self.listed.get(start..).unwrap_or_default().iter().map(once).collect()
+    }
+
     /// Returns the findings, with the final counts in their messages.
     pub fn take(&mut self) -> Vec<Finding> {
         let tallies = &self.tallies;

@@ -2,7 +2,6 @@
 
 use crate::check::StreamChecker;
 use crate::check::{CheckOptions, FileReport};
-use crate::profile::Hints;
 use crate::test_random::Random;
 
 const TOY: [&str; 22] = [
@@ -83,7 +82,7 @@ const TOKENS: [&str; 36] = [
 
 fn report(text: &[u8], chunk: usize, is_fast: bool, limit: usize) -> FileReport {
     let options = CheckOptions { max_line_bytes: limit, ..CheckOptions::default() };
-    let mut checker = StreamChecker::new(options, Hints::default(), None);
+    let mut checker = StreamChecker::named("", options);
     checker.use_fast_path(is_fast);
     text.chunks(chunk).for_each(|chunk| checker.feed(chunk));
     checker.finish()
@@ -145,7 +144,7 @@ fn the_fast_path_takes_in_what_is_clean() {
     for step in 1..=100 {
         text += &format!("{{\"kind\":\"step\",\"t\":{step}.5,\"step\":{step},\"loss\":0.1,\"extra\":{{\"a\":1}}}}\n");
     }
-    let mut checker = StreamChecker::new(CheckOptions::default(), Hints::default(), None);
+    let mut checker = StreamChecker::named("", CheckOptions::default());
     checker.feed(text.as_bytes());
     // The first line names the profile; the last one lies too near to the end of the text to be looked at in words.
     assert!(checker.lines_taken_fast() >= 99, "{}", checker.lines_taken_fast());

@@ -23,14 +23,12 @@ use std::path::Path;
 pub use discover::{find_streams, Found};
 pub use stream::StreamChecker;
 
-use crate::profile::{is_manifest, Hints, StreamName};
 use crate::reader::State;
 use crate::schema::Severity;
 use crate::source::Source;
 use crate::tables::{Rule, MAX_LINE_BYTES};
 use crate::Profile;
 
-use bundle::{read_sidecars, Bundle};
 use collect::{Collector, Place};
 
 /// How to check: which profile, which rules, which limit.
@@ -98,6 +96,8 @@ pub struct Excerpt {
 pub struct FileReport {
     /// The format that the stream was checked against; None where there is no stream, or it follows no known format.
     pub profile: Option<Profile>,
+    /// What a stream that follows no known format looks like; None for all others.
+    pub look: Option<String>,
     /// What the bytes show of its end; None where there is no stream.
     pub state: Option<State>,
     /// Whether no finding, listed or not, is an error.
@@ -116,20 +116,12 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 /// Returns the verdict on a stream from any source; `name` is the name of its file, if it has one.
 pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io::Result<FileReport> {
-    judge(source, StreamChecker::new(options, Hints::of_name(name), None), &Bundle::default())
+    judge(source, StreamChecker::named(name, options))
 }
 
 /// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
 pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
-    let file = Source::open(path)?;
-    let mut hints = Hints::of_name(&path.to_string_lossy());
-    if hints.name != StreamName::Events {
-        hints = Hints::of_path(path);
-        return judge(file, StreamChecker::new(options, hints, None), &Bundle::default());
-    }
-    let bundle = read_sidecars(path, options.max_line_bytes);
-    hints.has_manifest = bundle.manifest().is_some_and(is_manifest);
-    judge(file, StreamChecker::new(options, hints, bundle.directory.clone()), &bundle)
+    judge(Source::open(path)?, StreamChecker::at(path, options))
 }
 
 /// Returns the verdict on a directory that was named and has no stream.
@@ -139,14 +131,23 @@ pub fn no_stream(options: CheckOptions) -> FileReport {
     found.add(Rule::StreamMissing, Place::line(1, 0), "", message);
     let valid = !found.has_error;
     let findings = found.take();
-    FileReport { profile: None, state: None, valid, events: 0, bytes: 0, findings, suppressed: BTreeMap::new() }
+    FileReport {
+        profile: None,
+        look: None,
+        state: None,
+        valid,
+        events: 0,
+        bytes: 0,
+        findings,
+        suppressed: BTreeMap::new(),
+    }
 }
 
-fn judge(mut source: impl Read, mut checker: StreamChecker, bundle: &Bundle) -> io::Result<FileReport> {
+fn judge(mut source: impl Read, mut checker: StreamChecker) -> io::Result<FileReport> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match source.read(&mut chunk) {
-            Ok(0) => return Ok(checker.finish_bundle(bundle)),
+            Ok(0) => return Ok(checker.finish()),
             Ok(count) => checker.feed(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -1,19 +1,21 @@
 //! Judges one stream, fed in pieces of any size: see spec/checking.md.
 
-use crate::check::bundle::Bundle;
+use std::path::Path;
+
+use crate::check::bundle::{read_sidecars, Bundle};
 use crate::check::collect::{Collector, Extra, Place};
 use crate::check::fast::Fast;
 use crate::check::foreign::Foreign;
 use crate::check::hits::{Hit, Seen};
 use crate::check::rules::StreamRules;
-use crate::check::{CheckOptions, FileReport};
+use crate::check::{CheckOptions, FileReport, Finding};
 use crate::escape::shortened;
 use crate::lines::{Line, Splitter};
-use crate::looks::look_of;
+use crate::looks::{known_start, look_of};
 use crate::messages;
 use crate::nearest::nearest;
 use crate::phrases::typed;
-use crate::profile::{detect, detect_without_record, Hints};
+use crate::profile::{detect, detect_without_record, is_manifest, Hints, StreamName};
 use crate::record::{judge, Integers};
 use crate::schema::KindTable;
 use crate::tables::{Rule, LOOK_HEAD_BYTES};
@@ -27,6 +29,9 @@ pub struct StreamChecker {
     inner: Inner,
     /// The first bytes.
     head: Vec<u8>,
+    bundle: Bundle,
+    /// Number of findings that were given before the end.
+    taken: usize,
 }
 
 /// What judges lines, once they are cut.
@@ -34,6 +39,8 @@ pub(crate) struct Inner {
     found: Collector,
     /// Whether the profile was named or detected.
     is_decided: bool,
+    /// The first line that is not blank is a record that names its profile.
+    has_own_start: bool,
     foreign: Option<Foreign>,
     first_gap: Option<Foreign>,
     hints: Hints,
@@ -66,12 +73,29 @@ enum LastKind {
 }
 
 impl StreamChecker {
-    pub(crate) fn new(options: CheckOptions, hints: Hints, directory: Option<String>) -> StreamChecker {
+    /// Returns a checker of a stream that has no path; `name` is the name of its file, empty where it has none.
+    pub fn named(name: &str, options: CheckOptions) -> StreamChecker {
+        StreamChecker::new(options, Hints::of_name(name), Bundle::default())
+    }
+
+    /// Returns a checker of the stream at a path, and of the files beside it that belong to its bundle.
+    pub fn at(path: &Path, options: CheckOptions) -> StreamChecker {
+        let mut hints = Hints::of_name(&path.to_string_lossy());
+        if hints.name != StreamName::Events {
+            return StreamChecker::new(options, Hints::of_path(path), Bundle::default());
+        }
+        let bundle = read_sidecars(path, options.max_line_bytes);
+        hints.has_manifest = bundle.manifest().is_some_and(is_manifest);
+        StreamChecker::new(options, hints, bundle)
+    }
+
+    fn new(options: CheckOptions, hints: Hints, bundle: Bundle) -> StreamChecker {
         let limit = options.max_line_bytes;
         let rules = options.profile.map(StreamRules::new);
         let fast = options.profile.map(Fast::new);
         let inner = Inner {
             is_decided: options.profile.is_some(),
+            has_own_start: false,
             foreign: None,
             first_gap: None,
             found: Collector::new(options),
@@ -88,10 +112,10 @@ impl StreamChecker {
             has_float: false,
             last: Place::line(1, 0),
             last_kind: LastKind::Other,
-            directory,
+            directory: bundle.directory.clone(),
             mismatch: None,
         };
-        StreamChecker { splitter: Splitter::new(limit), inner, head: Vec::new() }
+        StreamChecker { splitter: Splitter::new(limit), inner, head: Vec::new(), bundle, taken: 0 }
     }
 
     /// Judges the lines that `data` commits.
@@ -138,23 +162,63 @@ impl StreamChecker {
         &data[taken.bytes..]
     }
 
-    /// Returns the verdict on everything fed.
-    pub fn finish(self) -> FileReport {
-        self.finish_bundle(&Bundle::default())
+    /// Returns the findings that were listed since the last call; counts in their messages may still grow. There are
+    /// none as long as the stream may turn out to have no profile.
+    pub fn take(&mut self) -> Vec<Finding> {
+        if self.inner.rules.is_none() {
+            return Vec::new();
+        }
+        let new = self.inner.found.listed_from(self.taken);
+        self.taken += new.len();
+        new
+    }
+
+    /// Returns the number of bytes fed so far.
+    pub fn size(&self) -> u64 {
+        self.splitter.size()
+    }
+
+    /// Returns whether a record has shown that the stream follows no known format.
+    pub fn is_foreign(&self) -> bool {
+        self.inner.foreign.is_some()
+    }
+
+    /// Returns whether the first line that is not blank is a record that names its profile.
+    pub fn begins_with_own_record(&self) -> bool {
+        self.inner.has_own_start
+    }
+
+    /// Returns whether more bytes would not change what a stream that follows no known format looks like.
+    pub fn is_look_settled(&self) -> bool {
+        self.is_foreign() && self.size() > LOOK_HEAD_BYTES as u64
+    }
+
+    /// Returns whether the last record ends the run; true for a stream that follows no known format.
+    pub fn ended(&self) -> bool {
+        self.is_foreign() || self.inner.last_kind == LastKind::Closing
+    }
+
+    /// Reads the files beside the stream at a path again.
+    pub fn read_bundle_again(&mut self, path: &Path) {
+        if self.bundle.directory.is_some() {
+            self.bundle = read_sidecars(path, self.inner.limit);
+        }
     }
 
     /// Returns the verdict on everything fed, and on the files beside it.
-    pub(crate) fn finish_bundle(self, bundle: &Bundle) -> FileReport {
-        let StreamChecker { splitter, mut inner, head } = self;
+    pub fn finish(self) -> FileReport {
+        let StreamChecker { splitter, mut inner, head, bundle, .. } = self;
         let has_gap = inner.gaps > 0;
         let profile = match (inner.found.profile, inner.is_decided) {
-            (None, false) => detect_without_record(inner.hints, has_gap),
+            (None, false) => {
+                detect_without_record(inner.hints, has_gap || known_start(splitter.fragment_head()).is_some())
+            }
             (decided, _) => decided,
         };
-        if profile.is_none() {
-            inner.report_foreign(&head, splitter.size());
-        } else {
-            inner.report_end(&splitter, bundle, profile.unwrap_or(Profile::Toy));
+        let mut look = None;
+        match profile {
+            None => look = Some(inner.report_foreign(&head, splitter.size())),
+            Some(profile) => inner.report_end(&splitter, &bundle, profile),
         }
         let last = profile.and_then(|profile| profile.table().last);
         let is_unfinished = last.is_some() && inner.last_kind != LastKind::Closing;
@@ -167,6 +231,7 @@ impl StreamChecker {
         };
         FileReport {
             profile,
+            look,
             state: Some(state),
             valid: !inner.found.has_error,
             events: inner.records,
@@ -189,13 +254,16 @@ impl StreamChecker {
 }
 
 impl Inner {
-    /// Makes the one finding of a stream that follows no known format.
-    fn report_foreign(&mut self, head: &[u8], size: u64) {
-        let Some(Foreign { line, offset, text, keys }) = self.foreign.take().or(self.first_gap.take()) else { return };
+    /// Makes the one finding of a stream that follows no known format; returns what it looks like.
+    fn report_foreign(&mut self, head: &[u8], size: u64) -> String {
+        let nowhere = || Foreign { line: 1, offset: 0, keys: None };
+        let Foreign { line, offset, keys } = self.foreign.take().or(self.first_gap.take()).unwrap_or_else(nowhere);
         let look = look_of(head, keys.as_deref(), size <= LOOK_HEAD_BYTES as u64);
+        let fact = look.fact.clone();
         self.found.drop_findings();
         let extra = Extra { advice: look.advice(), ..Extra::default() };
-        self.found.add_full(Rule::UnknownFormat, Place { line, offset, byte: 0, data: &text }, "", || look.fact, extra);
+        self.found.add_full(Rule::UnknownFormat, Place::line(line, offset), "", || look.fact, extra);
+        fact
     }
 
     /// Reports what only the end of a stream shows, and what is beside it.
@@ -250,6 +318,7 @@ impl Inner {
     /// Decides by the first record which profile the stream follows.
     fn decide(&mut self, line: Line, first: Node) {
         self.is_decided = true;
+        self.has_own_start = self.gaps == 0 && detect(first, Hints::default()).is_some();
         match detect(first, self.hints) {
             Some(profile) => self.follow(profile),
             None => self.foreign = Some(Foreign::of(line, Some(first))),

@@ -1,0 +1,20 @@
+//! The checker of toyspec as a module of Python. `toyspec.engine` decides whether it is used.
+
+mod batch;
+mod checker;
+mod failures;
+mod reports;
+
+use pyo3::prelude::*;
+
+/// Checks streams in Rust; used by the package toyspec only.
+#[pymodule]
+fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    failures::note_places();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("EngineFailure", module.py().get_type::<failures::EngineFailure>())?;
+    module.add_class::<checker::Options>()?;
+    module.add_class::<checker::Checker>()?;
+    module.add_class::<batch::Batch>()?;
+    module.add_function(wrap_pyfunction!(failures::fail, module)?)
+}

@@ -1,0 +1,67 @@
+"""The compiled engine of toyspec. It has no API of its own: use the package toyspec."""
+
+from collections.abc import Sequence
+from typing import TypedDict, final
+
+from toyspec.findings import Profile, Severity, State
+
+__version__: str
+
+class EngineFailure(RuntimeError):
+    """The engine has a defect; the message names the place in its source."""
+
+class FindingFields(TypedDict):
+    rule: str
+    severity: Severity
+    line: int
+    offset: int
+    pointer: str
+    message: str
+    help: str
+    sidecar: str | None
+    excerpt: tuple[bytes, int, int] | None
+
+class ReportFields(TypedDict):
+    profile: Profile | None
+    state: State | None
+    valid: bool
+    events: int
+    bytes: int
+    findings: list[FindingFields]
+    suppressed: dict[str, int]
+
+class OutcomeFields(TypedDict):
+    """One of the three is there; none leaves the file to Python."""
+
+    report: ReportFields | None
+    skipped: str | None
+    trouble: tuple[int | None, str] | None
+
+@final
+class Options:
+    def __new__(
+        cls, profile: Profile | None, select: Sequence[str], ignore: Sequence[str], max_line_bytes: int
+    ) -> Options: ...
+
+@final
+class Checker:
+    def __new__(cls, options: Options, *, path: str | None = None, name: str = "") -> Checker: ...
+    def feed(self, data: bytes) -> None: ...
+    def taken(self) -> list[FindingFields]: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def is_look_settled(self) -> bool: ...
+    def read_bundle_again(self) -> None: ...
+    def finish(self) -> tuple[ReportFields, str | None]: ...
+
+@final
+class Batch:
+    def __new__(cls, options: Options, threads: int, may_be_dialects: bool) -> Batch: ...
+    def submit(self, path: str, may_skip: bool) -> None: ...
+    def next(self, seconds: float) -> OutcomeFields | None: ...
+    @property
+    def received(self) -> int: ...
+
+def fail() -> None:
+    """Panic: shows that a panic becomes an exception."""

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import command, environment
+from toyspec import EngineError, check, check_bytes, engine
+from toyspec.checker import CheckOptions, open_checker
+from toyspec.findings import FileReport
+from toyspec.version import __version__
+
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
+END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
+
+try:
+    import toyspec_engine
+except ImportError:
+    pytestmark = pytest.mark.skip(reason="toyspec-engine is not installed: `make engine`")
+
+
+def step(number: int) -> bytes:
+    """Return one step that is without a finding."""
+    return b'{"kind":"step","t":%d.5,"step":%d,"loss":1.25}\n' % (number, number)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[Any, Any]:
+    """Return what *work* returns with each engine."""
+    found = []
+    for name in ("native", "python"):
+        monkeypatch.setenv("TOYSPEC_ENGINE", name)
+        found.append(work())
+    return found[0], found[1]
+
+
+def test_choice_and_its_reason_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine is used where it is installed, unless the environment says otherwise."""
+    monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
+    assert ("native", f"toyspec-engine {__version__} is installed") == engine.choice()
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+    assert ("python", "TOYSPEC_ENGINE is python") == engine.choice()
+    monkeypatch.setenv("TOYSPEC_ENGINE", "rust")
+    with pytest.raises(EngineError, match=re.escape("it must be python or native")):
+        check_bytes(b"")
+
+
+def test_engine_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules and words may differ between versions, so plain Python checks then; who demands the engine is told why."""
+    monkeypatch.setattr(toyspec_engine, "__version__", "0.0.9")
+    monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
+    engine._loaded.cache_clear()
+    try:
+        reason = f"toyspec-engine 0.0.9 is of another version than toyspec {__version__}"
+        assert ("python", reason) == engine.choice()
+        monkeypatch.setenv("TOYSPEC_ENGINE", "native")
+        with pytest.raises(EngineError, match=re.escape(reason)):
+            engine.native()
+    finally:
+        engine._loaded.cache_clear()
+
+
+def test_panic_is_an_exception_that_names_its_place() -> None:
+    """A defect of the engine ends neither the process nor the engine."""
+    for _ in range(2):
+        with pytest.raises(toyspec_engine.EngineFailure, match=r"^engine/src/failures\.rs:\d+: asked for"):
+            toyspec_engine.fail()
+
+
+def test_pieces_of_any_size_give_the_same_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings are taken as they are listed, with both engines."""
+    data = START + step(1).replace(b"}", b',"lss":1}') * 2 + b"{\n" + step(1) + END + b"{"
+
+    def taken() -> tuple[list[Any], bool, FileReport]:
+        checker = open_checker("-", CheckOptions())
+        found = []
+        for at in range(0, len(data), 7):
+            checker.feed(data[at : at + 7])
+            found.append(checker.take())
+        return found, checker.ended, checker.finish()
+
+    native, python = both(monkeypatch, taken)
+    assert native == python
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
+def test_paths_that_are_no_text_are_checked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A path of any bytes, a missing file and a directory that cannot be read give the same words."""
+    run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff\xfe"))
+    run.mkdir()
+    (run / "events.jsonl").write_bytes(START + END)
+    (tmp_path / "loop").symlink_to("loop")
+    paths = [run, tmp_path / "missing", tmp_path / "loop", run / "events.jsonl" / "x"]
+    native, python = both(monkeypatch, lambda: check(*paths))
+    assert native == python
+    assert (1, 3) == (len(native.files), len(native.errors))
+
+
+def test_compressed_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whole, cut off and damaged gzip data give the same reports and the same words."""
+    packed = gzip.compress(START + b"".join(map(step, range(1, 5000))) + END)
+    for name, data in (("whole", packed), ("cut", packed[:-9]), ("broken", packed[:500] + b"\xff" * 9 + packed[509:])):
+        (tmp_path / f"{name}.jsonl.gz").write_bytes(data)
+    native, python = both(monkeypatch, lambda: check(*sorted(tmp_path.iterdir()), jobs=2))
+    assert native == python
+    assert (1, 2) == (len(native.files), len(native.errors))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt_ends_a_long_check_at_once(tmp_path: Path) -> None:
+    """Ctrl-C is noticed within 0.1 s, even if a file never ends."""
+    fifo = tmp_path / "events.jsonl"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(command("check", str(fifo)), stderr=subprocess.PIPE, env=environment())
+    with open(fifo, "wb", buffering=0):
+        time.sleep(0.2)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (130, b"") == (process.returncode, errors)
+    # On a machine that does much else, the process may have to wait for its turn to end.
+    assert time.monotonic() - began < 2
+
+
+def test_lock_of_python_is_free_meanwhile() -> None:
+    """A thread of Python goes on while a stream is checked."""
+    script = (
+        "import threading, time, toyspec, sys\n"
+        "data = sys.stdin.buffer.read() * 400\n"
+        "turns = 0\n"
+        "thread = threading.Thread(target=toyspec.check_bytes, args=(data,))\n"
+        "thread.start()\n"
+        "while thread.is_alive():\n"
+        "    turns += 1\n"
+        "    time.sleep(0.001)\n"
+        "print(turns)\n"
+    )
+    lines = START + b"".join(map(step, range(1, 2000)))
+    done = subprocess.run([sys.executable, "-c", script], input=lines, capture_output=True, check=True)
+    assert int(done.stdout) > 10
+
+
+def test_versions_are_pinned() -> None:
+    """The package asks for the engine of its own version."""
+    root = Path(__file__).resolve().parents[3]
+    package = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    crate = tomllib.loads((root / "reference/engine/Cargo.toml").read_text(encoding="utf-8"))
+    assert [f"toyspec-engine=={__version__}"] == package["project"]["optional-dependencies"]["fast"]
+    assert __version__ == crate["package"]["version"]
+
+
+def test_mutated_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of the corpus with bytes replaced give equal reports, words included."""
+    chance = random.Random(5)
+    root = Path(__file__).resolve().parents[3]
+    streams = [path.read_bytes()[:4096] for path in sorted((root / "conformance/cases").rglob("*.jsonl"))]
+    for _ in range(int(os.environ.get("TOYSPEC_MUTATED", "1000"))):
+        data = bytearray(chance.choice(streams))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(data) + 1)
+            data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+        native, python = both(monkeypatch, lambda data=bytes(data): check_bytes(data, name="events.jsonl"))
+        assert native == python, bytes(data)
