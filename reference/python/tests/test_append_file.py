@@ -102,7 +102,7 @@ def test_a_write_of_nothing_is_an_error(path: str) -> None:
     taken = iter([2, 0])
     calls = SystemCalls(write=lambda descriptor, data: os.write(descriptor, data[: next(taken)]))
     file = AppendFile.create(path, options=Options(calls=calls))
-    with pytest.raises(OSError, match="took no byte"):
+    with pytest.raises(OSError, match="accepted 0 bytes"):
         file.append(b"one")
     file.close()
     assert b"" == content(path)
@@ -119,18 +119,18 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
     with pytest.raises(OSError, match="Input/output"):
         file.append(b"two!")
     for _ in range(2):
-        with pytest.raises(StreamClosedError, match="closed for good"):
+        with pytest.raises(StreamClosedError, match="closed after an error"):
             file.append(b"three")
     file.close()
     assert b"one\ntw" == content(path)
     said = capfd.readouterr().err.splitlines()
     why = "a line could not be written (Input/output error) nor removed (Read-only file system)"
-    assert [f"toyspec: {path}: closed for good: {why}"] == said
+    assert [f"toyspec: {path}: closed after an error: {why}"] == said
 
 
 @pytest.mark.parametrize("call", ["now", "period", "close"])
 def test_a_failed_fsync_is_never_asked_again(path: str, call: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """After a failed fsync the file is closed for good: a second one would claim that lost pages are safe."""
+    """After a failed fsync the file is closed after an error: a second one would claim that lost pages are safe."""
     failing = FailingCalls(at=1, error=errno.EIO, only="fsync")
     seconds = 0.0 if call == "period" else 1e9
     file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=seconds, calls=failing.calls))
@@ -143,7 +143,7 @@ def test_a_failed_fsync_is_never_asked_again(path: str, call: str, capfd: pytest
     file.close()
     assert 1 == failing.made.count("fsync")
     assert b"one\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("closed for good: fsync failed")
+    assert 1 == capfd.readouterr().err.count("closed after an error: fsync failed")
 
 
 def test_a_file_system_without_fsync_is_no_failure(path: str) -> None:
@@ -357,5 +357,5 @@ def test_a_part_that_a_stranger_has_written_behind_stays(path: str, capfd: pytes
     with pytest.raises(OSError, match="No space"):
         file.append(b"line")
     assert b"listranger's line\n" == content(path)
-    assert "another process writes the file" in capfd.readouterr().err
+    assert "another process is writing the file" in capfd.readouterr().err
     assert file.closed_because is not None

@@ -73,7 +73,7 @@ def test_a_file_that_loses_its_name_is_started_anew(way: str, path: str, capfd: 
         AppendFile.reopen(path)
     file.close()
     assert b"one\ntwo 0\ntwo 1\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("written there again with all 4 bytes")
+    assert 1 == capfd.readouterr().err.count("written again with all 4 bytes")
     if way == "replaced":
         assert OLD == content(f"{path}.prev") == content(f"{path}.prev-1")
 
@@ -101,7 +101,7 @@ def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capf
     with pytest.raises(StreamClosedError):
         file.append(b"three")
     assert b"other\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("closed for good")
+    assert 1 == capfd.readouterr().err.count("closed after an error")
 
 
 def test_a_full_disk_keeps_a_file_from_starting_anew_until_there_is_room(path: str) -> None:
@@ -131,7 +131,7 @@ def test_an_error_that_cannot_pass_closes_the_file_and_names_it(path: str, capfd
     with pytest.raises(StreamClosedError):
         file.append(b"three")
     assert b"one\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("closed for good")
+    assert 1 == capfd.readouterr().err.count("closed after an error")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="record locks that belong to an opening are Linux's")

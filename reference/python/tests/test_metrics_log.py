@@ -139,8 +139,8 @@ def test_a_torn_tail_is_moved_away(path: Path, fragment: bytes, capfd: pytest.Ca
 @pytest.mark.parametrize(
     ("tail", "cause"),
     [
-        (b'{"step":2,"wall', "no line feed"),
-        ((LINE % 2).rstrip(), "no line feed"),
+        (b'{"step":2,"wall', "does not end with LF"),
+        ((LINE % 2).rstrip(), "does not end with LF"),
         ((LINE % 2).replace(b"0.75", b"null"), "not-readable-by-source"),
         ((LINE % 2).replace(b"{}", b'{"a":null}'), "not-readable-by-source"),
     ],

@@ -226,7 +226,7 @@ def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.Ca
     with start_run(tmp_path / "runs") as run:
         run.step(loss=0.5)
     assert not run.active
-    assert "logging stops, the program goes on" in capfd.readouterr().err
+    assert "logging stops; the program continues" in capfd.readouterr().err
     with pytest.raises(OSError, match=r"File exists|Not a directory"):
         start_run(tmp_path / "runs", on_error="raise")
 

@@ -116,7 +116,7 @@ def test_resume_refuses_what_is_damaged(
     run.close()
     first, last = capfd.readouterr().err.splitlines()
     assert first.startswith(f"toyspec: {path}: {fact}")
-    assert f"toyspec: {path}: 2 records were not written in all" == last
+    assert f"toyspec: {path}: 2 records were not written in total" == last
     assert data + b"tail" == path.read_bytes()
     assert ["events.jsonl"] == os.listdir(directory)
 
@@ -138,7 +138,7 @@ def test_a_run_that_has_ended_is_not_resumed(directory: Path, data: bytes, on_er
 def test_resume_refuses_another_run(directory: Path) -> None:
     """Resuming names the run; a stream of another one is not gone on in."""
     with_stream(directory, START)
-    with pytest.raises(InvalidEventError, match="of run r, not of other"):
+    with pytest.raises(InvalidEventError, match="belongs to run r, not to other"):
         RunWriter(directory, run_id="other", exist="resume")
     assert RunWriter(directory, exist="resume").resumes
 
@@ -151,7 +151,10 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
     second = RunWriter(directory, exist=exist)
     second.run_start()
     assert not second.active
-    assert f"toyspec: {first.events_path}: another writer has it open; logging stops" in capfd.readouterr().err
+    assert (
+        f"toyspec: {first.events_path}: another writer has it open; wait until it closes the file, or write to another directory; logging stops"
+        in capfd.readouterr().err
+    )
     with pytest.raises(StreamRefusedError, match="another writer"):
         RunWriter(directory, exist=exist, on_error="raise")
     first.run_end()

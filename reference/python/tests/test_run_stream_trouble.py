@@ -127,9 +127,9 @@ def test_writing_goes_on_when_a_failure_has_passed(directory: Path, capfd: pytes
     assert (66, 66) == (step["step"], end["final_step"])
     assert "64 records were dropped here: No space left on device" == note["text"]
     full, room, total = capfd.readouterr().err.splitlines()
-    assert f"toyspec: {run.events_path}: No space left on device; records are dropped until there is room" in full
-    assert room.endswith("writing goes on; 64 records were dropped here: No space left on device")
-    assert total.endswith("64 records were not written in all")
+    assert f"toyspec: {run.events_path}: No space left on device; records are dropped until writing works again" in full
+    assert room.endswith("writing works again; 64 records were dropped here: No space left on device")
+    assert total.endswith("64 records were not written in total")
 
 
 def test_a_run_start_that_did_not_fit_is_written_first(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -166,8 +166,8 @@ def test_after_a_failure_that_cannot_pass_calls_do_nothing(directory: Path, capf
         assert (False, 4) == (run.active, run.dropped)
     assert ["run_start"] == kinds(run)
     why, total = capfd.readouterr().err.splitlines()
-    assert f"toyspec: {run.events_path}: closed for good: a line could not be written (Input/output error)" == why
-    assert total.endswith("4 records were not written in all")
+    assert f"toyspec: {run.events_path}: closed after an error: a line could not be written (Input/output error)" == why
+    assert total.endswith("4 records were not written in total")
     RunWriter(directory, exist="resume", on_error="raise").close()
 
 
@@ -233,7 +233,7 @@ def test_a_directory_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pyte
             run.run_start()
             run.step()
         assert not run.active
-        assert 1 == capfd.readouterr().err.count("logging stops, the program goes on")
+        assert 1 == capfd.readouterr().err.count("logging stops; the program continues")
         with pytest.raises(OSError, match=r"Not a directory|too long"):
             RunWriter(directory, on_error="raise")
 
@@ -258,7 +258,7 @@ def test_a_record_beyond_a_limit_is_left_out(
     assert (True, 2) == (run.active, run.dropped)
     assert ["run_start", "step"] == kinds(run)
     said = capfd.readouterr().err
-    assert (1, True) == (said.count("left out"), fact in said)
+    assert (1, True) == (said.count("record not written"), fact in said)
     run.close()
     strict = RunWriter(directory, on_error="raise")
     strict.run_start()

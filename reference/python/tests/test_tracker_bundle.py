@@ -225,7 +225,7 @@ def test_a_place_that_cannot_be_written_stops_nothing(
     with logger(blocked, run_name=run_name) as made:
         made.log_step(step=1, loss=1.0)
         made.log_validation(val_loss=1.0)
-    assert 1 == capsys.readouterr().err.count("the program goes on")
+    assert 1 == capsys.readouterr().err.count("the program continues")
     assert [blocked] == list(tmp_path.iterdir())
 
 

@@ -98,10 +98,10 @@ def test_full_disk_stops_the_logs_and_not_the_training(tmp_path: Path) -> None:
     assert 60 == len(done.stdout.splitlines())
     said = done.stderr.splitlines()
     for fact in (
-        "run/events.jsonl: File too large; records are dropped until there is room",
+        "run/events.jsonl: File too large; records are dropped until writing works again",
         "run/metrics.jsonl: File too large",
         "run/weights: only a part could be written",
-        "records were not written in all",
+        "records were not written in total",
     ):
         assert any(fact in line for line in said), said
     assert sorted(losses(tmp_path / "run")) == list(losses(tmp_path / "run"))
@@ -145,7 +145,7 @@ def test_lines_that_cannot_be_written(tmp_path: Path) -> None:
             check=False,
             timeout=60,
         )
-    expected = b"toyspec: standard output: No space left on device; training goes on without it\n"
+    expected = b"toyspec: standard output: No space left on device; training continues without it\n"
     assert (0, expected) == (done.returncode, done.stderr)
     assert 5 == len(losses(tmp_path / "run"))
 

@@ -129,7 +129,7 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n', "no model or no config"),
         (
             b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","model":{"arch":"mlp"},"config":{}}\n',
-            "it is no run of `toyspec train`",
+            "it is not a run of `toyspec train`",
         ),
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n{]\n', ":2: "),
     ],
@@ -151,7 +151,7 @@ def test_run_that_has_ended_is_not_resumed(whole: Path, capsys: pytest.CaptureFi
     """A run with its run_end is complete."""
     before = (whole / "events.jsonl").read_bytes()
     assert exit_codes.USAGE == train("--resume", "--out", whole)
-    assert "the run has ended: completed; there is nothing to resume" in capsys.readouterr().err
+    assert "the run has ended: completed; it cannot be resumed; start a new run" in capsys.readouterr().err
     assert before == (whole / "events.jsonl").read_bytes()
 
 

@@ -167,7 +167,7 @@ def _fill(calls: SystemCalls, descriptor: int, path: str, blocks: Iterable[bytes
             while rest:
                 written = calls.write(descriptor, rest)
                 if written <= 0:
-                    raise OSError(errno.EIO, "the system took no byte", path)
+                    raise OSError(errno.EIO, "the system accepted 0 bytes of a write", path)
                 rest = rest[written:]
         sync_file(calls, descriptor)
     finally:

@@ -179,7 +179,7 @@ def test_e06_e11_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.Captur
     run.step()
     run.run_end()
     assert (False, 1) == (run.active, run.dropped)
-    assert "fsync failed (Input/output error), lines that were written may be lost" in capfd.readouterr().err
+    assert "fsync failed (Input/output error); lines already written may be lost" in capfd.readouterr().err
     assert 3 == failing.made.count("fsync")
 
 

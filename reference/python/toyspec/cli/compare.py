@@ -104,7 +104,7 @@ def run(options: Namespace) -> int:
     terminal = Terminal(color=options.color)
     _print_table(runs, [*_results(runs), *settings, *points], terminal)
     if not points:
-        terminal.line(f"\nthe runs have no common step with {shortened(measure, _NAME_CHARS)}")
+        terminal.line(f"\nthe runs have no step in common with {shortened(measure, _NAME_CHARS)}")
     return exit_codes.OK
 
 

@@ -58,7 +58,7 @@ class Lines:
             # The interpreter would try to write the rest of the buffer again at its exit.
             _discard(self._stream)
             if not isinstance(error, BrokenPipeError):
-                say(f"standard output: {cause_of(error)}; training goes on without it")
+                say(f"standard output: {cause_of(error)}; training continues without it")
 
     def close(self) -> None:
         """Do nothing."""

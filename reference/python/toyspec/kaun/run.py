@@ -301,7 +301,7 @@ class KaunRun:
             raise named(error, self.events_path)
         file, self._file, self._is_lost = self._file, None, True
         if file is None or not file.has_said_why:
-            say(f"{self.events_path}: {cause_of(error)}; logging stops, the program goes on")
+            say(f"{self.events_path}: {cause_of(error)}; logging stops; the program continues")
         if file is not None:
             with contextlib.suppress(OSError):
                 file.close()

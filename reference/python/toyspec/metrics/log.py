@@ -123,7 +123,7 @@ class MetricsLog:
         if self._is_closed:
             raise ValueError(f"{self.path} was closed")
         if entry is not None and fields:
-            raise TypeError("an entry is given whole or by its fields, not both")
+            raise TypeError("pass a whole entry or its fields, not both")
         line = _encoded(fields if entry is None else entry)
         recorded = _rounded(_DECODER.decode(line))
         file = self._writable()
@@ -198,7 +198,7 @@ class MetricsLog:
             # Another writer has it open; reading goes on.
             return
         except OSError as error:
-            say(f"{self.path}: the bytes after the last entry could not be moved away: {cause_of(error)}")
+            say(f"{self.path}: the bytes after the last entry could not be moved to a side file: {cause_of(error)}")
 
     def _catch_up(self, file: AppendFile) -> int:
         """Read what others have written since, now under the lock; return the end of the last entry."""
@@ -214,7 +214,11 @@ class MetricsLog:
             entries.extend(self._entry(item) for item in feed.feed(block))
         fragment = feed.fragment()
         if fragment is not None and self._strict:
-            raise MetricsLogError(self.path, fragment.number, "the line has no line feed: its writer was stopped in it")
+            raise MetricsLogError(
+                self.path,
+                fragment.number,
+                "the line does not end with LF: its writer was stopped while it wrote the line",
+            )
         self._entries, self._committed, self._has_fragment = entries, feed.committed, fragment is not None
 
     def _entry(self, item: Record | Gap) -> MetricsEntry:

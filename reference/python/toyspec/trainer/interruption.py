@@ -37,7 +37,9 @@ def interrupted_run(directory: str) -> Interrupted:
         if record.kind == "run_start" and run_start is None:
             run_start = record
         elif record.kind == "run_end":
-            raise SettingsError(f"{path}: the run has ended: {record.get('reason')}; there is nothing to resume")
+            raise SettingsError(
+                f"{path}: the run has ended: {record.get('reason')}; it cannot be resumed; start a new run"
+            )
         elif record.kind == "step":
             furthest_step = max(furthest_step, _number(record, "step", 0))
         last_time = _number(record, "t", last_time)

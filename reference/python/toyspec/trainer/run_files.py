@@ -131,7 +131,7 @@ class RunFiles:
             self._given_up.add(what)
             if what == METRICS_FILE:
                 self._metrics = None
-            say(f"{os.path.join(self._directory, what)}: {cause_of(error)}; training goes on without it")
+            say(f"{os.path.join(self._directory, what)}: {cause_of(error)}; training continues without it")
 
 
 def _move_to_prev(path: str) -> None:

@@ -44,12 +44,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.arch not in ARCHITECTURE_NAMES:
             names = ", ".join(ARCHITECTURE_NAMES)
-            raise SettingsError(f"there is no architecture {self.arch!r}; it is one of {names}")
+            raise SettingsError(f"unknown architecture {self.arch!r}; use one of {names}")
         if not math.isfinite(self.lr):
-            raise SettingsError(f"the learning rate {self.lr} is not finite")
+            raise SettingsError(f"the learning rate is {self.lr}; it must be a finite number")
         gate = self.quality_gate
         if gate is not None and gate.metric.startswith("eval_") and not self.eval_every:
-            raise SettingsError(f"gate {gate} needs evaluations, which are off")
+            raise SettingsError(f"gate {gate} needs evaluations, but they are off; set eval_every above 0")
 
     @property
     def quality_gate(self) -> Gate | None:
@@ -78,5 +78,5 @@ def settings_of(run_start: Mapping[str, Any]) -> Settings:
         raise SettingsError("its run_start has no model or no config")
     missing = [name for name in Settings.__struct_fields__ if name not in {"arch", "gate", *config}]
     if missing:
-        raise SettingsError(f"it is no run of `toyspec train`: its config has no {missing[0]}")
+        raise SettingsError(f"it is not a run of `toyspec train`: its config has no {missing[0]}")
     return checked_settings({**config, "arch": model.get("arch")})

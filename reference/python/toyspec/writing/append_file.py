@@ -158,7 +158,7 @@ class AppendFile:
                 self.committed, self._in_flight = self.size, b""
                 self.appended += 1
             elif written is None:
-                self._give_up(f"a line was interrupted ({cause_of(cause)}) where another process writes")
+                self._give_up(f"writing a line failed ({cause_of(cause)}) while another process was writing the file")
             else:
                 self._take_back(written, cause)
 
@@ -172,7 +172,7 @@ class AppendFile:
                 if directory == "too":
                     sync_directory(self.calls, os.path.dirname(self.path))
             except OSError as error:
-                self._give_up(f"fsync failed ({cause_of(error)}), lines that were written may be lost")
+                self._give_up(f"fsync failed ({cause_of(error)}); lines already written may be lost")
                 raise named(error, self.path) from None
             self._synced_at = time.monotonic()
 
@@ -258,7 +258,7 @@ class AppendFile:
     def _write_some(self, data: memoryview) -> int:
         written = self._write(self._descriptor, data)
         if written <= 0:
-            raise OSError(errno.EIO, "the system took no byte", self.path)
+            raise OSError(errno.EIO, "the system accepted 0 bytes of a write", self.path)
         return written
 
     def _fail(self, error: OSError, written: int) -> NoReturn:
@@ -280,7 +280,7 @@ class AppendFile:
     def _remove_part(self, written: int) -> None:
         """Cut the *written* bytes off the end, if they are there: not what another process has appended."""
         if bytes_in_file(self._descriptor, self._in_flight[:written], self.committed) != written:
-            raise OSError(errno.ESTALE, "another process writes the file", self.path)
+            raise OSError(errno.ESTALE, "another process is writing the file", self.path)
         end = self.size - written
         self.calls.ftruncate(self._descriptor, end)
         self.committed = end
@@ -320,8 +320,8 @@ class AppendFile:
         if not self._has_started_anew:
             self._has_started_anew = True
             kept = "".join(f"; the file in its place was moved to {new}" for _, new in fresh.moves[-1:])
-            fact = "deleted, moved or replaced while it was written"
-            say(f"{self.path}: {fact}; written there again with all {copied} bytes{kept}")
+            fact = "deleted, moved or replaced while it was open"
+            say(f"{self.path}: {fact}; written again with all {copied} bytes{kept}")
 
     def discard(self) -> None:
         """Close the file; if it is empty, undo what opening it changed on the disk."""
@@ -346,7 +346,7 @@ class AppendFile:
 
     def _give_up(self, why: str) -> None:
         self._take_back_opening()
-        self.closed_because = f"closed for good: {why}"
+        self.closed_because = f"closed after an error: {why}"
         with contextlib.suppress(OSError):
             self._close_descriptor()
         self.has_said_why = True

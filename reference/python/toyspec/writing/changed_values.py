@@ -47,7 +47,7 @@ class ChangedValues:
 def _nothings(kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key, declared in FIELDS["toy/v1"].get(kind, {}).items():
         if declared == "number" and key in given and given[key] is None:
-            fact = "is None: written as null, which readers take as not finite; leave it out where there is no value"
+            fact = "is None, written as null, which readers take as not finite; leave it out if there is no value"
             yield _NULL, f"{kind}.{key}", fact
 
 
@@ -61,7 +61,7 @@ def _changes(given: Any, written: Any, place: str) -> Iterator[tuple[str, str, s
         for at, value in enumerate(written):
             yield from _changes(items[at], value, f"{place}[{at}]")
     elif written is None and given is not None and given is not _UNKNOWN:
-        yield _NULL, place, f"is {_shown(given)}: written as null, which readers take as not finite"
+        yield _NULL, place, f"is {_shown(given)}, written as null, which readers take as not finite"
     elif type(written) is int and abs(written) > MAX_SAFE_INTEGER:
         fact = f"is {shortened(str(written))}: readers with binary64 numbers round it; pass a string to keep it"
         yield _ROUNDED, place, fact

@@ -35,7 +35,7 @@ class DroppedRecords:
         self.cause = cause
         self._outages += 1
         if self._outages <= _MOST_OUTAGES:
-            say(f"{self._path}: {cause}; records are dropped until there is room; the program goes on")
+            say(f"{self._path}: {cause}; records are dropped until writing works again; the program continues")
 
     def add(self, cause: str) -> None:
         """Count a record that could not be written; report the first one of an outage."""
@@ -53,7 +53,7 @@ class DroppedRecords:
     def end_outage(self) -> None:
         """Report that the outage is over."""
         if self._outages <= _MOST_OUTAGES:
-            say(f"{self._path}: writing goes on; {self.fact}")
+            say(f"{self._path}: writing works again; {self.fact}")
         self.outage = 0
         self.cause = ""
 
@@ -66,12 +66,12 @@ class DroppedRecords:
         what = key or fact
         if what not in self._said and len(self._said) < _MOST_SAID:
             self._said += (what,)
-            say(f"{self._path}: invalid record left out, and later ones like it: {fact}")
+            say(f"{self._path}: invalid record not written, nor later ones like it: {fact}")
 
     def conclude(self) -> None:
         """Report the number of records that the stream lacks, if any."""
         if self.count:
-            say(f"{self._path}: {_records(self.count)} not written in all")
+            say(f"{self._path}: {_records(self.count)} not written in total")
 
 
 def _records(count: int) -> str:

@@ -184,4 +184,6 @@ def _lock_regular(path: str, descriptor: int, calls: SystemCalls) -> None:
     try:
         try_lock(calls, descriptor)
     except BlockingIOError:
-        raise StreamRefusedError(path, "locked", "another writer has it open") from None
+        raise StreamRefusedError(
+            path, "locked", "another writer has it open; wait until it closes the file, or write to another directory"
+        ) from None

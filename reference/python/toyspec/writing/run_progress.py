@@ -83,7 +83,7 @@ class RunProgress:
             return
         if event["t"] < self.time:
             raise InvalidEventError(
-                f"t {event['t']} of {kind} is less than {self.time} of the record before; t must not decrease"
+                f"t {event['t']} of {kind} is less than {self.time} of the previous record; t must not decrease"
             )
         if kind == "step":
             self.admit_step(event["step"], event.get("phase") or self.phase)

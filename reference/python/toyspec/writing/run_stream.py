@@ -192,7 +192,7 @@ class RunStream:
         if self._state == "lost":
             self._dropped.count += 1
         elif self._state == "ended":
-            fact = "the run has ended: nothing is written after run_end"
+            fact = "the run has ended; nothing can follow run_end, so start a new run"
             if self.settings.on_error == "raise":
                 raise InvalidEventError(fact)
             self._dropped.leave_out(fact)
@@ -387,7 +387,7 @@ class RunStream:
         self._file = None
         self._state = "ended" if self._progress.ended else "lost"
         if file is None or not file.has_said_why:
-            say(f"{self.path}: {cause_of(error)}; logging stops, the program goes on")
+            say(f"{self.path}: {cause_of(error)}; logging stops; the program continues")
         if file is not None and not file.is_foreign:
             with contextlib.suppress(OSError):
                 file.discard()

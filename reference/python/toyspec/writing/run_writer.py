@@ -113,7 +113,10 @@ class RunWriter(EventMethods):
             return
         if given is not None:
             self._stream.close()
-            raise InvalidEventError(f"the stream to resume is of run {shortened(resumed)}, not of {given}")
+            raise InvalidEventError(
+                f"the stream to resume belongs to run {shortened(resumed)}, not to {given}; "
+                "give that run id, or another directory"
+            )
         self.run_id = resumed
 
     @property

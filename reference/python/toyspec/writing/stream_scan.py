@@ -64,7 +64,8 @@ class StreamScan:
     def _refuse_gap(self, gap: Gap, *, has_record: bool) -> None:
         if not has_record and detect_profile_at(self._file.path, None, has_gap=True) is None:
             self._refuse_foreign(None)
-        fact = f"line {gap.line} is damaged ({gap.reason}: {gap.message}); nothing is appended to it"
+        damage = f"line {gap.line} is damaged ({gap.reason}: {gap.message})"
+        fact = f"{damage}; the file was not changed; `toyspec check` lists the damage"
         raise StreamRefusedError(self._file.path, "damaged", fact)
 
     def _check_profile(self, first: Mapping[str, Any]) -> None:
@@ -72,7 +73,9 @@ class StreamScan:
         if found is None:
             self._refuse_foreign(first)
         if self._wanted not in {None, found}:
-            fact = f"it is a {found} log; {self._wanted} records cannot be appended to it"
+            fact = (
+                f"it is a {found} log; {self._wanted} records cannot be appended to it; write them to another directory"
+            )
             raise StreamRefusedError(self._file.path, "foreign", fact)
 
     def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:

@@ -66,7 +66,7 @@ class BundleSink(Sink):
         try:
             directory = _directory(config, process)
         except OSError as error:
-            say(f"{os.fspath(config.runs_root or '')}: {cause_of(error)}; no bundle is written, the program goes on")
+            say(f"{os.fspath(config.runs_root or '')}: {cause_of(error)}; no bundle is written; the program continues")
             return None
         return cls(config, RunWriter(directory, exist=config.exist, clock=config.clock))
 
@@ -83,7 +83,7 @@ class BundleSink(Sink):
     def go_back(self, step: int, /) -> None:
         """Write a run_resume, unless no later step than *step* is in the bundle."""
         if self._last is not None and step <= self._last:
-            self._tell("goes back", f"the training goes on with step {step} after step {self._last}")
+            self._tell("goes back", f"training continues at step {step} after step {self._last}")
             self._resume(step - 1)
 
     def log_validation(self, step: int | None, metrics: Mapping[str, float], /) -> None:

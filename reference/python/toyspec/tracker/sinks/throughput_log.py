@@ -85,4 +85,4 @@ class ThroughputLogSink(Sink):
 
     def _give_up(self, error: OSError) -> None:
         self._file = None
-        say(f"{self._path}: {cause_of(error)}; no more entries are written, the program goes on")
+        say(f"{self._path}: {cause_of(error)}; no more entries are written; the program continues")
