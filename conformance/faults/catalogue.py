@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.faults import calls, deaths, fragments, interrupts, limits, meddling, places, values
-from conformance.faults.tracing import SYNCS
+from conformance.faults.tracing import COPIES, SYNCS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def _room() -> list[Fault]:
         Fault("limit of file size, SIGXFSZ at its default", (limits.limit_of_size,)),
         Fault("a part of a line cannot be removed", (limits.limit_and_no_cut,)),
         Fault("emptied by another process, then no room", (limits.emptied,)),
-        Fault("appended to by another process, then no room", (limits.appended,)),
+        Fault("appended to by another process, then no room", (limits.appended, limits.appended_meanwhile)),
     ]
 
 
@@ -91,6 +91,7 @@ def _ends() -> list[Fault]:
             (
                 partial(fragments.killed_while_moving, calls="ftruncate", path="events.jsonl"),
                 partial(fragments.killed_while_moving, calls=SYNCS, path="."),
+                partial(fragments.killed_while_moving, calls=COPIES, path=fragments.SIDE),
             ),
         ),
         Fault("a fragment cannot be moved or cut: EIO", (fragments.side_file_fails, fragments.cannot_be_cut)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SMALL = b'{"kind":"st'
 LARGE = b'{"kind":"note","text":"' + b"z" * 200_000
 _OFFSET = len(START + STEP)
-_SIDE = f"events.jsonl.torn-{_OFFSET}"
+SIDE = f"events.jsonl.torn-{_OFFSET}"
 
 
 def torn(case: Case, fragment: bytes) -> None:
@@ -22,7 +22,7 @@ def torn(case: Case, fragment: bytes) -> None:
     _tear(case, fragment)
     case.run()
     _resume(case)
-    case.demand(case.files().get(_SIDE) == fragment, "the fragment is not in its side file")
+    case.demand(case.files().get(SIDE) == fragment, "the fragment is not in its side file")
 
 
 def torn_metrics(case: Case) -> None:
@@ -39,13 +39,13 @@ def torn_metrics(case: Case) -> None:
 def side_file_there(case: Case) -> None:
     """Side files of earlier tears are there; they stay as they are."""
     _tear(case, SMALL)
-    for name in (_SIDE, f"{_SIDE}-2"):
+    for name in (SIDE, f"{SIDE}-2"):
         case.make(name.encode(), os.path.join(case.directory, name))
     case.run()
     _resume(case)
     files = case.files()
-    case.demand(all(files.get(name) == name.encode() for name in (_SIDE, f"{_SIDE}-2")), "a side file was overwritten")
-    case.demand(files.get(f"{_SIDE}-3") == SMALL, "the fragment is not in a new side file")
+    case.demand(all(files.get(name) == name.encode() for name in (SIDE, f"{SIDE}-2")), "a side file was overwritten")
+    case.demand(files.get(f"{SIDE}-3") == SMALL, "the fragment is not in a new side file")
 
 
 def killed_while_moving(case: Case, calls: str, path: str) -> None:
@@ -56,7 +56,7 @@ def killed_while_moving(case: Case, calls: str, path: str) -> None:
     case.program.wait()
     case.abandon()
     files = case.files()
-    is_there = files["events.jsonl"].endswith(LARGE) or files.get(_SIDE) == LARGE
+    is_there = files["events.jsonl"].endswith(LARGE) or files.get(SIDE) == LARGE
     case.demand(is_there, "bytes of the fragment are lost")
     case.run()
     _resume(case)
@@ -70,7 +70,7 @@ def cannot_be_cut(case: Case) -> None:
 
 def side_file_fails(case: Case) -> None:
     """The side file cannot be synced; the start fails and leaves everything as it was."""
-    _fail_to_move(case, traced(SYNCS, os.path.join(case.directory, _SIDE), "error=EIO"))
+    _fail_to_move(case, traced(SYNCS, os.path.join(case.directory, SIDE), "error=EIO"))
 
 
 def order_of_syncs(case: Case) -> None:
@@ -83,7 +83,7 @@ def order_of_syncs(case: Case) -> None:
     cut = next(
         (at for at, call in enumerate(calls) if call.startswith("ftruncate") and f"<{case.stream}>" in call), len(calls)
     )
-    for path, what in ((os.path.join(case.directory, _SIDE), "side file"), (case.directory, "directory")):
+    for path, what in ((os.path.join(case.directory, SIDE), "side file"), (case.directory, "directory")):
         is_synced = any("sync" in call and f"<{path}>" in call for call in calls[:cut])
         case.demand(is_synced, f"the {what} is not synced before the cut")
 

@@ -5,29 +5,23 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import time
 from typing import TYPE_CHECKING
 
-from conformance.faults.case import MachineError
-from conformance.faults.tracing import WRITES, traced
+from conformance.faults.tracing import WRITES, traced_child, wait_until_longer
 
 if TYPE_CHECKING:
     from conformance.faults.case import Case
-
-_SECONDS = 10.0
 
 
 def inside_a_write(case: Case) -> None:
     """SIGINT raises an exception while a record is written; a full disk later takes no acknowledged record away."""
     case.needs("interrupt")
     os.makedirs(case.directory)
-    # -D: the program itself is the child, so that signals and limits reach it.
-    strace, *words = traced(WRITES, case.stream, "delay_exit=700000:when=3")
-    case.run([strace, "-D", *words])
+    case.run(traced_child(WRITES, case.stream, "delay_exit=700000:when=3"))
     case.say_all(f"open replace {case.directory}", "start", "note 1 500")
     size = os.path.getsize(case.stream)
     case.program.send("note 2 500\n")
-    _wait_until_longer(case.stream, size)
+    wait_until_longer(case.stream, size)
     os.kill(case.program.pid, signal.SIGINT)
     answer = case.take("", case.program.hear("note 2 500"))
     case.demand("interrupted" in answer.text, f"no exception arrived: {answer.text}")
@@ -38,11 +32,3 @@ def inside_a_write(case: Case) -> None:
     resource.prlimit(case.program.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     case.say_all("step 5", "end", "close")
     case.settle()
-
-
-def _wait_until_longer(path: str, size: int) -> None:
-    end = time.monotonic() + _SECONDS
-    while os.path.getsize(path) <= size:
-        if time.monotonic() > end:
-            raise MachineError("the write was not delayed")
-        time.sleep(0.01)

@@ -6,9 +6,9 @@ import os
 import resource
 from typing import TYPE_CHECKING
 
-from conformance.faults.case import START, STEP
-from conformance.faults.streams import count_in
-from conformance.faults.tracing import fill, small_disk, traced
+from conformance.faults.case import START, STEP, MachineError
+from conformance.faults.streams import count_in, found_in
+from conformance.faults.tracing import WRITES, fill, small_disk, traced_child, wait_until_longer
 
 if TYPE_CHECKING:
     from conformance.faults.case import Case
@@ -49,9 +49,10 @@ def limit_of_size(case: Case) -> None:
 def limit_and_no_cut(case: Case) -> None:
     """A part of a line is written and cannot be cut off; no later record is glued to it."""
     os.makedirs(case.directory)
-    case.run([*_LIMITED, *traced("ftruncate", case.stream, "error=EIO")])
+    case.run([*_LIMITED, *traced_child("ftruncate", case.stream, "error=EIO")])
     case.say_all(f"open replace {case.directory}", "start")
     _until_refused(case, 400)
+    _lift(case)
     for command in ("step 100", "end", "close"):
         case.say(command)
     case.stop()
@@ -73,6 +74,34 @@ def appended(case: Case) -> None:
     _meet_no_room(case, None)
     _go_on(case)
     case.demand(_FOREIGN in case.files()["events.jsonl"], "the line of another process is cut")
+
+
+def appended_meanwhile(case: Case) -> None:
+    """Another process appends a line after a part of a record was written, before the rest fails; that line stays."""
+    os.makedirs(case.directory)
+    case.run(traced_child(WRITES, case.stream, "delay_enter=700000:when=4"))
+    case.say_all(f"open replace {case.directory}", "start", "note 1 500")
+    size = os.path.getsize(case.stream)
+    _limit(case, size + 9)
+    case.program.send("note 2 500\n")
+    try:
+        wait_until_longer(case.stream, size)
+    except MachineError:
+        # This writer asks for the limit first, and writes no part.
+        case.demand(os.path.getsize(case.stream) == size, "the stream has changed")
+    with open(case.stream, "ab") as file:
+        file.write(_FOREIGN)
+    case.take("", case.program.hear("note 2 500"))
+    _lift(case)
+    for command in ("step 3", "end", "close"):
+        case.say(command)
+    case.stop()
+    with open(case.stream, "rb") as file:
+        content = file.read()
+    case.demand(_FOREIGN in content, "the line of another process is cut")
+    found = found_in(case.stream)
+    case.demand(set(case.acknowledged) <= set(found.names), "acknowledged records are lost")
+    case.demand(len(found.broken) <= 1, f"broken lines: {found.broken!r:.80}")
 
 
 def full_while_resuming(case: Case) -> None:
@@ -122,8 +151,12 @@ def _demand_all_counted(case: Case) -> None:
     case.demand(said == count, f"the notes count {said} dropped records, not {count}")
 
 
+def _limit(case: Case, size: int) -> None:
+    resource.prlimit(case.program.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
 def _lift(case: Case) -> None:
-    resource.prlimit(case.program.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    _limit(case, resource.RLIM_INFINITY)
 
 
 def _meet_no_room(case: Case, content: bytes | None) -> None:
@@ -137,8 +170,7 @@ def _meet_no_room(case: Case, content: bytes | None) -> None:
     else:
         os.truncate(case.stream, 0)
         case.acknowledged.clear()
-    limit = os.path.getsize(case.stream) + 9
-    resource.prlimit(case.program.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    _limit(case, os.path.getsize(case.stream) + 9)
     case.refused("note 3 500")
     _lift(case)
 

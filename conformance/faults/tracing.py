@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WRITES = "write,pwrite64,writev"
+COPIES = f"{WRITES},copy_file_range,sendfile,splice"
 SYNCS = "fsync,fdatasync"
 _SECONDS = 30.0
 
@@ -30,6 +31,21 @@ def traced(calls: str, path: str = "", inject: str = "", log: str = os.devnull) 
     words = ["strace", "-f", *faster, "-qq", "-y", "-o", log, "-e", f"trace={calls}"]
     words += ["-P", path] if path else []
     return words + (["-e", f"inject={calls}:{inject}"] if inject else [])
+
+
+def traced_child(calls: str, path: str, inject: str) -> list[str]:
+    """Return a command like :func:`traced` whose process is the program itself, for signals and limits."""
+    strace, *words = traced(calls, path, inject)
+    return [strace, "-D", *words]
+
+
+def wait_until_longer(path: str, size: int) -> None:
+    """Return when the file at *path* has more than *size* bytes."""
+    end = time.monotonic() + _SECONDS
+    while os.path.getsize(path) <= size:
+        if time.monotonic() > end:
+            raise MachineError("the write was not delayed")
+        time.sleep(0.01)
 
 
 def calls_in(log: str) -> list[str]:

@@ -52,12 +52,14 @@ class Workshop:
     def changed(self, mutant: Mutant) -> Iterator[None]:
         """Change the copy for a while."""
         path = os.path.join(self._crate, mutant.path)
-        _write(path, mutant.source())
+        # From the copy: someone may edit the crate during a sweep of an hour.
+        with open(path, encoding="utf-8", newline="") as file:
+            before = file.read()
+        _write(path, mutant.source(self._crate))
         try:
             yield
         finally:
-            with open(os.path.join(CRATE, mutant.path), encoding="utf-8", newline="") as file:
-                _write(path, file.read())
+            _write(path, before)
 
     def build(self) -> str | None:
         """Build the adapter; return the error of the compiler, None where there is none."""
