@@ -151,19 +151,20 @@ def test_a_crate_that_fails_unchanged_is_not_mutated(tmp_path: Path) -> None:
 def test_findings_hold_while_what_they_depend_on_stays(
     mutants: list[Mutant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill depends on the file and its question, a survival on the corpus as well."""
+    """All depend on the file, a kill on its question; what survives knows the questions that it was asked."""
     monkeypatch.setattr("conformance.mutation.rust.findings.digest", lambda _: "a")
     memory = Memory(str(tmp_path))
     killed, survived = Fate(mutants[0], "corpus", "wrong"), Fate(mutants[1], None, None, 7)
+    memory.keep_questions("corpus 1", ["b", "a"])
     memory.note(killed, "a case [reader]", "corpus 1")
     memory.note(survived, None, "corpus 1")
     again = Memory(str(tmp_path))
-    assert killed == again.fate(mutants[0], {"a case [reader]"}, "corpus 2")
-    assert again.fate(mutants[0], {"another [reader]"}, "corpus 1") is None
-    assert survived == again.fate(mutants[1], set(), "corpus 1")
-    assert again.fate(mutants[1], set(), "corpus 2") is None
+    assert killed == again.fate(mutants[0], {"a case [reader]"})
+    assert again.fate(mutants[0], {"another [reader]"}) is None
+    assert survived == again.fate(mutants[1], set())
+    assert {"a", "b"} == again.questions(again.asked(mutants[1]))
     monkeypatch.setattr("conformance.mutation.rust.findings.digest", lambda _: "b")
-    assert again.fate(mutants[0], {"a case [reader]"}, "corpus 1") is None
+    assert again.fate(mutants[0], {"a case [reader]"}) is None
 
 
 def test_the_page_separates_what_the_corpus_kills_from_what_only_tests_kill(mutants: list[Mutant]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.corpus import questions_of, selected, version
 from conformance.mutation import survivors
+from conformance.mutation.memory import question_digests
 from conformance.mutation.rust.findings import Fate, Memory
 from conformance.mutation.rust.listing import ListingError, listed, sample
 from conformance.mutation.rust.replay import Recording, RecordingError
@@ -21,7 +22,7 @@ from conformance.mutation.score import Findings, report
 from conformance.probes.question import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from conformance.mutation.rust.listing import Mutant
     from conformance.mutation.survivors import Survivors
@@ -77,61 +78,77 @@ class Sweep:
         self._memory = Memory(self._workshop.folder)
         self._questions = questions_of(selected(()), ROLES)
         self._names = {question.name for question in self._questions}
+        self._digests = question_digests(self._questions)
         self._corpus = version()
-        self._recording: Recording | None = None
+        self._memory.keep_questions(self._corpus, self._digests)
+        self._recordings: dict[str, Recording] = {}
+        self._is_built = False
 
     def run(self, mutants: Sequence[Mutant]) -> list[Fate]:
         """Return what became of each of *mutants*; raise WorkshopError or RecordingError."""
         fates = []
         for number, mutant in enumerate(mutants, 1):
-            fate = self._memory.fate(mutant, self._names, self._corpus)
-            fates.append(fate or self._timed(f"{number} of {len(mutants)}", self._ask, mutant))
+            fate = self._memory.fate(mutant, self._names)
+            if fate is None or (fate.by in {"tests", None} and self._memory.asked(mutant) != self._corpus):
+                fate = self._asked(f"{number} of {len(mutants)}", mutant, fate)
+            fates.append(fate)
         for index, fate in enumerate(fates):
             # No test is expected to kill what is listed.
             if fate.by is None and not fate.is_tested and self._known.reason(fate.mutant) is None:
-                fates[index] = self._timed("tests", self._test, fate.mutant)
+                fates[index] = self._tested(fate.mutant)
         return fates
 
-    def _timed(self, what: str, ask: Callable[[Mutant], Fate], mutant: Mutant) -> Fate:
-        recording = self._recording or self._record()
+    def _asked(self, what: str, mutant: Mutant, before: Fate | None) -> Fate:
+        """Ask *mutant* the corpus, without the questions that it answered right *before*."""
+        recording = self._recording(self._memory.asked(mutant) if before else "")
         started = time.monotonic()
         with self._workshop.changed(mutant):
-            fate = ask(mutant)
-        seconds = time.monotonic() - started
-        said = f"{fate.by}: {fate.reason}" if fate.by else f"survived {recording.size} questions"
-        _say(f"{what}, {seconds:.0f} s: {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
+            fate, question = self._tried(mutant, recording, before)
+        self._memory.note(fate, question, self._corpus)
+        said = f"{fate.by}: {fate.reason}" if fate.by else f"answers {recording.size} questions"
+        _say(f"{what}, {time.monotonic() - started:.0f} s: {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
 
-    def _ask(self, mutant: Mutant) -> Fate:
-        """Ask *mutant* the corpus."""
-        recording = self._recording or self._record()
-        question = None
+    def _tried(self, mutant: Mutant, recording: Recording, before: Fate | None) -> tuple[Fate, str | None]:
+        """Return what became of *mutant*, and the question that killed it."""
         fault = self._workshop.build()
         if fault is not None:
-            fate = Fate(mutant, "compiler", fault)
-        elif killer := recording.killer(self._workshop.adapter, mutant.module):
-            question = killer[0]
-            fate = Fate(mutant, "corpus", ": ".join(killer))
-        else:
-            fate = Fate(mutant, None, None, recording.size)
-        self._memory.note(fate, question, self._corpus)
-        return fate
+            return Fate(mutant, "compiler", fault), None
+        if killer := recording.killer(self._workshop.adapter, mutant.module):
+            return Fate(mutant, "corpus", ": ".join(killer)), killer[0]
+        return before or Fate(mutant, None, None, len(self._questions)), None
 
-    def _test(self, mutant: Mutant) -> Fate:
+    def _tested(self, mutant: Mutant) -> Fate:
         """Run the tests of the crate for *mutant*."""
-        fault = self._workshop.test()
+        self._build()
+        started = time.monotonic()
+        with self._workshop.changed(mutant):
+            fault = self._workshop.test()
         fate = Fate(mutant, "tests" if fault else None, fault, len(self._questions), is_tested=True)
         self._memory.note(fate, None, self._corpus)
+        said = fault or "SURVIVED"
+        _say(f"tests, {time.monotonic() - started:.0f} s: {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
 
-    def _record(self) -> Recording:
-        """Build the unchanged crate, let its tests pass, and ask it everything."""
-        fault = self._workshop.build() or self._workshop.test()
-        if fault is not None:
-            raise WorkshopError(f"the crate fails without any change: {fault}")
-        _say(f"{len(self._questions)} questions; the unchanged crate is asked first")
-        self._recording = Recording(self._workshop.adapter, self._questions, self._workshop.folder)
-        return self._recording
+    def _build(self) -> None:
+        """Build the unchanged crate, and let its tests pass."""
+        if not self._is_built:
+            fault = self._workshop.build() or self._workshop.test()
+            if fault is not None:
+                raise WorkshopError(f"the crate fails without any change: {fault}")
+            self._is_built = True
+
+    def _recording(self, asked: str) -> Recording:
+        """Return the recording of all questions that are not in the set *asked*."""
+        if asked not in self._recordings:
+            self._build()
+            done = self._memory.questions(asked)
+            pairs = zip(self._questions, self._digests, strict=True)
+            questions = [question for question, digest in pairs if digest not in done]
+            _say(f"{len(questions)} questions to the unchanged crate")
+            folder = os.path.join(self._workshop.folder, f"recording-{len(self._recordings)}")
+            self._recordings[asked] = Recording(self._workshop.unchanged(), questions, folder)
+        return self._recordings[asked]
 
 
 def _conclude(fates: Sequence[Fate], every: Sequence[Mutant], known: Survivors, options: argparse.Namespace) -> int:

@@ -34,28 +34,43 @@ class Memory:
     """Findings by the key of the mutant. Each holds while the file that the mutant changes stays the same."""
 
     def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._path = os.path.join(folder, "findings.json")
         self._found: dict[str, dict[str, Any]] = {}
         if os.path.exists(self._path):
             with open(self._path, encoding="utf-8") as file:
                 self._found = json.load(file)
 
-    def fate(self, mutant: Mutant, questions: Collection[str], corpus: str) -> Fate | None:
-        """Return what is known of *mutant*, None where it has to be asked.
-
-        A kill holds while its question is one of *questions*, a survival while *corpus* is the same.
-        """
+    def fate(self, mutant: Mutant, questions: Collection[str]) -> Fate | None:
+        """Return what is known of *mutant*, None where nothing is. A kill holds while *questions* have its question."""
         found = self._found.get(mutant.key)
         if found is None or found["file"] != digest(mutant.path):
             return None
         if found["by"] == "corpus" and found["question"] not in questions:
             return None
-        if found["by"] in {"tests", None} and found["corpus"] != corpus:
-            return None
         return Fate(mutant, found["by"], found["reason"], found["asked"], found["is_tested"])
 
+    def asked(self, mutant: Mutant) -> str:
+        """Return the name of the set of questions that *mutant* was asked, which the corpus did not kill."""
+        return str(self._found[mutant.key]["corpus"])
+
+    def questions(self, name: str) -> frozenset[str]:
+        """Return the set of questions *name*, which :meth:`keep_questions` wrote; empty where there is none."""
+        path = os.path.join(self._folder, f"asked-{name}.json")
+        if not os.path.exists(path):
+            return frozenset()
+        with open(path, encoding="utf-8") as file:
+            return frozenset(json.load(file))
+
+    def keep_questions(self, name: str, digests: Collection[str]) -> None:
+        """Write the set of questions *name* to disk."""
+        path = os.path.join(self._folder, f"asked-{name}.json")
+        if not os.path.exists(path):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(sorted(digests), file, indent=0)
+
     def note(self, fate: Fate, question: str | None, corpus: str) -> None:
-        """Remember *fate*, which *question* decided if the corpus did; write everything to disk."""
+        """Remember *fate*, which *question* decided if the corpus did; else all questions of *corpus* were asked."""
         self._found[fate.mutant.key] = {
             "file": digest(fate.mutant.path),
             "by": fate.by,

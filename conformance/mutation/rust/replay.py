@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -55,10 +54,9 @@ class Recording:
     """The questions of the corpus, and what the unchanged program answers."""
 
     def __init__(self, program: str, questions: Sequence[Question], folder: str) -> None:
-        """Ask a copy of *program* all *questions* of one request; raise RecordingError where one fails."""
-        unchanged = os.path.join(folder, "unchanged-adapter")
-        shutil.copy2(program, unchanged)
-        self._adapter = Adapter([unchanged])
+        """Ask the unchanged *program* all *questions* without files; raise RecordingError where one fails."""
+        os.makedirs(folder, exist_ok=True)
+        self._adapter = Adapter([program])
         self._adapter.ask_hello()
         asked = [questions[index] for index in topics_in_turn(questions)]
         asked = [question for question in asked if question.needs.missing(self._adapter.hello) is None]

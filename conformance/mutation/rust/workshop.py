@@ -48,6 +48,13 @@ class Workshop:
         """Path of the program that :meth:`build` makes."""
         return os.path.join(self.folder, "target", "debug", "toyspec-adapter")
 
+    def unchanged(self) -> str:
+        """Return the path of a copy of the program, which is built anew: the last build may be that of a mutant."""
+        self.build()
+        path = os.path.join(self.folder, "unchanged-adapter")
+        shutil.copy2(self.adapter, path)
+        return path
+
     @contextlib.contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
         """Change the copy for a while."""
