@@ -71,7 +71,7 @@ impl Splitter {
 
     /// Returns the first bytes after the last LF.
     pub fn fragment_head(&self) -> &[u8] {
-        &self.held[..self.held.len().min(HEAD_BYTES)]
+        &self.held[..self.held.len().min(EXCERPT_BYTES)]
     }
 
     /// Counts whole lines, `size` bytes together with what is pending, that were judged elsewhere.
