@@ -84,9 +84,29 @@ fn run_child(run: &Path, words: &[&str], steps: u32) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs the child with failures injected into its calls on some path; None where there is no strace.
+/// Reports that a test was left out for a reason; in CI, where it must run, fails it.
+fn left_out(reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "this test must run in CI: {reason}");
+    // The harness keeps what `println!` says in a test that passes.
+    writeln!(std::io::stderr(), "left out: {reason}").unwrap();
+}
+
+/// Returns why a command does not succeed, None if it does.
+fn trouble(words: &[&str]) -> Option<String> {
+    match Command::new(words[0]).args(&words[1..]).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!("{}: {}", words[0], String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Some(format!("{}: {error}", words[0])),
+    }
+}
+
+/// Runs the child with failures injected into its calls on some path; None, with a report, if they cannot be traced.
 fn run_traced(run: &Path, path: &Path, inject: &[&str], steps: u32) -> Option<String> {
-    Command::new("strace").arg("-V").output().ok()?;
+    if let Some(reason) = trouble(&["strace", "-qq", "-o", "/dev/null", "-e", "inject=write:error=EIO:when=1", "true"])
+    {
+        left_out(&format!("system calls cannot be traced: {reason}"));
+        return None;
+    }
     let path = path.to_str().unwrap().to_string();
     let mut words = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-P", &path];
     let injected: Vec<String> = inject.iter().map(|what| format!("inject={what}")).collect();
@@ -284,8 +304,13 @@ fn a_limit_of_size_does_not_kill() {
     assert!(lines(&run.join("events.jsonl")).len() > 3);
 }
 
-/// Runs a part in a small file system of its own; None where the system does not let this user mount one.
+/// Runs a part in a small file system of its own; None, with a report, if the system does not let this user mount one.
 fn run_in_small_disk(run: &Path, script: &str) -> Option<String> {
+    let probe = format!("mount -t tmpfs -o size=12k tmpfs {}", run.display());
+    if let Some(reason) = trouble(&["unshare", "-rm", "sh", "-c", &probe]) {
+        left_out(&format!("no disk can be mounted: {reason}"));
+        return None;
+    }
     let own = std::env::current_exe().unwrap();
     let disk = run.display();
     let script =
@@ -293,8 +318,9 @@ fn run_in_small_disk(run: &Path, script: &str) -> Option<String> {
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", &script, "sh"]).arg(own).env("TOYSPEC_CHILD_RUN", run);
     command.env("TOYSPEC_CHILD_STEPS", "400");
-    let output = command.output().ok()?;
-    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 const CHILD: &str = "\"$1\" --ignored --exact child --nocapture";
