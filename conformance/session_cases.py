@@ -21,6 +21,8 @@ _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
 _RUN_KEYS = _RUN_REQUIRED | {"error"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
 _KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes"}
+EITHER = "either"
+"""The outcome where a writer may refuse the records, or write what is expected."""
 _FRAGMENT = b'{"kind":"note","t":9.0,"text":"'
 
 
@@ -111,6 +113,9 @@ def _demand_records(path: str, content: Mapping[str, Any]) -> None:
         *sides,
         *(run["records"] for run in content.get("then", [])),
     ]
+    for run in (content, *content.get("then", ())):
+        if not run["records"] or run["outcome"] not in {"written", "refused", EITHER}:
+            raise CaseError(path, "", "has a run without a record, or with an outcome that is not known")
     for index, record in enumerate(record for records in lists for record in records):
         try:
             untag(record)

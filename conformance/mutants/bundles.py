@@ -11,9 +11,10 @@ from conformance.oracle.bundles import Bundles
 from conformance.oracle.writing import RefusedError, Writing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from conformance.oracle.reading import Stream
+    from conformance.oracle.stream_rules import Seen
 
 
 class EndsWithoutAWord(Oracle):
@@ -28,9 +29,8 @@ class EndsTwice(Oracle):
     """Writes a run_end when the run is closed, even if the program wrote one."""
 
     class bundles_type(Bundles):
-        def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
-            found = super().all_records(request, writer)
-            return [*found, found[-1]] if found[-1]["kind"] == "run_end" else found
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            return super().lines(request, writer) + writer.record({"kind": "run_end", "t": {"float": "9.0"}})
 
     class writing_type(Writing):
         def judge(self, line: bytes) -> None:
@@ -41,7 +41,7 @@ class ForgetsWhatItEndedWith(Oracle):
     """Writes neither final_step nor final_loss."""
 
     class bundles_type(Bundles):
-        def final(self, records: Sequence[Any]) -> dict[str, Any]:
+        def final(self, step: Seen | None) -> dict[str, Any]:
             return {}
 
 
@@ -49,8 +49,10 @@ class EndsWithAnyPhase(Oracle):
     """Uses the last step of any phase as the final one."""
 
     class bundles_type(Bundles):
-        def final(self, records: Sequence[Any]) -> dict[str, Any]:
-            return super().final([{key: item for key, item in record.items() if key != "phase"} for record in records])
+        def last(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
+            steps = [record for record in request["records"] if record.get("kind") == "step"]
+            final = {f"final_{key}": steps[-1][key] for key in ("step", "loss") if key in steps[-1]} if steps else {}
+            return [record | final for record in super().last(request, writer)]
 
 
 class CallsErrorsCompleted(Oracle):
@@ -115,9 +117,9 @@ class AppendsARun(Oracle):
     """Appends a run to another one on request."""
 
     class bundles_type(Bundles):
-        def demand_open(self, stream: Stream, exist: str) -> None:
-            if exist != "append" or stream.profile != "toy/v1":
-                super().demand_open(stream, exist)
+        def demand_open(self, stream: Stream, exist: str, profile: str) -> None:
+            if exist != "append" or profile != "toy/v1":
+                super().demand_open(stream, exist, profile)
 
     class writing_type(Writing):
         def judge(self, line: bytes) -> None:
@@ -230,7 +232,7 @@ class ResumesForeignRecords(Oracle):
     """Resumes and appends to records without a profile."""
 
     class bundles_type(Bundles):
-        def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
+        def demand_profile(self, stream: Stream, profile: str) -> None:
             pass
 
 
@@ -258,17 +260,20 @@ class RemembersAnEarlierLoss(Oracle):
     """Writes the last loss of any step as final_loss, even if the last step has none."""
 
     class bundles_type(Bundles):
-        def final(self, records: Sequence[Any]) -> dict[str, Any]:
-            losses = [record["loss"] for record in records if "loss" in record]
-            found = super().final(records)
-            return found | {"final_loss": losses[-1]} if found and losses else found
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            self.losses = [record["loss"] for record in request["records"] if "loss" in record]
+            return super().lines(request, writer)
+
+        def final(self, step: Seen | None) -> dict[str, Any]:
+            found = super().final(step)
+            return found | {"final_loss": self.losses[-1]} if found and self.losses else found
 
 
 class GoesOnAnywhere(Oracle):
     """Resumes a stream that is complete or damaged."""
 
     class bundles_type(Bundles):
-        def demand_open(self, stream: Stream, exist: str) -> None:
+        def demand_open(self, stream: Stream, exist: str, profile: str) -> None:
             pass
 
     class writing_type(Writing):

@@ -19,7 +19,7 @@ class IgnoresTheProfileItIsTold(Oracle):
     """Detects the profile even if the user names one."""
 
     class reading_type(Reading):
-        def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
+        def open(self, data: bytes, *, name: str | None, profile: str | None = None, manifest: bool = False) -> Stream:
             return super().open(data, name=name, manifest=manifest)
 
 
@@ -63,7 +63,7 @@ class IgnoresTheManifest(Oracle):
     """Does not look for a manifest beside the stream."""
 
     class reading_type(Reading):
-        def open(self, data: bytes, *, name: str = "", profile: str | None = None, manifest: bool = False) -> Stream:
+        def open(self, data: bytes, *, name: str | None, profile: str | None = None, manifest: bool = False) -> Stream:
             return super().open(data, name=name, profile=profile)
 
 
@@ -83,7 +83,7 @@ class IgnoresTheName(Oracle):
     """Ignores the name of the file if no record decides the profile."""
 
     class reading_type(Reading):
-        def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
+        def detect_by_name(self, name: str | None, *, manifest: bool, has_gap: bool) -> str | None:
             return super().detect_by_name("", manifest=manifest, has_gap=has_gap)
 
 
@@ -91,8 +91,8 @@ class KeepsTheEndingOfTheName(Oracle):
     """Treats the ending .gz as part of the name."""
 
     class reading_type(Reading):
-        def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
-            compressed = name.endswith(".gz")
+        def detect_by_name(self, name: str | None, *, manifest: bool, has_gap: bool) -> str | None:
+            compressed = (name or "").endswith(".gz")
             return super().detect_by_name(f"{name}x" if compressed else name, manifest=manifest, has_gap=has_gap)
 
 
@@ -100,7 +100,7 @@ class TakesEveryFragmentForForeign(Oracle):
     """Gives no profile to an empty stream with an unusual name."""
 
     class reading_type(Reading):
-        def detect_by_name(self, name: str, *, manifest: bool, has_gap: bool) -> str | None:
+        def detect_by_name(self, name: str | None, *, manifest: bool, has_gap: bool) -> str | None:
             return super().detect_by_name(name, manifest=manifest, has_gap=True)
 
 

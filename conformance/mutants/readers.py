@@ -194,7 +194,7 @@ class ForgetsWhatItDidNotRead(Oracle):
     """Does not report the bytes after the gap at which it stopped."""
 
     class reading_type(Reading):
-        def reached(self, stream: Stream, mode: str) -> tuple[list[Line], int]:
+        def reached(self, stream: Stream, mode: str | None) -> tuple[list[Line], int]:
             return super().reached(stream, mode)[0], 0
 
 

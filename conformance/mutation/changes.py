@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+Place = tuple[str, str, str, str, int]
+"""Module, function, original and mutated source, and which of several such mutants, from 1."""
+
 
 class Mutant(Protocol):
     """One change of one module."""
@@ -29,8 +32,8 @@ class Mutant(Protocol):
         """What it becomes."""
 
     @property
-    def place(self) -> tuple[str, str, str, str, int]:
-        """Module, function, original and mutated source, and which of several such mutants, from 1."""
+    def place(self) -> Place:
+        """What names it in a list of survivors."""
 
 
 class Fate(Protocol):

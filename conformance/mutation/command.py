@@ -72,7 +72,7 @@ def _sweep(options: argparse.Namespace) -> int:
         _say(f"NOT ASKED {fault} (the oracle itself fails here)")
     _say(f"{len(mutants)} mutants, {len(corpus.questions)} questions")
     fates: list[Fate] = []
-    Sweep(modules, corpus, memory).run(mutants, options.jobs, _Progress(fates, len(mutants)))
+    Sweep(modules, corpus, memory, listed.entries).run(mutants, options.jobs, _Progress(fates, len(mutants)))
     order = {mutant.key: index for index, mutant in enumerate(mutants)}
     fates.sort(key=lambda fate: order[fate.mutant.key])
     found = Findings(fates, listed, listed.unknown(every))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.probes.question import Question
 
 FOLDER = os.path.join(ROOT, "build", "mutants")
-_VERSION = 1
+_VERSION = 2
 """To be raised when the mutation itself changes what earlier findings are worth."""
 _CODE = ("oracle", "probes", "schema")
 _MODULES = (
@@ -66,10 +66,13 @@ class Memory:
         found = self._mutants.get(key, {})
         return found.get("reason") if self._is_same_code and found.get("killer") in digests else None
 
-    def answered(self, key: str) -> frozenset[str]:
-        """Return the digests of the questions that the mutant *key* is known to answer right."""
+    def answered(self, key: str, *, in_full: bool) -> frozenset[str]:
+        """Return the digests of the questions that the mutant *key* is known to answer right.
+
+        With *in_full*, a set of which it was asked only a part does not count.
+        """
         found = self._mutants.get(key, {})
-        if not self._is_same_code or "survived" not in found:
+        if not self._is_same_code or "survived" not in found or (in_full and not found["in_full"]):
             return frozenset()
         return self._asked(found["survived"])
 
@@ -77,9 +80,9 @@ class Memory:
         """Remember which question killed the mutant *key*."""
         self._note(key, {"killer": killer, "reason": reason})
 
-    def note_survived(self, key: str, asked: str) -> None:
-        """Remember that the mutant *key* answers all questions of the set *asked* right."""
-        self._note(key, {"survived": asked})
+    def note_survived(self, key: str, asked: str, *, in_full: bool) -> None:
+        """Remember that the mutant *key* answers all questions of the set *asked* right, or some of each sort."""
+        self._note(key, {"survived": asked, "in_full": in_full})
 
     def save(self) -> None:
         """Write everything to disk."""

@@ -17,6 +17,8 @@ from conformance.mutation.subjects import MESSAGES, is_mutated, source_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.mutation.changes import Place
+
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise, ast.Delete, ast.Continue, ast.Break)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ANNOTATIONS = frozenset({"annotation", "returns", "decorator_list", "body", "orelse", "finalbody", "handlers"})
@@ -43,7 +45,7 @@ class Mutant:
     """Which change of the module it is."""
 
     @property
-    def place(self) -> tuple[str, str, str, str, int]:
+    def place(self) -> Place:
         """What names it in ``survivors.json``."""
         return self.module, self.function, self.original, self.mutated, self.occurrence
 
@@ -232,7 +234,7 @@ def _statement_changes(statement: Statement) -> Iterator[_Change]:
         kept = ast.If(ast.Constant(value=False), [node], [])  # a generator stays one without its only yield
         has_yield = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
         yield _Change("statement deletion", *place, [kept if has_yield else ast.Pass()])
-    if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+    if isinstance(node, ast.Return) and node.value is not None and not _is_no(node.value):
         yield _Change("early return", node, "value", None, ast.Constant(None))
     if isinstance(node, ast.AugAssign):
         yield _Change("arithmetic", *place, [ast.Assign([node.target], node.value, lineno=node.lineno)])
@@ -288,5 +290,5 @@ def _is_pattern(owner: ast.AST, node: ast.AST) -> bool:
     return isinstance(owner, ast.Call) and ast.unparse(owner.func) == "re.compile" and node in owner.args
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_no(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)

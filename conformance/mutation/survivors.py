@@ -13,7 +13,7 @@ from conformance.mutation.subjects import HERE, MODULES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from conformance.mutation.changes import Mutant
+    from conformance.mutation.changes import Mutant, Place
 
 PATH = os.path.join(HERE, "survivors.json")
 VERDICTS: Mapping[str, str] = {
@@ -33,8 +33,7 @@ class SurvivorsError(ValueError):
 class Listed:
     """One entry of the list."""
 
-    place: tuple[str, str, str, str, int]
-    """Module, function, original and mutated source, and which of several such mutants, from 1."""
+    place: Place
     verdict: Literal["equivalent", "not-observable", "permitted"]
     reason: str
 
@@ -50,7 +49,7 @@ class Survivors:
 
     not_swept: frozenset[str]
     """Modules of which not every survivor has been looked at. They take no part in a sweep unless they are named."""
-    entries: Mapping[tuple[str, str, str, str, int], Listed]
+    entries: Mapping[Place, Listed]
 
     def reason(self, mutant: Mutant) -> str | None:
         """Return why *mutant* may survive, None where it may not."""

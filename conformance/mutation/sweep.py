@@ -17,11 +17,13 @@ from conformance.mutation.sites import EVERYWHERE, Module
 from conformance.mutation.subjects import MODULES, ONLY_ASKED_OF
 from conformance.mutation.traces import traced
 from conformance.mutation.trials import Trial
+from conformance.session_cases import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
     from types import CodeType
 
+    from conformance.mutation.changes import Place
     from conformance.mutation.memory import Memory
     from conformance.mutation.sites import Mutant
     from conformance.mutation.traces import Trace
@@ -67,15 +69,28 @@ class Corpus:
         found = zip(self.questions, self.traces, strict=True)
         return [f"{question.name}: {trace.faults[0]}" for question, trace in found if trace.faults]
 
-    def reaching(self, mutant: Mutant) -> list[int]:
-        """Return the indexes of the questions that execute the statement that *mutant* changes."""
+    def reaching(self, mutant: Mutant) -> tuple[list[int], list[int]]:
+        """Return the indexes of the questions that execute the statement that *mutant* changes.
+
+        The first list has one question of each sort for each set of executed statements, the second one all others.
+        """
         mark = self.instruments.mark(mutant)
-        found = self._answered if mark == EVERYWHERE else self._by_mark[mark]
-        return [
-            index
-            for index in found
-            if mutant.module in ONLY_ASKED_OF.get(self.questions[index].detail, (mutant.module,))
-        ]
+        first: list[int] = []
+        others: list[int] = []
+        seen: set[object] = set()
+        for index in self._answered if mark == EVERYWHERE else self._by_mark[mark]:
+            if mutant.module not in ONLY_ASKED_OF.get(self.questions[index].detail, (mutant.module,)):
+                continue
+            sort = self._sort(index)
+            (others if sort in seen else first).append(index)
+            seen.add(sort)
+        return first, others
+
+    def _sort(self, index: int) -> tuple[object, ...]:
+        """Return what questions have in common that most likely kill the same mutants."""
+        question = self.questions[index]
+        is_unlike_others = question.case.follow or question.detail == "latest" or isinstance(question.case, Session)
+        return index if is_unlike_others else None, self.traces[index].hits, question.role, question.detail
 
     @cached_property
     def _answered(self) -> list[int]:
@@ -97,7 +112,10 @@ class Corpus:
 class Sweep:
     """Asks mutants, and remembers what became of them."""
 
-    def __init__(self, modules: Sequence[Module], corpus: Corpus, memory: Memory) -> None:
+    def __init__(
+        self, modules: Sequence[Module], corpus: Corpus, memory: Memory, listed: Container[Place] = ()
+    ) -> None:
+        """Take all modules; of a mutant whose place is in *listed* a part of the questions has to do."""
         self._modules = {module.name: module for module in modules}
         self._corpus, self._memory = corpus, memory
         self._codes = {module.name: copies.compiled(module.name, module.unchanged()) for module in modules}
@@ -105,6 +123,7 @@ class Sweep:
         self._known = frozenset(corpus.digests)
         self._asked = memory.keep_questions(corpus.digests)
         self._recent: dict[str, list[int]] = defaultdict(list)
+        self._listed = listed
         self._running: dict[int, tuple[Mutant, Trial, int]] = {}
 
     def run(self, mutants: Iterable[Mutant], jobs: int, on_fate: Callable[[Fate], None]) -> None:
@@ -125,14 +144,17 @@ class Sweep:
 
     def _start(self, mutant: Mutant) -> Fate | None:
         """Begin to ask *mutant*; return what became of it where that is known."""
-        reaching = self._corpus.reaching(mutant)
+        first, others = self._corpus.reaching(mutant)
+        # What is listed needs no proof that it survives, only a look at whether it still does.
+        is_listed = mutant.place in self._listed
+        reaching = first if is_listed else first + others
         reason = self._memory.is_killed(mutant.key, self._known)
         if reason is not None:
             return Fate(mutant, reason, len(reaching))
-        answered = self._memory.answered(mutant.key)
+        answered = self._memory.answered(mutant.key, in_full=not is_listed)
         order = [index for index in self._order(mutant, reaching) if self._corpus.digests[index] not in answered]
         if not order:
-            self._memory.note_survived(mutant.key, self._asked)
+            self._memory.note_survived(mutant.key, self._asked, in_full=mutant.place not in self._listed)
             return Fate(mutant, None, len(reaching))
         trial = Trial(self._corpus.questions, self._corpus.traces, self._corpus.hello)
         trial.start(lambda: self._code(mutant), order)
@@ -145,7 +167,7 @@ class Sweep:
         mutant, trial, asked = self._running.pop(child)
         outcome = trial.outcome(status)
         if outcome.killer is None:
-            self._memory.note_survived(mutant.key, self._asked)
+            self._memory.note_survived(mutant.key, self._asked, in_full=mutant.place not in self._listed)
             return Fate(mutant, None, asked)
         self._memory.note_killed(mutant.key, self._corpus.digests[outcome.killer], outcome.reason)
         for name in (mutant.module, f"{mutant.module}.{mutant.function}"):

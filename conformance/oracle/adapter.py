@@ -80,7 +80,7 @@ class Oracle:
         """Answer as a reader."""
         reading = self.reading(request)
         stream, _ = self.opened(request, reading)
-        return reading.read(stream, request.get("mode", "tail"), request.get("view", "all"))
+        return reading.read(stream, request.get("mode"), request.get("view"))
 
     def summarize(self, request: Message) -> Message:
         """Answer as a summarizer."""
@@ -92,10 +92,11 @@ class Oracle:
 
     def bundle_id(self, directory: str) -> str:
         """Return the run_id of a kaun/v1 bundle."""
-        line = self.lines_type().judge(1, 0, content(os.path.join(directory, "run.json")) or b"")
-        run_id = line.value.get("run_id") if line.status == "readable" and line.value else None
-        faults = RecordRules("kaun/v1").faults("run", line.value) if line.value else []
-        if run_id is None or any(fault.pointer == "/run_id" for fault in faults):
+        data = content(os.path.join(directory, "run.json"))
+        value = self.lines_type().text(data).value if data else None
+        run_id = value.get("run_id") if value else None
+        faults = RecordRules("kaun/v1").faults("run", value) if value else []
+        if run_id is None or "/run_id" in {fault.pointer for fault in faults}:
             return os.path.basename(directory)
         return run_id.text
 
@@ -135,9 +136,7 @@ class Oracle:
         """Answer as a follower."""
         number = request["follower"]
         if "stop" in request:
-            following = self.followers.pop(number, None)
-            if following is not None:
-                following.close()
+            self.followers.pop(number).close()
             return {"items": []}
         if number not in self.followers:
             self.followers[number] = self.following_type(request["path"], self.reading(request))
@@ -153,14 +152,13 @@ class Oracle:
         """Return the stream of *request*, and the other files of its bundle."""
         profile = request.get("profile")
         if "directory" not in request:
-            return reading.open(request["stream"], name=request.get("name", ""), profile=profile), None
+            return reading.open(request["stream"], name=request.get("name"), profile=profile), None
         directory = request["directory"]
         has_events = os.path.exists(os.path.join(directory, "events.jsonl"))
         name = "events.jsonl" if has_events else "metrics.jsonl"
         manifest = is_manifest(reading.lines, content(os.path.join(directory, "run.json")))
-        stream = reading.open(
-            content(os.path.join(directory, name)) or b"", name=name, profile=profile, manifest=manifest
-        )
+        with open(os.path.join(directory, name), "rb") as file:
+            stream = reading.open(file.read(), name=name, profile=profile, manifest=manifest)
         if not has_events:
             return stream, None
         return stream, {

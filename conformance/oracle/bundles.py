@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import locking
 from conformance.format_facts import MAX_SAFE_RUN_ID_CHARS
-from conformance.oracle.json_text import is_integer
 from conformance.oracle.lines import is_manifest
+from conformance.oracle.stream_rules import ToyRules
 from conformance.oracle.writing import RefusedError, Writing, unwrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from conformance.oracle.reading import Reading, Stream
+    from conformance.oracle.stream_rules import Seen
 
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}(?![\s\S])")
 
@@ -41,10 +42,10 @@ class Bundles:
         path = os.path.join(request["directory"], "metrics.jsonl" if profile == "metrics/v1" else "events.jsonl")
         descriptor = self.existing(path)
         try:
-            stream = self.stream(path, profile) if descriptor is not None else None
-            if stream is not None and stream.data:
-                self.demand_open(stream, request["exist"])
-                self.demand_profile(stream, path, request["exist"])
+            stream = self.stream(path) if descriptor is not None else None
+            if stream is not None and request["exist"] != "replace":
+                self.demand_open(stream, request["exist"], profile)
+                self.demand_profile(stream, profile)
             writer = self.writing(profile)
             kept = self.kept(stream, request["exist"], writer)
             self.demand_resume(request, kept)
@@ -63,10 +64,9 @@ class Bundles:
     def existing(self, path: str) -> int | None:
         """Return a descriptor of the stream at *path*, locked; None if it does not exist."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            return self.locked(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
         except FileNotFoundError:
             return None
-        return self.locked(descriptor)
 
     def locked(self, descriptor: int) -> int:
         """Return *descriptor* with its lock; raise RefusedError if another writer holds the file."""
@@ -82,47 +82,43 @@ class Bundles:
         if descriptor is not None:
             os.close(descriptor)
 
-    def stream(self, path: str, profile: str) -> Stream:
-        """Return the stream at *path* as one of *profile*; raise RefusedError if it has none."""
+    def stream(self, path: str) -> Stream:
+        """Return the stream at *path*."""
+        manifest = is_manifest(self.reading.lines, content(os.path.join(os.path.dirname(path), "run.json")))
         with open(path, "rb") as file:
-            return self.reading.open(file.read(), name=os.path.basename(path), profile=profile)
+            return self.reading.open(file.read(), name=os.path.basename(path), manifest=manifest)
 
-    def demand_open(self, stream: Stream, exist: str) -> None:
+    def demand_open(self, stream: Stream, exist: str, profile: str) -> None:
         """Raise RefusedError if nothing may be appended to a stream."""
-        if exist == "replace":
-            return
-        if exist == "fail" or (exist == "append" and stream.profile == "toy/v1"):
+        if exist == "fail" or (exist == "append" and profile == "toy/v1"):
             raise RefusedError("the stream holds another run")
         state = self.reading.state(stream)
         if state == "damaged" or (exist == "resume" and state == "complete"):
             raise RefusedError(f"the stream is {state}")
 
-    def demand_profile(self, stream: Stream, path: str, exist: str) -> None:
-        """Raise RefusedError if the stream has records without a profile."""
-        directory, name = os.path.split(path)
-        manifest = is_manifest(self.reading.lines, content(os.path.join(directory, "run.json")))
-        found = self.reading.open(stream.data, name=name, manifest=manifest)
-        if exist in {"resume", "append"} and found.profile is None:
-            raise RefusedError("the stream has no profile")
+    def demand_profile(self, stream: Stream, profile: str) -> None:
+        """Raise RefusedError if the stream has records of another profile, or of none."""
+        if stream.profile != profile and any(line.status == "readable" for line in stream.lines):
+            raise RefusedError(f"the stream has the profile {stream.profile}")
 
     def kept(self, stream: Stream | None, exist: str, writer: Writing) -> bytes:
         """Return the committed bytes that stay, after *writer* has read them."""
         if stream is None or exist == "replace":
             return b""
-        for record in self.reading.read(stream, "salvage")["records"]:
+        for record in self.reading.read(stream, None)["records"]:
             with contextlib.suppress(RefusedError):  # an invalid record of an earlier writer does not stop the run
                 writer.record(record)
         return stream.data[: len(stream.data) - len(stream.fragment)]
 
     def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:
         """Raise RefusedError if a run resumes without run_resume."""
-        records = request["records"]
-        if request["exist"] == "resume" and kept and (not records or unwrapped(records[0]).get("kind") != "run_resume"):
+        if request["exist"] == "resume" and kept and unwrapped(request["records"][0]).get("kind") != "run_resume":
             raise RefusedError("a resumed run begins with run_resume")
 
     def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
         """Return the lines to write; raise RefusedError."""
-        return b"".join(writer.record(record) for record in self.all_records(request, writer))
+        lines = [writer.record(record) for record in request["records"]]
+        return b"".join(lines + [writer.record(record) for record in self.last(request, writer)])
 
     def is_worth_keeping(self, stream: Stream) -> bool:
         """Return whether a replaced stream has any bytes."""
@@ -145,47 +141,38 @@ class Bundles:
         name = next(name for name in names if not os.path.lexists(name))
         with open(name, "xb") as file:
             file.write(stream.fragment)
-            file.flush()
-            os.fsync(file.fileno())
 
     def written(self, path: str, descriptor: int | None, kept: bytes, lines: bytes) -> int:
         """Write *lines* after the bytes that are kept; return the descriptor of the stream."""
         if descriptor is None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
-            descriptor = self.locked(os.open(path, flags, 0o666))
+            with open(path, "xb"):
+                descriptor = self.existing(path)
+        assert descriptor is not None
         os.ftruncate(descriptor, len(kept))
         assert os.write(descriptor, lines) == len(lines)
         return descriptor
 
-    def all_records(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
-        """Return the records of *request*, with a record that ends the run if there is none."""
-        records: Sequence[Any] = request["records"]
+    def last(self, request: Mapping[str, Any], writer: Writing) -> list[Any]:
+        """Return the record that ends the run, in a list; none if it is not written or was."""
         ending = self.ending(request)
-        kinds = [unwrapped(record).get("kind") for record in records]
-        if request["profile"] != "toy/v1" or ending is None or "run_end" in kinds:
-            return list(records)
-        t = unwrapped(records[-1])["t"] if records else writer.last_t
-        return [*records, {"kind": "run_end", "t": t, **ending, **self.final(records)}]
+        rules = writer.rules
+        if not isinstance(rules, ToyRules) or rules.ended or ending is None:
+            return []
+        # The clock of the stream moves the time forward.
+        return [{"kind": "run_end", "t": {"float": "0.0"}, **ending, **self.final(rules.last_step)}]
 
     def ending(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the fields of run_end, None if it is not written."""
         end = request["end"]
         if end == "errored":
-            return {"reason": "errored", "error": request.get("error", "")}
+            return {"reason": "errored", "error": request["error"]}
         return {"closed": {"reason": "completed"}, "interrupted": {"reason": "interrupted"}}.get(end)
 
-    def final(self, records: Sequence[Any]) -> dict[str, Any]:
-        """Return final_step and final_loss as the last training step has them."""
-        members = [unwrapped(record) for record in records]
-        start = next((m for m in members if m.get("kind") == "run_start"), {})
-        steps = [
-            m for m in members if m.get("kind") == "step" and m.get("phase", start.get("phase", "train")) == "train"
-        ]
-        if not steps or not is_integer(steps[-1]["step"]["int"]):
-            return {}
-        loss = {"final_loss": steps[-1]["loss"]} if "loss" in steps[-1] else {}
-        return {"final_step": steps[-1]["step"], **loss}
+    def final(self, step: Seen | None) -> dict[str, Any]:
+        """Return final_step and final_loss as *step*, the last one of phase train, has them."""
+        members = unwrapped(self.reading.tagged_record(step.value, "toy/v1")) if step else {}
+        return {f"final_{key}": members[key] for key in ("step", "loss") if key in members}
 
 
 def is_safe_run_id(run_id: str) -> bool:

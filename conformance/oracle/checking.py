@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
-_HARMLESS = frozenset({"unknown-key", "unsafe-integer", "integer-as-float"})
+_HARMLESS = frozenset({"unsafe-integer", "integer-as-float"})
 """Rules of records that leave a field in the rules between lines."""
 
 
@@ -97,9 +97,8 @@ class Checking:
         self.end(stream, last, rules, found)
         if found.mismatch is not None:
             found.add("run-id-mismatch", *found.mismatch, "/run_id")
-        if directory is not None:
-            for name, data in (sidecars or {}).items():
-                self.sidecar(name, data, found)
+        for name, data in sidecars.items() if sidecars else ():
+            self.sidecar(name, data, found)
         return {
             "profile": stream.profile,
             "state": self.reading.state(stream),
@@ -140,14 +139,15 @@ class Checking:
         kind = self.reading.kind(value, found.profile)
         known = kind in tables.kinds(found.profile)
         faulty: frozenset[str] = frozenset()
-        if known and kind is not None:
+        if known:
+            assert kind is not None
             faulty = self.known(kind, line, records.faults(kind, value), found)
         else:
             self.tag(kind, line, value, found)
         found.arrange(line.number)
         for rule, pointer in rules.record(Seen(kind, known, value, faulty)):
             found.add(rule, line.number, line.byte(place(value, pointer)), pointer)
-        if kind == "run_start" and found.directory is not None and found.is_new("run_start"):
+        if kind == "run_start" and known and found.directory is not None and found.is_new("run_start"):
             found.mismatch = self.run_start_id(line, value, faulty, found.directory)
 
     def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
@@ -171,7 +171,8 @@ class Checking:
 
     def tag(self, kind: str | None, line: Line, value: Value, found: Findings) -> None:
         """Report the error in the tag of a record without a known kind."""
-        key = tables.tag_key(found.profile) or ""
+        key = tables.tag_key(found.profile)
+        assert key is not None
         pointer = f"/{key}"
         offset = line.byte(place(value, pointer))
         if kind is not None:
@@ -184,7 +185,7 @@ class Checking:
         """Report the errors at the end of a stream."""
         if stream.fragment:
             number, offset = len(stream.lines) + 1, len(stream.data) - len(stream.fragment)
-            if stream.fragment.strip(b"\0"):
+            if any(stream.fragment):
                 found.add("unterminated-line", number, offset)
             else:
                 found.add("nul-bytes", number, offset, at_end=True)
@@ -196,18 +197,20 @@ class Checking:
 
     def run_start_id(self, line: Line, value: Value, faulty: frozenset[str], directory: str) -> tuple[int, int] | None:
         """Return the place of a run_id that is not the name of the directory, None if there is none."""
-        run_id = value.get("run_id")
-        if run_id is None or "run_id" in faulty or run_id.text == directory:
+        if "run_id" in faulty:
             return None
-        return line.number, line.byte(run_id.start)
+        run_id = value.get("run_id")
+        assert run_id is not None
+        return None if run_id.text == directory else (line.number, line.byte(run_id.start))
 
     def sidecar(self, name: str, data: bytes | None, found: Findings) -> None:
         """Report the errors of a sidecar; *data* is None if it cannot be read."""
-        line = self.lines.judge(1, 0, data) if data and data.strip(b" \t\r\n") else None
-        if line is None or line.status != "readable" or line.value is None:
-            start = next((start for rule, start, _ in line.faults if rule != "duplicate-key"), 0) if line else 0
-            number = (data or b"").count(b"\n", 0, start) + 1
-            found.add("sidecar-unreadable", number, start, sidecar=name)
+        data = data or b""
+        line = self.lines.text(data)
+        if line.value is None:
+            is_blank = not data.strip(b" \t\r\n")
+            start = 0 if is_blank else next(start for rule, start, _ in line.faults if rule == line.reason)
+            found.add("sidecar-unreadable", data.count(b"\n", 0, start) + 1, start, sidecar=name)
             return
         if found.profile == "kaun/v1" and name == "run.json":
             self.manifest(line, line.value, found)
@@ -231,7 +234,7 @@ def place(value: Value, pointer: str) -> int:
     at = value
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
-        inner = at.items[int(key)] if at.type == "array" else at.get(key)
+        inner = at.get(key)
         if inner is None:
             return at.start
         at = inner

@@ -58,7 +58,7 @@ class Following:
         self.file.close()
         self.file = None
         self.start_over()
-        if changed != "gone" and self.open():
+        if self.open():
             yield from self.grown()
 
     def open(self) -> bool:

@@ -88,6 +88,10 @@ class Lines:
             return Line(number, offset, data, "gap", shown)
         return Line(number, offset, data, "readable", shown, value, text)
 
+    def text(self, data: bytes) -> Line:
+        """Return the classification of a text that is not a line of a stream."""
+        return self.judge(1, 0, data)
+
     def is_blank(self, data: bytes) -> bool:
         """Return whether a line is blank."""
         return not data.strip(b" \t\r")
@@ -118,7 +122,7 @@ class Lines:
 
 def is_manifest(lines: Lines, data: bytes | None) -> bool:
     """Return whether the file run.json with *data* is the manifest of a kaun/v1 run."""
-    value = lines.judge(1, 0, data).value if data else None
+    value = lines.text(data).value if data else None
     return value is not None and value.get("run_id") is not None and value.get("kind") is None
 
 

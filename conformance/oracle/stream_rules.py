@@ -52,13 +52,13 @@ class StreamRules:
 
     def __init__(self) -> None:
         self.gap_seen = False
-        self.records = 0
+        self.begun = False
 
     def record(self, seen: Seen) -> Iterator[Hit]:
         """Yield the findings at a record."""
         for rule in self.rules:
             yield from getattr(self, rule)(seen)
-        self.records += 1
+        self.begun = True
 
     def gap(self) -> None:
         """Note an unreadable line."""
@@ -83,7 +83,7 @@ class ToyRules(StreamRules):
         self.start: Seen | None = None
         self.ended = False
         self.t: float | None = None
-        self.bases: dict[str, float] = {}
+        self.bases: dict[str, float | None] = {}
         self.last_step: Seen | None = None
         self.open: list[str] = []
         self.regions_off = False
@@ -108,7 +108,7 @@ class ToyRules(StreamRules):
 
     def start_first(self, seen: Seen) -> Iterator[Hit]:
         """Require that the first record is a run_start."""
-        if self.records == 0 and not self.gap_seen and seen.kind not in {"run_start", None}:
+        if not self.begun and not self.gap_seen and seen.kind not in {"run_start", None}:
             yield "run-start-missing", ""
 
     def start_once(self, seen: Seen) -> Iterator[Hit]:
@@ -116,9 +116,8 @@ class ToyRules(StreamRules):
         if seen.kind == "run_start" and seen is not self.start:
             yield "run-start-repeated", ""
 
-    def end_last(self, seen: Seen) -> Iterator[Hit]:
+    def end_last(self, _: Seen) -> Iterator[Hit]:
         """Require that nothing follows run_end."""
-        del seen
         if self.ended:
             yield "event-after-run-end", ""
 
@@ -151,9 +150,7 @@ class ToyRules(StreamRules):
     def resume(self, seen: Seen) -> None:
         """Restart the count after from_step."""
         self.bases.clear()
-        from_step = seen.number("from_step")
-        if from_step is not None:
-            self.bases["train"] = from_step
+        self.bases["train"] = seen.number("from_step")
 
     def subsampled(self) -> bool:
         """Return whether the run declares subsampling."""
@@ -255,9 +252,9 @@ class MetricsRules(StreamRules):
         """Report the first null number."""
         if self.null_seen:
             return
-        fields = [(measure, seen.field(measure)) for measure in self.measures]
-        for measure, found in sorted(fields, key=lambda field: field[1].start if field[1] else 0):
-            pointer = _null_in(found, f"/{measure}") if found else None
+        fields = [(measure, found) for measure in self.measures if (found := seen.field(measure))]
+        for measure, found in sorted(fields, key=lambda field: field[1].start):
+            pointer = _null_in(found, f"/{measure}")
             if pointer is not None:
                 self.null_seen = True
                 yield "not-readable-by-source", pointer

@@ -49,7 +49,7 @@ def definitions(profile: str) -> dict[str, Any]:
 
 
 @cache
-def kinds(profile: str | None) -> dict[str, Any]:
+def kinds(profile: str | None) -> dict[Any, Any]:
     """Return the schema of every kind of record in *profile*; a stream without profile has no kinds."""
     if profile is None:
         return {}

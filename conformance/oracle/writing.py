@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.oracle import tables
 from conformance.oracle.lines import Lines
+from conformance.oracle.reading import Reading
 from conformance.oracle.record_rules import RecordRules
 from conformance.oracle.stream_rules import RULES_OF, Seen
-from conformance.tagging import TAGS, f32_text, float_text, to_f32
+from conformance.tagging import TAGS, f32_text, float_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,29 +61,25 @@ class Writing:
 
     def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return the record, with the last t again if the clock went back."""
-        t = members.get("t")
-        if t is not None and is_number(t):
-            if self.last_t is not None and number_of(t) < number_of(self.last_t):
-                members["t"] = t = self.last_t
-            self.last_t = t
+        if is_number(members.get("t")):
+            if self.last_t is not None and number_of(members["t"]) < number_of(self.last_t):
+                members["t"] = self.last_t
+            self.last_t = members["t"]
         return members
 
     def judge(self, line: bytes) -> None:
         """Raise RefusedError if a line is not allowed at this position."""
-        judged = Lines().judge(1, 0, line)
-        if judged.faults or judged.value is None:
-            raise RefusedError(f"{judged.faults[0][0] if judged.faults else 'no record'}")
-        rules = RecordRules(self.profile)
-        tag = tables.tag_key(self.profile)
-        kind = judged.value.get(tag) if tag else None
-        name = kind.text if kind and kind.type == "string" else None if tag else "entry"
-        known = name in tables.kinds(self.profile)
-        for fault in rules.faults(name, judged.value) if known and name else ():
+        judged = Lines().text(line)
+        if judged.value is None:
+            raise RefusedError(judged.reason)
+        kind = Reading(Lines()).kind(judged.value, self.profile)
+        if kind is None:
+            raise RefusedError("no kind")
+        known = kind in tables.kinds(self.profile)
+        for fault in RecordRules(self.profile).faults(kind, judged.value) if known else ():
             if fault.rule == "integer-as-float" or tables.severity(fault.rule, self.profile) == "error":
                 raise RefusedError(f"{fault.rule} at {fault.pointer}")
-        if name is None:
-            raise RefusedError("no kind")
-        for rule, _ in list(self.rules.record(Seen(name, known, judged.value, frozenset()))):
+        for rule, _ in list(self.rules.record(Seen(kind, known, judged.value, frozenset()))):
             if tables.severity(rule, "toy/v1") == "error":
                 raise RefusedError(rule)
 
@@ -90,9 +87,7 @@ class Writing:
         """Return an object: keys in the order of the schema, then all others sorted by their bytes."""
         named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         keys = [key for key in named if key in members]
-        keys += sorted(
-            (key for key in members if key not in named), key=lambda key: key.encode("utf-8", "surrogatepass")
-        )
+        keys += sorted(key for key in members if key not in named)  # code points sort as their UTF-8 bytes do
         inside = (f"{self.string(key)}:{self.value(members[key], named.get(key, others))}" for key in keys)
         return f"{{{','.join(inside)}}}"
 
@@ -154,10 +149,4 @@ def number_of(tagged: Mapping[str, str]) -> float:
     ((tag, text),) = tagged.items()
     if tag == "int":
         return int(text)
-    number = float(text)
-    if tag == "f32" and math.isfinite(number):
-        try:
-            return to_f32(number)
-        except OverflowError:
-            return math.inf
-    return number
+    return float(text)

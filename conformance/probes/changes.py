@@ -34,12 +34,19 @@ def rename(path: str, name: str) -> None:
     os.rename(path, os.path.join(os.path.dirname(path), name))
 
 
+def manifest(path: str, data: bytes) -> None:
+    """Write run.json beside the file at *path*."""
+    with open(os.path.join(os.path.dirname(path), "run.json"), "wb") as file:
+        file.write(data)
+
+
 _CHANGES: Mapping[str, Callable[[str, Any], object]] = {
     "append": lambda path, text: append(path, text.encode()),
     "append_hex": lambda path, text: append(path, bytes.fromhex(text)),
     "overwrite": lambda path, text: overwrite(path, text.encode()),
     "replace": lambda path, text: replace(path, text.encode()),
     "rename": rename,
+    "manifest": lambda path, text: manifest(path, text.encode()),
     "truncate": os.truncate,
     "remove": lambda path, _: os.remove(path),
 }

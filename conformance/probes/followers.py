@@ -12,6 +12,7 @@ from conformance.accounting import account
 from conformance.adapters import AdapterError
 from conformance.comparing import value_differences
 from conformance.format_facts import MAX_LINE_BYTES
+from conformance.messages import ProtocolError
 from conformance.probes import changes
 from conformance.probes.expected import capabilities, with_defaults
 from conformance.probes.question import Needs, Question, Stage, new_number
@@ -102,11 +103,16 @@ def _following(case: Case, path: str, stage: Stage) -> Iterator[Callable[[], lis
     request: dict[str, Any] = {"role": "follower", "follower": number, "path": path}
     if case.options.max_line_bytes != MAX_LINE_BYTES:
         request["max_line_bytes"] = case.options.max_line_bytes
+    stop = {"role": "follower", "follower": number, "stop": True}
     try:
         yield lambda: stage.answer(request)["items"]
-    finally:
+    except BaseException:
         with suppress(AdapterError):
-            stage.ask({"role": "follower", "follower": number, "stop": True})
+            stage.ask(stop)
+        raise
+    items = stage.answer(stop)["items"]
+    if items:
+        raise ProtocolError(f"the answer to stop has {_names(items)}, expected no items")
 
 
 def _early(case: Case, size: int, given: list[Any]) -> str | None:

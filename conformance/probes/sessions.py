@@ -11,6 +11,7 @@ from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
 from conformance.probes.expected import contents, file_differences, with_defaults
 from conformance.probes.question import Needs, Question, Stage
+from conformance.session_cases import EITHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,9 @@ def _play(session: Session, stage: Stage) -> list[str]:
         members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
         request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
         answer = stage.answer(request)
-        if answer["outcome"] != run["outcome"]:
+        if run["outcome"] == EITHER and answer["outcome"] == "refused":
+            return file_differences(before, _found(directory))[:_SHOWN]
+        if answer["outcome"] != run["outcome"] != EITHER:
             reason = f": {answer['reason']!a}" if "reason" in answer else ""
             return [f"outcome is {answer['outcome']}, expected {run['outcome']}{reason}"]
     return list(_differences(session, before, _found(directory)))[:_SHOWN]
@@ -68,10 +71,10 @@ def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[s
     committed = old[: old.rfind(b"\n") + 1]
     if last["exist"] in {"resume", "append"} and not stream.startswith(committed):
         yield "a committed record was lost or changed"
-    if last["outcome"] == "written":
+    if last["outcome"] != "refused":
         if name not in after:
             yield f"the file {name} is missing"
-        yield from _stream_differences(session, stream)
+        yield from _stream_differences(session, stream, len(committed) if last["exist"] in {"resume", "append"} else 0)
     for beside in sorted({found for found in after if found.startswith(f"{name}.")} - session.beside.keys()):
         yield f"{beside} was not expected"
     wanted = {"previous": old, "fragment": old[len(committed) :]}
@@ -94,10 +97,11 @@ def _side_file_differences(
         yield from (f"{name}: {error}" for error in _records_differences(session, content["records"], found))
 
 
-def _stream_differences(session: Session, stream: bytes) -> Iterator[str]:
+def _stream_differences(session: Session, stream: bytes, kept: int) -> Iterator[str]:
+    """Yield the errors in *stream*; its first *kept* bytes are those of an earlier writer."""
     is_open = session.runs[-1]["end"] in {"killed", "held"}
     for finding in Oracle().check({"role": "checker", **_read_request(session, stream)})["findings"]:
-        is_legal = is_open and finding["rule"] == "run-end-missing"
+        is_legal = finding["offset"] < kept or (is_open and finding["rule"] == "run-end-missing")
         if finding["severity"] in {"error", "warning"} and not is_legal:
             yield f"wrote {finding['rule']} at line {finding['line']}, {finding['pointer'] or 'the whole line'}"
     yield from _records_differences(session, session.expected, stream)

@@ -86,7 +86,7 @@ def canonical_questions(case: Case) -> Iterator[Question]:
 def is_clean(case: Case) -> bool:
     """Return whether a writer must write the records of *case*."""
     rules = {finding.rule for finding in case.findings}
-    return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records))
+    return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records), case.profile)
 
 
 def _is_about_writing(case: Case) -> bool:
@@ -94,11 +94,12 @@ def _is_about_writing(case: Case) -> bool:
     return has_stream and case.scope == "stream" and bool(case.records) and not isinstance(case, Session)
 
 
-def is_writable(records: list[Any]) -> bool:
+def is_writable(records: list[Any], profile: str | None) -> bool:
     """Return whether a careful writer with a monotonic clock writes *records*."""
     run_ids = [record["run_id"] for record in records if record.get("kind") == "run_start" and "run_id" in record]
     times = [number_of(record["t"]) for record in records if is_number(record.get("t"))]
-    return sorted(times) == times and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
+    is_forward = profile != "toy/v1" or sorted(times) == times
+    return is_forward and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
 
 
 def _question(case: Case, detail: str, records: list[Any], play: Any) -> Question:

@@ -201,10 +201,10 @@ def test_other_spellings_are_not_canonical(cases: list[Case]) -> None:
 
 
 def test_followed_files_change_before_they_are_looked_at(cases: list[Case]) -> None:
-    """A follower case has no stream file, and ends with a poll."""
+    """A follower case has no stream file, and polls."""
     chosen = [case for case in cases if case.follow]
     assert chosen
     for case in chosen:
         assert case.stream is None, case.name
         assert [] == list(case.records), case.name
-        assert "look" in case.follow[-1], case.name
+        assert any("look" in step for step in case.follow), case.name

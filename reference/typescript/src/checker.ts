@@ -221,7 +221,7 @@ export class StreamChecker {
     if (this.collector.findings.length > start) this.collector.arrange(start);
     this.last = lineStart(line);
     this.reportHits(line, record, this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number }));
-    if (this.directory !== undefined && kind === "run_start") this.holdAgainstDirectory(line, record, bad);
+    if (this.directory !== undefined && table && kind === "run_start") this.holdAgainstDirectory(line, record, bad);
     this.options.watch?.record(record, kind, profile);
   }
 

@@ -361,7 +361,7 @@ class StreamChecker:
         for finding in self._rules.observe(seen):
             self._report_finding(finding, place)
         self._last = Place(place.line, place.line_offset)
-        if self._directory is not None and seen.kind == "run_start":
+        if self._directory is not None and seen.known and seen.kind == "run_start":
             self._compare_with_directory(seen, place)
 
     def _report_finding(self, finding: StreamFinding, place: Place) -> None:

@@ -57,9 +57,13 @@ impl Writer {
     }
 
     /// Opens a metrics/v1 or kaun/v1 stream and goes on at its end. Nothing changes on the disk before the first
-    /// record is written.
+    /// record is written. A toy/v1 stream holds one run, so it is refused: see [`Writer::open`].
     pub fn append(path: impl AsRef<Path>, profile: Profile) -> Result<Writer, WriteError> {
-        Writer::take_over(path.as_ref().to_path_buf(), profile)
+        let path = path.as_ref().to_path_buf();
+        if profile == Profile::Toy {
+            return Err(WriteError::Refused(path, Refused("a toy/v1 stream is not appended to".to_string())));
+        }
+        Writer::take_over(path, profile)
     }
 
     /// Writes a record: anything that serializes to an object. In toy/v1, its `t` is the seconds since the start

@@ -53,7 +53,8 @@ fn answer_lines() -> io::Result<()> {
     let mut adapter = Adapter::default();
     for line in io::stdin().lock().split(b'\n') {
         let mut answer;
-        match serde_json::from_slice::<Json>(&line?) {
+        let line = line?;
+        match serde_json::from_slice::<Json>(&line) {
             Ok(mut asked) => {
                 let stream = BASE64.decode(asked["stream"].as_str().unwrap_or_default()).map_err(io::Error::other)?;
                 answer = adapter.answer(&asked, stream);
@@ -62,11 +63,20 @@ fn answer_lines() -> io::Result<()> {
                 }
                 answer.message["id"] = asked["id"].take();
             }
-            Err(error) => answer = answers::Answer::from(json!({"id": 0, "error": error.to_string()})),
+            Err(error) => answer = unread(&line, &error).into(),
         }
         say(&answer.message)?;
     }
     Ok(())
+}
+
+/// Returns the answer to a request that is not JSON, or that has a string with half a surrogate pair.
+fn unread(line: &[u8], error: &serde_json::Error) -> Json {
+    let text = String::from_utf8_lossy(line).replace("\\ud", "\\ue");
+    match serde_json::from_str::<Json>(&text) {
+        Ok(mut asked) => json!({"id": asked["id"].take(), "untestable": "a string of Rust has no half of a surrogate pair"}),
+        Err(_) => json!({"id": 0, "error": error.to_string()}),
+    }
 }
 
 fn answer_once(role: &str, options: &[&str]) -> io::Result<u8> {
