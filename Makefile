@@ -216,6 +216,18 @@ mutants-rust: $(DEV) ## mutate the Rust crate: 300 mutants of cargo-mutants, an 
 	@$(call with_tool,cargo mutants --version,cargo install cargo-mutants --locked,\
 		$(BIN)/python -m conformance.mutation.rust --page docs/reference/conformance.md $(ARGS))
 
+# Real programs of other projects: some GB, never needed to use toyspec.
+.PHONY: interop-frameworks
+interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real training in each framework, also killed and resumed (installs 5 GB)
+	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir reference/python/interop -p no:cacheprovider \
+		reference/python/interop/test_frameworks.py $(ARGS)
+
+build/frameworks/installed-$(PYTHON_VERSION): reference/python/interop/requirements-frameworks.txt pyproject.toml | python-is-there
+	@echo "installing frameworks into $(@D) (Python $(PYTHON_VERSION), 5 GB)"
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --editable '.[system]' pytest --requirement $<
+	@touch $@
+
 .PHONY: writer-faults
 writer-faults: $(DEV) ## inject each failure into each writer; `make writer-faults ARGS='--only go --fault disk'`
 	@$(BIN)/python -m conformance.faults $(ARGS)

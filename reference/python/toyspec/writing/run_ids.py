@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -13,6 +14,11 @@ DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
 ANONYMOUS = "anonymous"
 """Id template of a run without an id."""
 
+DEFAULT_NAME = "run"
+"""What a run is called whose name has no letter or digit."""
+
+_LONGEST_NAME = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}")
 _TOKEN = re.compile(r"\{([^{}]*)\}")
 _TOKENS = ("arch", "date", "time", "seq")
@@ -32,6 +38,16 @@ def check_run_id(run_id: str) -> str:
     else:
         return run_id
     raise ValueError(f"run id {shortened(repr(run_id))} {fact}")
+
+
+def run_id_from(name: str) -> str:
+    """Return *name* if it can be a run id; else with ``-`` for what is not allowed, and ``run-`` before it."""
+    safe = _UNSAFE.sub("-", name)[:_LONGEST_NAME].strip("-._")
+    for candidate in (name, safe, f"{DEFAULT_NAME}-{safe}".rstrip("-")):
+        with contextlib.suppress(ValueError):
+            if len(candidate) <= _LONGEST_NAME:
+                return check_run_id(candidate)
+    return DEFAULT_NAME
 
 
 def format_run_id(template: str, *, arch: str, wall: float, seq: int) -> str:

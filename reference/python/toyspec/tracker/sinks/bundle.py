@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +13,7 @@ from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
 from toyspec.writing.devices import device_memory, this_backend
 from toyspec.writing.environment import git_revision
 from toyspec.writing.field_mapping import event_members
-from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory
+from toyspec.writing.run_ids import DEFAULT_NAME, DEFAULT_TEMPLATE, claim_directory, run_id_from
 from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from toyspec.tracker.histograms import GradientStatistics
 
 _EVALUATION = "validation"
-_DEFAULT_ARCH = "run"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME = 100
 
 
 class BundleSink(Sink):
@@ -165,16 +160,6 @@ def _directory(config: LogConfig, process: int) -> str:
     root = os.fspath(config.runs_root)
     suffix = f"-process{process}" if process else ""
     if config.run_name is not None:
-        return os.path.join(root, _run_id(config.run_name) + suffix)
-    arch = (config.model or {}).get("arch") or config.project or _DEFAULT_ARCH
-    return claim_directory(root, DEFAULT_TEMPLATE + suffix, arch=_run_id(str(arch)), wall=config.clock.wall())
-
-
-def _run_id(name: str) -> str:
-    """Return *name* where it can be a run id; else with ``-`` for what may not be there, and ``run-`` before it."""
-    safe = _UNSAFE.sub("-", name)[:_LONGEST_NAME].strip("-._")
-    for candidate in (name, safe, f"{_DEFAULT_ARCH}-{safe}".rstrip("-")):
-        with contextlib.suppress(ValueError):
-            if len(candidate) <= _LONGEST_NAME:
-                return check_run_id(candidate)
-    return _DEFAULT_ARCH
+        return os.path.join(root, run_id_from(config.run_name) + suffix)
+    arch = (config.model or {}).get("arch") or config.project or DEFAULT_NAME
+    return claim_directory(root, DEFAULT_TEMPLATE + suffix, arch=run_id_from(str(arch)), wall=config.clock.wall())

@@ -1,0 +1,128 @@
+"""Tests that a run comes out of each framework: a real training, straight and killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted(path.stem for path in (HERE / "frameworks").glob("*.py"))
+# These have a checkpoint: a second start continues. The number of records after which the first is killed.
+RESUMED = {
+    "accelerate_loop": 13,
+    "huggingface": 11,
+    "ignite_engine": 27,
+    "jax_loop": 13,
+    "keras_model": 6,
+    "lightgbm_rounds": 13,
+    "lightning_module": 12,
+    "xgboost_rounds": 13,
+}
+
+
+def run(name: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a training program in *directory*."""
+    paths = [str(HERE / "killing"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    fixed = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+        "KERAS_BACKEND": "torch",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "TQDM_DISABLE": "1",
+    }
+    return subprocess.run(
+        [sys.executable, HERE / "frameworks" / f"{name}.py"],
+        cwd=directory,
+        env={**os.environ, **fixed, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def trained(name: str, directory: Path) -> None:
+    """Run a training program to its end, and check the runs that it wrote."""
+    done = run(name, directory)
+    assert done.returncode == 0, done.stderr
+    checked = subprocess.run(
+        [sys.executable, "-m", "toyspec", "check", "--require-complete", "--fail-on", "warning", "runs"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def logged(directory: Path) -> dict[tuple[int | None, str], list[float]]:
+    """Return the values of the runs below *directory* by step and name, of each step the latest attempt."""
+    import toyspec
+    from toyspec.reading.attempts import Attempts
+
+    found: dict[tuple[int | None, str], list[float]] = {}
+    for stream in sorted(directory.glob("runs/*/events.jsonl")):
+        records, attempts = list(toyspec.read(stream)), Attempts()
+        for record in records:
+            attempts.learn(record)
+        for record in attempts.latest(records):
+            value = record.value
+            if record.kind not in {"step", "scalars", "eval"}:
+                continue
+            values = {**value.get("values", {}), **value.get("extra", {})}
+            values |= {name: number for name, number in value.items() if name in {"loss", "lr", "grad_norm"}}
+            for metric, number in values.items():
+                found.setdefault((value.get("step"), metric), []).append(number)
+    return found
+
+
+def reported(directory: Path) -> list[tuple[int | None, str, float]]:
+    """Return what the framework itself reported: step, name and value."""
+    return [tuple(row) for row in json.loads((directory / "reported.json").read_text())]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_log_has_what_the_framework_reports(name: str, tmp_path: Path) -> None:
+    """A training leaves complete runs without a finding, with every value of the framework's own log."""
+    trained(name, tmp_path)
+    expected, values = reported(tmp_path), logged(tmp_path)
+    assert expected
+    missing = [
+        row
+        for row in expected
+        if not any(math.isclose(number, row[2], rel_tol=1e-5) for number in values.get((row[0], row[1]), []))
+    ]
+    assert [] == missing
+
+
+@pytest.mark.parametrize("name", sorted(RESUMED))
+def test_killed_training_that_resumes_has_the_same_curve(name: str, tmp_path: Path) -> None:
+    """After a kill and a resume from the checkpoint, the log has the curve of a run without a kill."""
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    straight.mkdir()
+    killed.mkdir()
+    trained(name, straight)
+    died = run(name, killed, KILL_AFTER_RECORDS=str(RESUMED[name]))
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    trained(name, killed)
+    (stream,) = killed.glob("runs/*/events.jsonl")
+    assert 1 == stream.read_text().count('{"kind":"run_resume"')
+    metrics = {name for _, name, _ in reported(straight)}
+    assert curves(straight, metrics) == curves(killed, metrics)
+
+
+def curves(directory: Path, metrics: set[str]) -> dict[tuple[int | None, str], list[float]]:
+    """Return the values of *metrics* by step, rounded: sums in another order differ in the last digits."""
+    return {
+        (step, name): [float(f"{number:.4g}") for number in numbers]
+        for (step, name), numbers in logged(directory).items()
+        if name in metrics
+    }

@@ -1,0 +1,173 @@
+"""A script migrates by changing an import: the calls of wandb, mlflow, SummaryWriter, torchtitan and logging."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from logged_runs import events, faults, kinds
+
+import toyspec
+from toyspec.integrations import mlflow, wandb
+from toyspec.integrations.logging_handler import RunHandler
+from toyspec.integrations.summary_writer import SummaryWriter
+from toyspec.integrations.torchtitan import ToyspecLogger
+
+
+def values(root: Path) -> list[tuple[int | None, dict[str, float]]]:
+    """Return the step and the values of each scalars event of the one run below *root*."""
+    return [(event.get("step"), event["values"]) for event in events(root) if event["kind"] == "scalars"]
+
+
+def test_wandb_script(tmp_path: Path) -> None:
+    """init, config, define_metric, log with and without step, summary and finish."""
+    with wandb.init(project="demo", dir=str(tmp_path), config={"lr": 0.1}) as run:
+        wandb.config.update({"layers": 2})
+        wandb.define_metric("val/*", step_metric="epoch", summary="max")
+        wandb.log({"loss": 2.5})
+        wandb.log({"loss": 2.4, "val": {"acc": 0.5}})
+        run.summary["best"] = 0.5
+        assert 2 == run.config.layers
+    assert wandb.run is None
+    found = events(tmp_path)
+    assert {"lr": 0.1, "layers": 2} == found[0]["config"]
+    assert ("demo", "demo") == (found[0]["group"], found[0]["name"])
+    assert [(0, {"loss": 2.5}), (1, {"loss": 2.4, "val/acc": 0.5}), (None, {"summary/best": 0.5})] == values(tmp_path)
+    (meaning,) = [event for event in found if event["kind"] == "define"]
+    assert ("val/*", "max", "epoch") == (meaning["name"], meaning["goal"], meaning["step_name"])
+    assert [] == faults(tmp_path)
+
+
+def test_wandb_values_of_one_step_are_one_record(tmp_path: Path) -> None:
+    """Calls with the same step, or without commit, are gathered as wandb does."""
+    wandb.init(dir=str(tmp_path))
+    wandb.log({"a": 1}, step=5)
+    wandb.log({"b": 2}, step=5)
+    wandb.log({"c": 3}, step=6)
+    wandb.log({"d": 4}, commit=False)
+    wandb.log({"e": 5})
+    wandb.finish()
+    assert [(5, {"a": 1.0, "b": 2.0}), (6, {"c": 3.0, "d": 4.0, "e": 5.0})] == values(tmp_path)
+
+
+def test_wandb_media_are_left_out_and_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a log of numbers cannot have is said, and the numbers beside it stay."""
+    with wandb.init(dir=str(tmp_path)):
+        for _ in range(2):
+            wandb.log({"image": object(), "loss": 1.0})
+    assert [{"loss": 1.0}] * 2 == [found for _, found in values(tmp_path)]
+    assert 1 == capsys.readouterr().err.count("image (object) is not logged")
+
+
+def test_wandb_exception_ends_the_run_as_errored(tmp_path: Path) -> None:
+    """The reason is in run_end."""
+    with pytest.raises(KeyError), wandb.init(dir=str(tmp_path)):
+        wandb.log({"loss": 1.0})
+        raise KeyError("x")
+    assert "errored" == events(tmp_path)[-1]["reason"]
+
+
+def test_wandb_disabled_writes_nothing(tmp_path: Path) -> None:
+    """mode="disabled" makes no file."""
+    with wandb.init(dir=str(tmp_path), mode="disabled"):
+        wandb.log({"loss": 1.0})
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_wandb_resume_continues_the_run_of_an_id(tmp_path: Path) -> None:
+    """resume="allow" with an id goes on at the first step that is logged."""
+    wandb.init(dir=str(tmp_path), id="demo", resume="allow")
+    wandb.log({"loss": 1.0}, step=1)
+    wandb.log({"loss": 0.9}, step=2)
+    assert wandb.run is not None
+    wandb.run.training.close()
+    wandb.run = None
+    with wandb.init(dir=str(tmp_path), id="demo", resume="allow"):
+        wandb.log({"loss": 0.8}, step=2)
+    assert ["run_start", "scalars", "run_resume", "scalars", "run_end"] == kinds(tmp_path)
+
+
+def test_wandb_without_init_says_what_to_do() -> None:
+    """A call without a run names the call that starts one."""
+    with pytest.raises(RuntimeError, match=r"call wandb.init\(\) first"):
+        wandb.log({"loss": 1.0})
+
+
+def test_mlflow_script(tmp_path: Path) -> None:
+    """set_experiment, start_run, log_params, log_metrics, set_tag and end_run."""
+    mlflow.set_tracking_uri(f"file://{tmp_path}")
+    mlflow.set_experiment("sweep")
+    with mlflow.start_run(run_name="first"):
+        mlflow.log_params({"lr": 0.1})
+        mlflow.log_param("layers", 2)
+        mlflow.log_metric("loss", 2.5, step=1)
+        mlflow.log_metrics({"loss": 2.4, "acc": 0.5}, step=2)
+        mlflow.set_tag("team", "a")
+    found = events(tmp_path)
+    assert ("sweep", "first", {"lr": 0.1, "layers": 2}) == (
+        found[0]["group"],
+        found[0]["name"],
+        found[0]["config"],
+    )
+    assert [(1, {"loss": 2.5}), (2, {"loss": 2.4, "acc": 0.5})] == values(tmp_path)
+    assert 'settings: {"tag.team":"a"}' in [event.get("text") for event in found]
+    assert mlflow.active_run() is None
+    assert [] == faults(tmp_path)
+
+
+def test_mlflow_server_is_refused() -> None:
+    """Nothing is sent anywhere, so an address of a server is a mistake."""
+    with pytest.raises(ValueError, match="pass its path"):
+        mlflow.set_tracking_uri("https://tracking.example")
+
+
+def test_summary_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The calls that log numbers and texts write them; the others say once that they do not."""
+    with SummaryWriter(str(tmp_path), comment="_line") as writer:
+        writer.add_hparams({"lr": 0.1}, {})
+        writer.add_scalar("loss", 2.5, 1)
+        writer.add_scalars("val", {"a": 1, "b": 2}, 1)
+        writer.add_text("note", "text", 1)
+        for _ in range(2):
+            writer.add_image("image", None)
+        writer.flush()
+    assert ["run_start", "scalars", "scalars", "note", "run_end"] == kinds(tmp_path)
+    assert [(1, {"loss": 2.5}), (1, {"val/a": 1.0, "val/b": 2.0})] == values(tmp_path)
+    assert {"lr": 0.1} == events(tmp_path)[0]["config"]
+    assert 1 == capsys.readouterr().err.count("add_image is not logged")
+    with pytest.raises(AttributeError, match="add_scaler"):
+        writer.add_scaler  # noqa: B018 - asking is what fails
+
+
+def test_summary_writer_purges_what_comes_again(tmp_path: Path) -> None:
+    """purge_step is the first step that is logged again."""
+    first = SummaryWriter(str(tmp_path), run_id="demo")
+    for step in (1, 2, 3):
+        first.add_scalar("loss", 1.0, step)
+    first.run.close()
+    with SummaryWriter(str(tmp_path), run_id="demo", purge_step=2) as writer:
+        writer.add_scalar("loss", 0.5, 2)
+    assert [1] == [event["from_step"] for event in events(tmp_path) if event["kind"] == "run_resume"]
+    assert [] == faults(tmp_path)
+
+
+def test_torchtitan_shape(tmp_path: Path) -> None:
+    """log(metrics, step) and close()."""
+    logger = ToyspecLogger(str(tmp_path))
+    logger.log({"loss_metrics/global_avg_loss": 2.5}, 10)
+    logger.close()
+    assert [(10, {"loss_metrics/global_avg_loss": 2.5})] == values(tmp_path)
+
+
+def test_logging_handler(tmp_path: Path) -> None:
+    """Messages become notes, and values in ``extra`` become values."""
+    logger = logging.getLogger("toyspec-test")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    with toyspec.start_run(tmp_path, run_id="demo") as run:
+        handler = RunHandler(run)
+        logger.addHandler(handler)
+        logger.info("evaluated", extra={"values": {"val/loss": 2.5}, "step": 100})
+        logger.debug("not written")
+        logger.removeHandler(handler)
+    assert [(100, {"val/loss": 2.5})] == values(tmp_path)
+    assert ["info: evaluated"] == [event["text"] for event in events(tmp_path) if event["kind"] == "note"]

@@ -1,0 +1,161 @@
+"""What all integrations have in common: starting, resuming, ending, ranks, and a log that never stops the training."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from logged_runs import events, faults, kinds
+
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
+
+
+def run_in(root: Path, **options: Any) -> TrainingRun:
+    """Return a run below *root* that starts with its first value, without measuring the machine."""
+    return TrainingRun(RunOptions(root=root, system_seconds=0.0, **options), Start(framework="test"))
+
+
+def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
+    """Settings that come before the first value are in run_start, with the packages and the command line."""
+    run = run_in(tmp_path, name="line", tags=["a"])
+    run.add_config({"lr": 0.1, "api_key": "secret"})
+    run.log({"loss": 2.5}, step=1)
+    run.end()
+    first = events(tmp_path)[0]
+    assert {"lr": 0.1, "api_key": "***"} == first["config"]
+    assert ("line", ["a"]) == (first["name"], first["tags"])
+    assert first["packages"].keys() >= {"python", "toyspec"}
+    assert first["argv"]
+    assert [] == faults(tmp_path)
+
+
+def test_later_settings_are_kept_in_a_note(tmp_path: Path) -> None:
+    """run_start is written once; what comes after is not lost, and has no secret either."""
+    run = run_in(tmp_path)
+    run.log({"loss": 2.5}, step=1)
+    run.add_config({"lr": 0.1, "token": "secret"})
+    run.end()
+    (note,) = [event for event in events(tmp_path) if event["kind"] == "note"]
+    assert 'settings: {"lr":0.1,"token":"***"}' == note["text"]
+
+
+def test_values_may_come_in_any_order_of_steps(tmp_path: Path) -> None:
+    """A step that repeats or goes back is legal as plain values, and run_end names the largest."""
+    run = run_in(tmp_path)
+    for step in (1, 3, 2, 3):
+        run.log({"loss": 1.0}, step=step)
+    run.end()
+    assert ["run_start", *["scalars"] * 4, "run_end"] == kinds(tmp_path)
+    assert 3 == events(tmp_path)[-1]["final_step"]
+    assert [] == faults(tmp_path)
+
+
+def test_steps_that_repeat_become_plain_values(tmp_path: Path) -> None:
+    """A step event counts up; what comes again at the same step is not lost."""
+    run = run_in(tmp_path)
+    run.log_step(1, {"loss": 2.5})
+    run.log_step(1, {"loss": 2.4})
+    run.end()
+    assert ["run_start", "step", "scalars", "run_end"] == kinds(tmp_path)
+
+
+def test_number_that_is_no_count_goes_into_extra(tmp_path: Path) -> None:
+    """A framework may call something tokens that is no count."""
+    run = run_in(tmp_path)
+    run.log_step(1, {"loss": 2.5, "tokens": 0.5})
+    run.end()
+    assert {"loss": 2.5, "tokens": 0.5} == events(tmp_path)[1]["extra"]
+
+
+def test_named_run_continues_where_its_training_resumes(tmp_path: Path) -> None:
+    """A second start whose first step is later than the first of the log resumes before that step."""
+    first = run_in(tmp_path, run_id="demo")
+    for step in (1, 2, 3, 4):
+        first.log({"loss": 1.0 * step}, step=step)
+    first.close()
+    second = run_in(tmp_path, run_id="demo")
+    second.log({"loss": 3.5}, step=3)
+    second.end()
+    resumed = [event for event in events(tmp_path) if event["kind"] == "run_resume"]
+    assert [2] == [event["from_step"] for event in resumed]
+    assert [] == faults(tmp_path)
+
+
+def test_named_run_that_begins_again_keeps_the_earlier_log(tmp_path: Path) -> None:
+    """A second start at the first step is another training: the earlier log moves to a side file."""
+    for _ in range(2):
+        run = run_in(tmp_path, run_id="demo")
+        run.log({"loss": 1.0}, step=1)
+        run.close()
+    assert ["events.jsonl", "events.jsonl.prev"] == sorted(path.name for path in (tmp_path / "demo").iterdir())
+
+
+def test_training_after_the_end_of_a_run_is_another_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A finished log is never appended to."""
+    first = run_in(tmp_path, run_id="demo")
+    first.log({"loss": 1.0}, step=1)
+    first.end()
+    second = TrainingRun(RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0))
+    second.start(Start(framework="test", resumed_step=1))
+    second.log({"loss": 1.0}, step=2)
+    second.end()
+    assert ["demo", "demo-001"] == sorted(path.name for path in tmp_path.iterdir())
+    assert "continues as run demo-001" in capsys.readouterr().err
+    assert [] == faults(tmp_path)
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo-rank1"])])
+def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
+    """The first process writes; with ``ranks="all"`` each has a bundle of its own, and the group says which belong together."""
+    run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0))
+    run.start(Start(framework="test", rank=1))
+    run.log({"loss": 1.0}, step=1)
+    run.end()
+    assert expected == [path.name for path in tmp_path.iterdir()]
+    assert not expected or events(tmp_path)[0]["group"] == "demo"
+
+
+def test_log_that_cannot_be_written_does_not_stop_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file where the root should be costs one message, and one at the end with the count."""
+    root = tmp_path / "file"
+    root.write_text("")
+    run = run_in(root)
+    for step in (1, 2):
+        run.log({"loss": 1.0}, step=step)
+        run.log_step(step, {"loss": 1.0})
+        run.evaluate("held-out", {"loss": 1.0})
+        run.note("text")
+    run.end()
+    messages = capsys.readouterr().err.splitlines()
+    assert 2 == len(messages)
+    assert "9 records were not written" in messages[1]
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [("pass", "completed"), ("raise KeyError('x')", "errored"), ("raise KeyboardInterrupt", "interrupted")],
+)
+def test_run_ends_with_the_program(tmp_path: Path, ending: str, expected: str) -> None:
+    """Frameworks do not call their callbacks when an exception ends the training; the exit of the program does."""
+    program = f"""
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+run = TrainingRun(RunOptions(root="runs"), Start(framework="test"))
+run.log({{"loss": 1.0}}, step=1)
+{ending}
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    assert expected == events(tmp_path)[-1]["reason"]
+    assert [] == faults(tmp_path)
+
+
+def test_only_numbers_are_values() -> None:
+    """Nested names are joined by a slash; texts, None and arrays are left out."""
+    given = {"a": 1, "b": {"c": True, "d": "text"}, "e": None, "f": [1, 2], "g": float("nan")}
+    found = numbers_of(given)
+    assert ["a", "b/c", "g"] == list(found)
+    assert (1, 1) == (found["a"], found["b/c"])

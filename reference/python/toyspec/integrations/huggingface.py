@@ -1,0 +1,122 @@
+"""Logs a training of the Hugging Face ``Trainer``: ``Trainer(..., callbacks=[ToyspecCallback()])``.
+
+Written against transformers 5.23. A step event is written for each log of the Trainer, an eval event for each
+evaluation. A training that resumes from a checkpoint continues the run that saved it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from transformers.trainer_callback import ExportableState, TrainerCallback
+
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STATE = "ToyspecCallback"
+_EVALUATION = "eval"
+_STEP_NAMES = {"learning_rate": "lr"}
+_MODEL_FIELDS = {
+    "model_type": "arch",
+    "vocab_size": "vocab",
+    "hidden_size": "d_model",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "num_key_value_heads": "n_kv",
+    "intermediate_size": "d_ff",
+}
+
+
+class ToyspecCallback(TrainerCallback, ExportableState):
+    """Writes the run of one Trainer; the options are those of RunOptions.
+
+    The first process writes, as the Trainer counts them. Settings, model size and seeds come from the Trainer.
+    """
+
+    def __init__(self, root: str = "runs", **options: Any) -> None:
+        """Log below *root*; raise TypeError for an unknown option."""
+        super().__init__()
+        self.run = TrainingRun(RunOptions(root=root, **options))
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps: the id of the run, by which a resumed training finds it."""
+        options = msgspec.to_builtins(self.run.options)
+        return {"args": options, "attributes": {"resumed_run_id": self.run.run_id}}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the run, or resume it from the checkpoint."""
+        del control
+        model = kwargs.get("model")
+        self.run.start(
+            Start(
+                framework="transformers",
+                model=_model_members(model),
+                config={**_settings(args), **_model_size(model)},
+                resumed_step=state.global_step or None,
+                run_id=_saved_run_id(state),
+                subsample=_steps_between_logs(args, state),
+                rank=0 if state.is_world_process_zero else max(1, int(args.process_index)),
+            )
+        )
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """Write what the Trainer logs: a step, an evaluation, or the totals at the end."""
+        del args, control, kwargs
+        numbers = numbers_of(logs or {})
+        prefix = f"{_EVALUATION}_"
+        if any(name.startswith(prefix) for name in numbers):
+            self.run.evaluate(
+                _EVALUATION,
+                {name.removeprefix(prefix): value for name, value in numbers.items()},
+                step=state.global_step,
+            )
+        elif "loss" in numbers:
+            self.run.log_step(
+                state.global_step, {_STEP_NAMES.get(name, name): value for name, value in numbers.items()}
+            )
+        else:
+            epoch = numbers.pop("epoch", None)
+            totals = {f"train/{name.removeprefix('train_')}": value for name, value in numbers.items()}
+            self.run.log(totals, step=state.global_step, epoch=epoch)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """End the run."""
+        del args, state, control, kwargs
+        self.run.end()
+
+
+def _saved_run_id(state: Any) -> str | None:
+    """Return the id that the run had when the checkpoint was saved; None for a new training."""
+    saved = (state.stateful_callbacks or {}).get(_STATE)
+    if isinstance(saved, list):
+        saved = saved[0]
+    attributes = saved.get("attributes", {}) if isinstance(saved, dict) and state.global_step else {}
+    run_id = attributes.get("resumed_run_id")
+    return run_id if isinstance(run_id, str) else None
+
+
+def _settings(args: Any) -> dict[str, Any]:
+    """Return the settings that have a value; most of the hundred or more have none."""
+    return {name: value for name, value in args.to_dict().items() if value is not None}
+
+
+def _steps_between_logs(args: Any, state: Any) -> int | None:
+    if getattr(args.logging_strategy, "value", args.logging_strategy) == "steps":
+        return int(state.logging_steps) or None
+    epochs = state.num_train_epochs or 1
+    return max(1, int(state.max_steps // epochs))
+
+
+def _model_members(model: Any) -> dict[str, Any]:
+    config = getattr(model, "config", None)
+    members = {field: getattr(config, name, None) for name, field in _MODEL_FIELDS.items()}
+    arch = members["arch"] or (None if model is None else type(model).__name__.lower())
+    return {**members, "arch": arch, "name": getattr(config, "name_or_path", None) or None}
+
+
+def _model_size(model: Any) -> dict[str, int]:
+    count = getattr(model, "num_parameters", None)
+    return {"num_parameters": int(count())} if callable(count) else {}

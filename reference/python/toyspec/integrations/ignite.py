@@ -1,0 +1,67 @@
+"""Logs a training of PyTorch-Ignite.
+
+``ToyspecLogger().attach_output_handler(trainer, event_name=Events.ITERATION_COMPLETED, tag="train", ...)``.
+
+Written against pytorch-ignite 0.5.5. What ignite attaches to its own TensorBoard logger attaches here: output handlers
+and optimizer parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ignite import distributed
+from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
+
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class ToyspecLogger(BaseLogger):
+    """Writes one run; the options are those of RunOptions. The process of rank 0 writes."""
+
+    def __init__(self, root: str = "runs", **options: Any) -> None:
+        """Log below *root*; raise TypeError for an unknown option."""
+        start = Start(framework="ignite", rank=int(distributed.get_rank()))
+        self.run = TrainingRun(RunOptions(root=root, **options), start)
+
+    def close(self) -> None:
+        """End the run; done at the end of a ``with`` block."""
+        self.run.end()
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the run, as errored or interrupted where an exception ends the block."""
+        self.run.end(error)
+
+    def _create_output_handler(self, *args: Any, **kwargs: Any) -> OutputHandler:
+        return OutputHandler(*args, **kwargs)
+
+    def _create_opt_params_handler(self, *args: Any, **kwargs: Any) -> OptimizerParamsHandler:
+        return OptimizerParamsHandler(*args, **kwargs)
+
+
+class OutputHandler(BaseOutputHandler):
+    """Writes outputs and metrics of an engine by ``<tag>/<name>``."""
+
+    def __call__(self, engine: Any, logger: ToyspecLogger, event_name: Any) -> None:
+        """Write the values of this moment."""
+        values = self._setup_output_metrics_state_attrs(engine, key_tuple=False)
+        step = self.global_step_transform(engine, event_name)
+        logger.run.log(values, step=int(step), epoch=engine.state.epoch)
+
+
+class OptimizerParamsHandler(BaseOptimizerParamsHandler):
+    """Writes a parameter of each group of an optimizer, such as the learning rate."""
+
+    def __call__(self, engine: Any, logger: ToyspecLogger, event_name: Any) -> None:
+        """Write the values of this moment."""
+        prefix = f"{self.tag}/" if self.tag else ""
+        groups = self.optimizer.param_groups
+        values = {
+            f"{prefix}{self.param_name}/group_{at}": float(group[self.param_name]) for at, group in enumerate(groups)
+        }
+        logger.run.log(values, step=engine.state.get_event_attrib_value(event_name))

@@ -1,0 +1,90 @@
+"""Logs a training of Lightning: ``Trainer(logger=ToyspecLogger())``; also a logger for Fabric.
+
+Written against lightning 2.6. With a *run_id*, a training that resumes from a checkpoint continues the run.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Literal
+
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+from lightning.pytorch.loggers.logger import Logger
+
+from toyspec.format.canonical import members_of
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_REASONS: dict[str, Literal["completed", "errored", "interrupted"]] = {
+    "success": "completed",
+    "finished": "completed",
+    "failed": "errored",
+    "aborted": "errored",
+}
+
+
+class ToyspecLogger(Logger):
+    """Writes the run of one Trainer; the options are those of RunOptions. The process of rank 0 writes."""
+
+    def __init__(self, root: str = "runs", **options: Any) -> None:
+        """Log below *root*; raise TypeError for an unknown option."""
+        super().__init__()
+        self._start = Start(framework="lightning")
+        self.run = TrainingRun(RunOptions(root=root, **options), self._start)
+        self._trainer: weakref.ref[Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the run for people."""
+        return self.run.options.name or "toyspec"
+
+    @property
+    def version(self) -> str | None:
+        """Id of the run; None before it has started, unless it was given."""
+        return self.run.run_id or self.run.options.run_id
+
+    @property
+    def save_dir(self) -> str:
+        """Directory of all runs, below which Lightning saves checkpoints."""
+        return os.fspath(self.run.options.root)
+
+    @rank_zero_only
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        """Take the settings of the run."""
+        del args, kwargs
+        self.run.add_config(members_of(params) if params is not None else {})
+
+    @rank_zero_only
+    def log_graph(self, model: Any, input_array: Any = None) -> None:
+        """Take the size of the *model*; the graph itself is not logged."""
+        del input_array
+        parameters = getattr(model, "parameters", None)
+        if callable(parameters):
+            self.run.add_config({"num_parameters": sum(int(part.numel()) for part in parameters())})
+        self._start.model = {"arch": type(model).__name__.lower()}
+        trainer = getattr(model, "_trainer", None)
+        self._trainer = None if trainer is None else weakref.ref(trainer)
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Write the numbers among *metrics* at *step*; Lightning counts steps from 0."""
+        values = dict(metrics)
+        epoch = values.pop("epoch", None)
+        trainer = None if self._trainer is None else self._trainer()
+        if step is not None and getattr(trainer, "ckpt_path", None):
+            self._start.resumed_step = (
+                max(0, step - 1) if self._start.resumed_step is None else self._start.resumed_step
+            )
+        self.run.log(values, step=step, epoch=None if epoch is None else float(epoch))
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """End the run as Lightning says it ended; after a checkpointed interruption it stays open to be resumed."""
+        trainer = None if self._trainer is None else self._trainer()
+        if getattr(trainer, "interrupted", False):
+            self.run.end(reason="interrupted")
+        else:
+            self.run.end(reason=_REASONS.get(status, "errored"))

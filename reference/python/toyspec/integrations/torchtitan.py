@@ -1,0 +1,30 @@
+"""A logger of the shape of torchtitan's ``BaseLogger``: ``log(metrics, step)`` and ``close()``.
+
+It needs no package, so any loop that takes such a logger can use it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.processes import process_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ToyspecLogger:
+    """Writes one run; the options are those of RunOptions. With a *run_id*, a restarted loop continues it."""
+
+    def __init__(self, root: str = "runs", **options: Any) -> None:
+        """Log below *root*; raise TypeError for an unknown option."""
+        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="torchtitan", rank=process_index()))
+
+    def log(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Write the numbers among *metrics*."""
+        self.run.log(metrics, step=int(step))
+
+    def close(self) -> None:
+        """End the run."""
+        self.run.end()

@@ -1,0 +1,277 @@
+"""A stand-in for the calls of ``wandb`` that most scripts use: ``import toyspec.integrations.wandb as wandb``.
+
+It has ``init``, ``log``, ``config``, ``define_metric``, ``alert`` and ``finish``, and the run that ``init`` returns.
+Nothing leaves the machine. Media and tables are left out, which is reported once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from toyspec.format.canonical import members_of
+from toyspec.format.scalars import scalar
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.system_calls import say
+from toyspec.writing.processes import process_index
+from toyspec.writing.run_ids import run_id_from
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+run: Run | None = None
+"""The run that ``init`` has started; None before it, and after ``finish``."""
+
+_GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
+
+
+class Config(MutableMapping[str, Any]):
+    """The settings of a run, by key or by attribute; until the first value is logged they can be changed."""
+
+    def __init__(self, training: TrainingRun) -> None:
+        super().__init__()
+        object.__setattr__(self, "_training", training)
+        object.__setattr__(self, "_settings", {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._settings[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._settings[name] = value
+        self._training.add_config({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"the setting {name!r} cannot be deleted: it may be in the log already")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._settings[name]
+        except KeyError:
+            raise AttributeError(f"the run has no setting {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def update(self, settings: Any = (), /, *, allow_val_change: bool = True, **more: Any) -> None:
+        """Add *settings*, a mapping or a namespace."""
+        del allow_val_change
+        for name, value in {**members_of(settings or {}), **more}.items():
+            self[str(name)] = value
+
+
+class Run:
+    """One run, as ``init`` returns it."""
+
+    def __init__(self, training: TrainingRun, config: Any) -> None:
+        self.training = training
+        """What is written, and where."""
+        self.config = Config(training)
+        self.config.update(config or {})
+        self.summary: dict[str, Any] = {}
+        """Values that the script sets as results; written at the end by ``summary/<name>``."""
+        self._step = 0
+        self._pending: dict[str, Any] = {}
+        self._left_out: set[str] = set()
+
+    @property
+    def id(self) -> str | None:
+        """Id of the run."""
+        return self.training.run_id or self.training.options.run_id
+
+    @property
+    def name(self) -> str | None:
+        """Name of the run for people."""
+        return self.training.options.name
+
+    @property
+    def dir(self) -> str | None:
+        """Directory of the run; None before its first value."""
+        return None if self.training.writer is None else self.training.writer.directory
+
+    def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+        """Write the numbers of *data* at *step*, else at one step more than the last call; ``commit=False`` waits."""
+        if step is not None and int(step) != self._step:
+            self._flush()
+            self._step = int(step)
+        self._pending.update(data)
+        if commit or (commit is None and step is None):
+            self._flush()
+            self._step += 1
+
+    def define_metric(  # noqa: PLR0913, PLR0917 - the call of wandb
+        self,
+        name: str,
+        step_metric: Any = None,
+        step_sync: bool | None = None,
+        hidden: bool | None = None,
+        summary: str | None = None,
+        goal: str | None = None,
+        overwrite: bool | None = None,
+    ) -> None:
+        """Write which direction of a metric is better, and what it is drawn over."""
+        del step_sync, hidden, overwrite
+        self._flush()
+        words = summary.split(",") if summary else []
+        found = _GOALS.get(goal or "") or next((_GOALS[word] for word in words if word in _GOALS), None)
+        self.training.define(name, goal=found, step_name=None if step_metric is None else str(step_metric))
+
+    def alert(self, title: str, text: str = "", **options: Any) -> None:
+        """Write the alert as a note, and to standard error."""
+        del options
+        say(f"{title}: {text}" if text else title)
+        self.training.note(f"alert: {title}: {text}" if text else f"alert: {title}")
+
+    def watch(self, *models: Any, **options: Any) -> None:
+        """Report once that gradients are not logged."""
+        del models, options
+        self._leave_out("watch")
+
+    def save(self, *paths: Any, **options: Any) -> None:
+        """Report once that files are not copied."""
+        del paths, options
+        self._leave_out("save")
+
+    def log_artifact(self, *artifacts: Any, **options: Any) -> None:
+        """Report once that artifacts are not copied."""
+        del artifacts, options
+        self._leave_out("log_artifact")
+
+    def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
+        """End the run, as errored if *exit_code* is not 0."""
+        del quiet
+        self._finish(None if not exit_code else SystemExit(exit_code))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the run, as errored or interrupted where an exception ends the block."""
+        self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        global run  # noqa: PLW0603 - wandb has one run at a time, in its module
+        self._flush()
+        if self.summary:
+            self.training.log({f"summary/{name}": value for name, value in self.summary.items()})
+        self.training.end(error)
+        if run is self:
+            run = None
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        for name, value in pending.items():
+            if not _is_number(value):
+                self._leave_out(f"{name} ({type(value).__name__})")
+        self.training.log(pending, step=self._step)
+
+    def _leave_out(self, what: str) -> None:
+        if what not in self._left_out:
+            self._left_out.add(what)
+            say(f"{what} is not logged: a toy/v1 run has numbers and texts (reported once)")
+
+
+def init(  # noqa: PLR0913 - the call of wandb
+    project: str | None = None,
+    *,
+    name: str | None = None,
+    id: str | None = None,  # noqa: A002 - the name in wandb
+    config: Any = None,
+    group: str | None = None,
+    tags: Any = (),
+    notes: str | None = None,
+    dir: str | None = None,  # noqa: A002 - likewise
+    mode: str | None = None,
+    resume: Any = None,
+    **others: Any,
+) -> Run:
+    """Start a run below *dir*, ``runs`` unless given, and return it; it is also ``run`` of this module.
+
+    With ``mode="disabled"`` nothing is written. *resume* needs an *id*: the run that is there goes on at the first step
+    that is logged.
+    """
+    global run  # noqa: PLW0603 - wandb has one run at a time, in its module
+    del others
+    if run is not None:
+        run.finish()
+    resumes = resume not in {None, False, "never"}
+    options = RunOptions(
+        root=dir or "runs",
+        run_id=run_id_from(id) if id and resumes else None,
+        name=name or id or project,
+        group=group or project,
+        tags=[str(tag) for tag in tags or ()],
+        notes=notes,
+    )
+    training = TrainingRun(options, Start(framework="run", rank=1 if mode == "disabled" else process_index()))
+    run = Run(training, config)
+    return run
+
+
+def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+    """Write numbers into the run that ``init`` has started."""
+    _started().log(data, step=step, commit=commit)
+
+
+def define_metric(name: str, *arguments: Any, **options: Any) -> None:
+    """Describe a metric of the run that ``init`` has started."""
+    _started().define_metric(name, *arguments, **options)
+
+
+def alert(title: str, text: str = "", **options: Any) -> None:
+    """Write an alert as a note."""
+    _started().alert(title, text, **options)
+
+
+def watch(*models: Any, **options: Any) -> None:
+    """Report once that gradients are not logged."""
+    _started().watch(*models, **options)
+
+
+def save(*paths: Any, **options: Any) -> None:
+    """Report once that files are not copied."""
+    _started().save(*paths, **options)
+
+
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
+    """End the run that ``init`` has started; do nothing without one."""
+    if run is not None:
+        run.finish(exit_code, quiet)
+
+
+def login(*arguments: Any, **options: Any) -> bool:
+    """Return True: there is nothing to log in to."""
+    del arguments, options
+    return True
+
+
+def __getattr__(name: str) -> Any:
+    if name == "config":
+        return _started().config
+    if name == "summary":
+        return _started().summary
+    raise AttributeError(f"toyspec's wandb has no {name!r}; it has init, log, config, define_metric, alert and finish")
+
+
+def _started() -> Run:
+    if run is None:
+        raise RuntimeError("no run has been started: call wandb.init() first")
+    return run
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        return isinstance(scalar(value), int | float | None)
+    return False
