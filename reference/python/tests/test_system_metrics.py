@@ -7,9 +7,9 @@ import types
 from pathlib import Path
 
 import pytest
-from logged_runs import events, faults
 
 import toyspec
+from logged_runs import events, faults
 from toyspec.integrations.system_metrics import Measurement, SystemMetrics, available_probes
 
 

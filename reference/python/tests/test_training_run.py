@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logged_runs import events, faults, kinds
 
+from logged_runs import events, faults, kinds
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
 
 
@@ -91,9 +91,7 @@ def test_named_run_that_begins_again_keeps_the_earlier_log(tmp_path: Path) -> No
     assert ["events.jsonl", "events.jsonl.prev"] == sorted(path.name for path in (tmp_path / "demo").iterdir())
 
 
-def test_training_after_the_end_of_a_run_is_another_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_after_the_end_of_a_run_is_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished log is never appended to."""
     first = run_in(tmp_path, run_id="demo")
     first.log({"loss": 1.0}, step=1)
@@ -109,7 +107,7 @@ def test_training_after_the_end_of_a_run_is_another_run(
 
 @pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo-rank1"])])
 def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
-    """The first process writes; with ``ranks="all"`` each has a bundle of its own, and the group says which belong together."""
+    """The first process writes; with ``ranks="all"`` each has a bundle of its own, in one group."""
     run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0))
     run.start(Start(framework="test", rank=1))
     run.log({"loss": 1.0}, step=1)
