@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toyspec import check, check_bytes, read
+from command_line import toyspec
+from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
+from toyspec.runs.columns import condition, sorted_by, value_of
 
 SAMPLES = Path(__file__).parent / "dialects"
 NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
@@ -216,3 +218,95 @@ def test_wrong_dialect_is_refused() -> None:
     with pytest.raises(ValueError, match="step"):
         dialect_of({"name": "x", "title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {}})
     assert ReadAs(dialect=dialects()[0]).use.step is None
+
+
+def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
+    """The logs below a directory are found by their usual names, confirmed by their content, and sorted by a metric."""
+    for name in ("lightning-csv", "ray-tune", "hf-trainer"):
+        path, _ = sample(name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "metrics.json").write_bytes(b'{"accuracy": 0.5}\n')
+    runs = list_runs(tmp_path, read="whole")
+    assert 0 == runs.skipped
+    found = {run.dialect.name: run for run in runs if run.dialect}
+    assert ["hf-trainer", "lightning-csv", "ray-tune"] == sorted(found)
+    assert 0.98 == value_of(found["lightning-csv"], "val_acc") == value_of(found["lightning-csv"], "last.val_acc")
+    assert {"lr": 0.01, "layers": 2} == found["ray-tune"].start["config"]
+    assert 0.01 == value_of(found["ray-tune"], "lr")
+    assert found["ray-tune"] is sorted_by(list(runs), "mean_loss")[0]
+    assert [0.625, 3.0] == [found["ray-tune"].final_loss, found["ray-tune"].seconds]
+    assert ["ray-tune"] == [run.dialect.name for run in runs if run.dialect and condition("lr<0.1").holds(run)]
+
+
+def test_newest_checkpoint_is_the_run(tmp_path: Path) -> None:
+    """Each checkpoint has the whole log until then, so only the last one is a run."""
+    path, _ = sample("hf-trainer")
+    for step in (5, 10, 100):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / path.name).write_bytes(path.read_bytes())
+    assert [str(tmp_path / "checkpoint-100" / path.name)] == [run.path for run in list_runs(tmp_path)]
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert [str(tmp_path / path.name)] == [run.path for run in list_runs(tmp_path)]
+
+
+def test_goals(tmp_path: Path) -> None:
+    """The best value of a metric is that of its defined goal, else the smallest of a name such as loss."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.define("val/*", goal="max")
+        for step in (1, 2, 3):
+            run.log({"val": {"acc": [0.5, 0.75, 0.25][step - 1]}, "train/loss": 2.5 - step, "speed": step}, step=step)
+    (found,) = list_runs(tmp_path, read="whole")
+    row = found.row()
+    assert (0.75, 0.25, -0.5) == (row["best.val/acc"], row["last.val/acc"], row["best.train/loss"])
+    assert ("last.speed" in row, "best.speed" in row) == (True, False)
+    assert (2, 0.75) == found.best("val/acc")
+
+
+def test_live_log_is_followed(tmp_path: Path) -> None:
+    """Rows come as they are committed."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"iter":1,"loss":2.5}\n{"iter":2,')
+    items: list[Any] = []
+    with follow(path, idle_seconds=0, sleep=lambda _: None) as follower:
+        items.extend(follower)
+        assert follower.dialect is not None
+        assert "iter" == follower.dialect.step
+    assert [(1, {"loss": 2.5})] == [(item.step, item.values) for item in items if isinstance(item, Row)]
+    reread = tmp_path / "live.jsonl"
+    reread.write_bytes(b"")
+    grown = iter((b'{"iter":1,"lo', b'ss":2.5}\n', b'{"iter":2,"loss":NaN}\n'))
+
+    def write(_: float) -> None:
+        with reread.open("ab") as file:
+            file.write(next(grown, b""))
+
+    with follow(reread, sleep=write) as follower:
+        assert [1, 2] == [next(follower).step, next(follower).step]  # type: ignore[union-attr]
+
+
+def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
+    """Each command names the dialect and the key of the step; the key can be named."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"epoch":1,"iter":10,"loss":2.5}\n{"epoch":2,"iter":20,"loss":2.0}\n')
+    done = toyspec("check", str(path))
+    assert b'read as: metrics-jsonl dialect, step = "iter"\n    help: name the key with --step-key' in done.stdout
+    assert 0 == done.returncode
+    assert b'step = "epoch"' in toyspec("check", "--step-key", "epoch", str(path)).stdout
+    assert b'metrics-jsonl dialect, step = "iter"' in toyspec("show", str(path)).stdout
+    assert b"step 20" in toyspec("tail", "--once", str(path)).stdout
+    assert 1 == toyspec("check", "--dialect", "none", str(path)).returncode
+    wrong = toyspec("check", "--dialect", "hf-trainr", str(path))
+    assert (2, True) == (wrong.returncode, b"did you mean 'hf-trainer'?" in wrong.stderr)
+    report = json.loads(toyspec("check", "--format", "json", str(path)).stdout)
+    assert {
+        "name": "metrics-jsonl",
+        "choice": "guessed",
+        "step": "iter",
+        "time": None,
+        "epoch": "epoch",
+        "phase": None,
+    } == (report["files"][0]["dialect"])
+    listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
+    assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]

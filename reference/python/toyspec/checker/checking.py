@@ -19,6 +19,7 @@ from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
+from toyspec.reading.log_detection import usual_names
 from toyspec.reading.stream_files import Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
@@ -89,9 +90,9 @@ def iter_reports(
     With *jobs* above 1, that many processes check streams in parallel; the order stays.
     """
     for _, verdict in _verdicts(paths, options, jobs, on_progress, walk="all"):
-        # Only the walk "runs" skips files.
-        assert not isinstance(verdict, Skipped)
-        yield verdict
+        if not isinstance(verdict, Skipped):
+            # Only the walk "runs" names files that it skips.
+            yield verdict
 
 
 def iter_runs(
@@ -104,6 +105,9 @@ def iter_runs(
     """
     searched: dict[str, tuple[int, int]] = {}
     for found, verdict in _verdicts(paths, options, jobs, on_progress, walk="runs"):
+        if isinstance(verdict, Skipped) and isinstance(found, Stream) and found.is_hinted:
+            # Only its name was that of a log.
+            continue
         if isinstance(found, Stream) and found.root is not None:
             runs, skipped = searched.get(found.root, (0, 0))
             is_skipped = isinstance(verdict, Skipped)
@@ -119,7 +123,8 @@ def _verdicts(
 ) -> Iterator[tuple[Found, Verdict]]:
     done = 0
     known = _known_size(paths) if on_progress else 0
-    streams = (found for path in paths for found in find_streams(path))
+    hints = usual_names(options.choice)
+    streams = (found for path in paths for found in find_streams(path, hints=hints))
     engine = native()
     if engine is not None:
         from toyspec.checker.native_files import Threads
@@ -180,7 +185,7 @@ def _check_found(
             if walk == "runs" and not found.is_bundle
             else _no_stream(found, options)
         )
-    may_skip = walk == "runs" and found.is_below
+    may_skip = (walk == "runs" and found.is_below) or found.is_hinted
     try:
         if found.path == STANDARD_INPUT:
             return _check_file(sys.stdin.buffer, found.path, options, on_size)

@@ -69,7 +69,7 @@ class Threads:
         return item, verdict
 
     def _takes(self, found: Found) -> TypeGuard[Stream]:
-        return self._is_used and isinstance(found, Stream) and found.size > 0
+        return self._is_used and isinstance(found, Stream) and found.size > 0 and not found.is_hinted
 
     def _waited(self, path: str) -> Verdict | None:
         """Return the next verdict, which is on the file at *path*; None if the engine leaves it to others."""

@@ -11,13 +11,14 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_start
 from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
+from toyspec.cli.parsers import Parser, UsageError, add_color, add_dialect, dialect_name, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summary import RunSummary, summarize_run
@@ -67,7 +68,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--measure",
         metavar="NAME",
-        help="a field of the steps, a member of their extra, or a tag; default: loss",
+        help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; default: loss",
     )
     parser.add_argument(
         "--points",
@@ -77,6 +78,7 @@ def configure(parser: Parser) -> None:
         help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
     )
     parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    add_dialect(parser)
     add_color(parser)
 
 
@@ -85,8 +87,12 @@ def run(options: Namespace) -> int:
     if len(options.runs) < 2:
         raise UsageError(f"at least two runs are needed, got {len(options.runs)}")
     measure = options.measure or _DEFAULT_MEASURE
+    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
     try:
-        runs = [summarize_run(path, measure=measure, watch=Progress("reading").watch) for path in options.runs]
+        runs = [
+            summarize_run(path, measure=measure, watch=Progress("reading").watch, dialect=choice)
+            for path in options.runs
+        ]
     except StreamError as error:
         sys.stderr.write(f"toyspec compare: {error}\n")
         return exit_codes.USAGE
@@ -95,14 +101,14 @@ def run(options: Namespace) -> int:
         raise UsageError(_no_such_measure(measure, runs))
     steps = common_steps(series)
     if options.csv:
-        _print_csv(runs, [*_settings(runs), *_results(runs), *_points(measure, steps, series)])
+        _print_csv(runs, [*_settings(runs), *_results(runs, measure), *_points(measure, steps, series)])
         return exit_codes.OK
     # A run without any settings does not make every setting of the others a difference.
     silent = [not each.start for each in runs]
     settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
     points = list(_points(measure, _spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
-    _print_table(runs, [*_results(runs), *settings, *points], terminal)
+    _print_table(runs, [*_results(runs, measure), *settings, *points], terminal)
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(measure, _NAME_CHARS)}")
     return exit_codes.OK
@@ -124,7 +130,7 @@ def _settings(runs: list[RunSummary]) -> Iterator[Row]:
             yield Row("settings", name, [each.get(name, msgspec.UNSET) for each in members])
 
 
-def _results(runs: list[RunSummary]) -> Iterator[Row]:
+def _results(runs: list[RunSummary], measure: str) -> Iterator[Row]:
     unset = msgspec.UNSET
     yield Row("results", "state", [each.state for each in runs])
     if any(each.end for each in runs):
@@ -133,6 +139,10 @@ def _results(runs: list[RunSummary]) -> Iterator[Row]:
     yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
     lowest = [each.loss.lowest if each.loss else None for each in runs]
     yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
+    if measure != _DEFAULT_MEASURE:
+        best = [each.best(measure) for each in runs]
+        if any(best):
+            yield Row("results", f"best {measure}", [unset if each is None else each[1] for each in best])
     yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
 
 

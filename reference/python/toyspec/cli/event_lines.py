@@ -8,6 +8,7 @@ from toyspec.cli.columns import cut
 from toyspec.cli.figures import figure
 from toyspec.escaping import shortened
 from toyspec.format.json_numbers import number
+from toyspec.reading.rows import Row
 from toyspec.runs.members import flat
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
 
 def _head(record: Record) -> Iterator[str]:
     """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
+    if isinstance(record, Row):
+        yield "" if record.step is None else f"step {figure(record.step)}"
+        yield from filter(None, [record.phase and figure(record.phase)])
+        return
     value = record.value
     step = f"step {figure(value['step'])}" if "step" in value else ""
     if record.profile == "kaun/v1" and record.kind == "scalar":
@@ -57,6 +62,9 @@ def _head(record: Record) -> Iterator[str]:
 
 
 def _members(record: Record) -> Iterator[str]:
+    if isinstance(record, Row):
+        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in record.values.items())
+        return
     for name, member in flat(record.value):
         if name not in _SAID and not name.startswith(_LEFT_OUT):
             yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
@@ -64,6 +72,9 @@ def _members(record: Record) -> Iterator[str]:
 
 def _time(record: Record) -> str:
     """Return the time since the start of the run; a kaun record has only the time of day."""
+    if isinstance(record, Row):
+        is_clock = record.time_origin == "unix"
+        return _clock(record.time) if is_clock else "" if record.time is None else f"{record.time:.1f} s"
     value: dict[str, Any] = record.value
     if record.profile == "metrics/v1":
         milliseconds = number(value.get("wall_time_ms"))

@@ -5,17 +5,21 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
 from toyspec.cli.figures import duration, figure, when
-from toyspec.cli.parsers import Parser, add_color
+from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.parsers import Parser, add_color, add_dialect, dialect_name
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
-from toyspec.escaping import printable
+from toyspec.escaping import printable, shortened
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.runs.columns import Condition, condition, needs_whole_streams, sorted_by, value_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -57,15 +61,44 @@ def configure(parser: Parser) -> None:
         "run_end, else that of the last step with a loss.\n"
         "\n"
         "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
-        "the end are read, and its state has a question mark; --full reads everything."
+        "the end are read, and its state has a question mark; --full reads everything.\n"
+        "\n"
+        "A column is a fact of every run such as last_step, a setting such as config.lr,\n"
+        "or a metric: val/acc is its last value, best.val/acc its best. The goal of a\n"
+        "metric is the one that the run defines; without one, smaller is better for\n"
+        "names with loss, error, ppl or perplexity. Metrics need whole streams."
     )
-    parser.epilog = "examples:\n  toyspec ls runs/\n  toyspec ls --sort started --json runs/ | jq '.[0]'"
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec ls runs/\n"
+        "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
+        "  toyspec ls --sort best.val/acc --columns config.lr --where 'val/acc>0.7' runs/"
+    )
     parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
-    parser.add_argument("--sort", choices=tuple(_ORDERS), default="loss", help="what to sort by; default: loss")
+    _add_columns(parser)
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
     parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    add_dialect(parser)
     add_color(parser)
+
+
+def _add_columns(parser: Parser) -> None:
+    parser.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        default="loss",
+        help=f"{', '.join(_ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
+    )
+    parser.add_argument("--columns", metavar="NAME[,NAME…]", type=_names, default=[], help="columns to show as well")
+    parser.add_argument(
+        "--where",
+        metavar="CONDITION",
+        type=_condition,
+        action="append",
+        default=[],
+        help="list only runs that meet it: 'val/acc>0.7', 'config.opt=adam'; may be repeated",
+    )
 
 
 def run(options: Namespace) -> int:
@@ -79,13 +112,23 @@ def run(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> int:
-    found = _listed(options.roots, "whole" if options.full else "ends")
+    columns = [*options.columns, *(each.column for each in options.where)]
+    columns += [] if options.sort in _ORDERS else [options.sort]
+    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(columns) else "ends", choice)
     runs = sorted(found, key=lambda each: each.path)
-    runs.sort(key=_ORDERS[options.sort], reverse=options.reverse)
+    runs = [each for each in runs if all(condition.holds(each) for condition in options.where)]
+    if options.sort in _ORDERS:
+        runs.sort(key=_ORDERS[options.sort], reverse=options.reverse)
+    else:
+        runs = sorted_by(runs, options.sort)[:: -1 if options.reverse else 1]
+    shown_columns = list(dict.fromkeys([*options.columns, *([] if options.sort in _ORDERS else [options.sort])]))
     if options.json:
-        _print_json(runs)
+        _print_json(runs, shown_columns)
     elif runs:
-        _print_table(runs, options.roots, Terminal(color=options.color))
+        _print_table(runs, options.roots, Terminal(color=options.color), shown_columns)
+    elif len(found):
+        sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
     elif not found.errors:
         sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(found.skipped)}\n")
     for error in found.errors:
@@ -93,12 +136,24 @@ def _list(options: Namespace) -> int:
     return exit_codes.USAGE if found.errors else exit_codes.OK
 
 
-def _listed(roots: list[str], extent: Extent) -> Runs:
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _condition(text: str) -> Condition:
+    try:
+        return condition(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
     from toyspec.runs.listing import list_runs
 
     progress = Progress("reading")
     try:
-        return list_runs(*roots, read=extent, on_progress=progress.update if progress.active else None)
+        watch = progress.update if progress.active else None
+        return list_runs(*roots, read=extent, on_progress=watch, dialect=dialect)
     finally:
         progress.erase()
 
@@ -111,15 +166,17 @@ def _skipped(number: int) -> str:
     )
 
 
-def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -> None:
+def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal, more: list[str]) -> None:
     root = os.path.join(roots[0], "") if len(roots) == 1 and os.path.isdir(roots[0]) else None
-    rows = [list(_TITLES), *(_row(run, root) for run in runs)]
+    rows = [[*_TITLES, *(shortened(name) for name in more)]]
+    rows += [[*_row(run, root), *(_cell(value_of(run, name)) for name in more)] for run in runs]
     room = (columns() if terminal.interactive else _PIPED_COLUMNS) - sum(
-        max(width(row[index]) for row in rows) + 2 for index in range(1, len(_TITLES))
+        max(width(row[index]) for row in rows) + 2 for index in range(1, len(rows[0]))
     )
     for row in rows:
         row[0] = cut_start(row[0], max(room, _LEAST_NAME_COLUMNS))
-    titles, *lines = lined_up(rows, _SIDES)
+    right: list[Side] = ["right"] * len(more)
+    titles, *lines = lined_up(rows, [*_SIDES, *right])
     terminal.line(terminal.styled(joined(titles), "dim"))
     for cells, run in zip(lines, runs, strict=True):
         cells[1] = terminal.styled(cells[1], _STATES[run.state])
@@ -127,6 +184,10 @@ def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal) -
     # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
     if terminal.interactive and not all(run.extent.is_checked for run in runs):
         terminal.line(terminal.styled(_BY_ENDS, "dim"))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else figure(value)
 
 
 def _row(run: RunSummary, root: str | None) -> list[str]:
@@ -158,17 +219,19 @@ def _relative(run: RunSummary, root: str | None) -> str:
     return run.name if relative == "." else relative
 
 
-def _print_json(runs: list[RunSummary]) -> None:
+def _print_json(runs: list[RunSummary], columns: list[str]) -> None:
     from toyspec.cli.formats.inert_json import inert_json
 
-    sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run))}" for run in runs) + "\n]\n")
+    sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
 
 
-def _object(run: RunSummary) -> dict[str, Any]:
-    return {
+def _object(run: RunSummary, columns: list[str]) -> dict[str, Any]:
+    more = {"columns": {name: value_of(run, name) for name in columns}} if columns else {}
+    return more | {
         "path": encodable(run.path),
         "run_id": run.start.get("run_id"),
         "profile": run.profile,
+        **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
         "read": _read(run),
         "records": run.extent.records,

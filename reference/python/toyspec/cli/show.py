@@ -12,13 +12,15 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import padded, width, wrapped
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.parsers import Parser, add_color
+from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.parsers import Parser, add_color, add_dialect, dialect_name
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
 from toyspec.runs.members import flat
@@ -53,6 +55,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
     parser.add_argument("run", metavar="RUN", help="a run directory or a stream; - is standard input")
     parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
+    add_dialect(parser)
     add_color(parser)
 
 
@@ -68,8 +71,9 @@ def run(options: Namespace) -> int:
 
 
 def _show(options: Namespace, path: str) -> int:
+    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
     try:
-        summary = summarize_run(path, watch=Progress("reading").watch)
+        summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         sys.stderr.write(f"toyspec show: {shown(options.run)}: {printable(error.fact)}\n")
         if isinstance(error, StreamMissingError) and os.path.isdir(options.run):
@@ -82,7 +86,10 @@ def _show(options: Namespace, path: str) -> int:
     state = terminal.styled(summary.state, _STATES[summary.state])
     place = [] if options.run == STANDARD_INPUT else [shown(summary.path)]
     name = "standard input" if options.run == STANDARD_INPUT else shown(summary.name)
-    terminal.line("  ".join([terminal.styled(name, "strong"), state, str(summary.report.profile), *place]))
+    form = summary.profile or (summary.dialect.name if summary.dialect else "")
+    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *place]))
+    if summary.dialect is not None:
+        terminal.line(f"  {terminal.styled(summary.dialect.sentence, 'dim')}")
     for line in _lines(list(_facts(summary, terminal)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
@@ -93,6 +100,7 @@ def _object(run: RunSummary, path: str) -> dict[str, Any]:
     return {
         "path": "-" if path == STANDARD_INPUT else encodable(run.path),
         "profile": run.profile,
+        **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
         "records": run.extent.records,
         "bytes": run.extent.size,
@@ -161,15 +169,29 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
-    names = [shortened(name, _NAME_CHARS) for name in run.series]
+    # An evaluation that was made once has its own line.
+    once = {f"{name}/{key}" for name, event in run.evals.items() for key in (*event, *_extra(event))}
+    told = {name: curve for name, curve in run.series.items() if name not in once or curve.count > 1}
+    names = [shortened(name, _NAME_CHARS) for name in told]
     room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
-    for name, curve in list(run.series.items())[:_MAX_LISTED]:
-        line = sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
+    for name, curve in list(told.items())[:_MAX_LISTED]:
+        line = "" if _is_constant(curve) else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
         yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
         if curve.count > 1 and line:
             yield "", line
-    if len(run.series) > _MAX_LISTED:
-        yield "", f"and {len(run.series) - _MAX_LISTED} more"
+    if len(told) > _MAX_LISTED:
+        yield "", f"and {len(told) - _MAX_LISTED} more"
+
+
+def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = event.get("extra")
+    return extra if isinstance(extra, dict) else {}
+
+
+def _is_constant(curve: Curve) -> bool:
+    if curve.lowest is None or curve.highest is None or curve.not_finite:
+        return False
+    return curve.lowest[1] == curve.highest[1]
 
 
 def _better(run: RunSummary, name: str) -> Better:
@@ -179,6 +201,9 @@ def _better(run: RunSummary, name: str) -> Better:
 
 
 def _extremes(curve: Curve, better: Better) -> Iterator[str]:
+    if curve.count > 1 and _is_constant(curve) and curve.first is not None:
+        yield f"always {figure(curve.first[1])}"
+        return
     if curve.first is not None and curve.last is not None:
         yield f"first {figure(curve.first[1])}"
         yield f"last {figure(curve.last[1])}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
-from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
+from toyspec.cli.parsers import Parser, UsageError, add_color, add_dialect, dialect_name, number_from, seconds
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
 from toyspec.reading.records import Record
@@ -61,6 +61,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
+    add_dialect(parser)
     add_color(parser)
 
 
@@ -68,6 +69,7 @@ def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     from toyspec.errors import StreamError
     from toyspec.reading.follower import follow
+    from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.stream_files import is_compressed
 
     _validate(options)
@@ -80,8 +82,13 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{options.run}: gzip data cannot be followed; read it with `toyspec show`")
     idle = 0.0 if options.once else options.idle_timeout
     try:
-        with follow(options.run, idle_seconds=idle, sleep=shown.caught_up) as follower:
+        choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+        with follow(options.run, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
+            is_said = False
             for item in follower:
+                if follower.dialect is not None and not is_said:
+                    is_said = True
+                    _say(follower.dialect.sentence)
                 shown.take(item)
         shown.catch_up()
     except StreamError as error:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.findings import DialectUse
 from toyspec.format.dialects import Dialect, TimeKey, TimeUnit
+from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping as StrMapping
 
 TimeOrigin = str
 """``unix`` for seconds since 1970, ``run`` for seconds since the start of the run."""
@@ -30,8 +34,6 @@ _SCALES = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
 _DATE_LETTERS = 40
 _MAX_INTEGER_FLOAT = 2.0**63
-# Deeper objects are data, not metrics, and would take unbounded recursion.
-_DEPTH = 8
 
 
 class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ class Mapping:
             self._metric(members) if self._values.name else self._metrics(members),
         )
 
-    def _time(self, members: dict[str, Any]) -> float | None:
+    def _time(self, members: StrMapping[str, Any]) -> float | None:
         key = self._read_as.time
         if key is None:
             return None
@@ -109,7 +111,7 @@ class Mapping:
         self.time_origin = found[1]
         return found[0]
 
-    def _metrics(self, members: dict[str, Any]) -> dict[str, float | int | None]:
+    def _metrics(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
         prefix = self._values.prefix
         found: dict[str, float | int | None] = {}
         for key, member in members.items():
@@ -122,7 +124,7 @@ class Mapping:
                 found[key[len(prefix) :]] = metric
         return found
 
-    def _metric(self, members: dict[str, Any]) -> dict[str, float | int | None]:
+    def _metric(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
         name = members.get(self._values.name)
         is_there, metric = self._number(members.get(self._values.value))
         return {name: metric} if isinstance(name, str) and is_there and self._values.value in members else {}
@@ -137,23 +139,6 @@ class Mapping:
             value = not_finite(member)
             return value is not None, value
         return False, None
-
-
-def flattened(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of *value*; those of inner objects have the outer key and a slash before their own."""
-    if dict not in map(type, value.values()):
-        return value
-    found: dict[str, Any] = {}
-    _flatten(value, "", found, _DEPTH)
-    return found
-
-
-def _flatten(value: dict[str, Any], prefix: str, found: dict[str, Any], depth: int) -> None:
-    for key, member in value.items():
-        if type(member) is dict and member and depth:
-            _flatten(member, f"{prefix}{key}/", found, depth - 1)
-        else:
-            found[prefix + key] = member
 
 
 def not_finite(text: str) -> float | None:

@@ -8,8 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.dialect_forms import CsvForm, form_of
-from toyspec.format.dialect_mapping import ReadAs, flattened, not_finite, time_of
+from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
 from toyspec.format.lines import LineSplitter
 
@@ -87,7 +88,7 @@ def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
         if value is None:
             value = form.validate(line.data, first=is_first).value
         if value is not None:
-            rows.append(flattened(value))
+            rows.append(dict(flattened(value)))
             if len(rows) == _SAMPLE:
                 break
     if isinstance(form, CsvForm) and not rows and form.header is not None:

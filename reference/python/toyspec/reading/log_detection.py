@@ -41,6 +41,11 @@ class DialectChoice:
 
             self._named = next((each for each in self.own if each.name == name), None) or dialect_named(name)
 
+    @property
+    def is_named(self) -> bool:
+        """True if the user named a dialect, which then reads every file."""
+        return self._named is not None
+
     def choose(
         self, head: bytes, detect: Callable[..., Profile | None] = detect_profile, *, path: str = ""
     ) -> ReadAs | None:
@@ -87,3 +92,13 @@ def _lenient(data: bytes) -> dict[str, Any] | None:
     from toyspec.format.dialect_forms import JsonForm
 
     return JsonForm(takes_bare=True).validate(data, first=False).value
+
+
+def usual_names(choice: DialectChoice) -> tuple[str, ...]:
+    """Return the patterns of the file names of the logs that *choice* may read."""
+    if choice.name is None:
+        return ()
+    from toyspec.format.dialects import dialects
+
+    known = [*choice.own, *dialects()]
+    return tuple(dict.fromkeys(pattern for dialect in known for pattern in dialect.files))

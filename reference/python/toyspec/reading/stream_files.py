@@ -40,7 +40,25 @@ def locate_stream(path: str) -> tuple[str, SpecialFiles]:
         stream = os.path.join(path, name)
         if may_be_there(stream):
             return stream, "refuse"
+    named = _usual_file(path)
+    if named is not None:
+        return named, "refuse"
     raise StreamMissingError(path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
+
+
+def _usual_file(directory: str) -> str | None:
+    """Return the file in *directory* that has the usual name of another program's log; None if there is none."""
+    from fnmatch import fnmatchcase
+
+    from toyspec.format.dialects import dialects
+
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return None
+    patterns = dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files)
+    found = next((name for pattern in patterns for name in names if fnmatchcase(name, pattern)), None)
+    return None if found is None else os.path.join(directory, found)
 
 
 def may_be_there(path: str) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from toyspec.findings import Profile
     from toyspec.read_reports import Gap
+    from toyspec.reading.log_detection import DialectChoice
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
@@ -31,7 +32,7 @@ _SHAPING = frozenset(["run_start", "run_resume"])
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def summarize_ends(path: str) -> RunSummary:
+def summarize_ends(path: str, *, dialect: DialectChoice | None = None) -> RunSummary:
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
     If an end has no step with a loss, more of it is read, up to a limit. A stream up to 1 MiB is read completely; in a
@@ -41,7 +42,7 @@ def summarize_ends(path: str) -> RunSummary:
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError:
-        return summarize_run(path)
+        return summarize_run(path, dialect=dialect)
     try:
         status = os.fstat(descriptor)
         ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
@@ -51,8 +52,10 @@ def summarize_ends(path: str) -> RunSummary:
         ends = None
     finally:
         os.close(descriptor)
-    # What follows no profile is not a run, which the other one says.
-    return summarize_run(path) if ends is None or ends.profile is None else ends.summary(ends.profile, status.st_size)
+    # What follows no profile is the log of another program, or not a run, which the other one says.
+    if ends is None or ends.profile is None or ends.is_doubtful or (dialect is not None and dialect.is_named):
+        return summarize_run(path, dialect=dialect)
+    return ends.summary(ends.profile, status.st_size)
 
 
 class _Ends:
@@ -74,6 +77,11 @@ class _Ends:
         for record in self.head:
             if record.kind in _SHAPING:
                 self._phases.learn(record)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True when the manifest beside the stream decided its profile, not its first record."""
+        return self.profile == "kaun/v1" and bool(self.head) and self.head[0].get("type") != "scalar"
 
     def check(self, data: bytes) -> None:
         """Look for damage in *data*, which is the whole stream."""

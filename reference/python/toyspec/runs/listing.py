@@ -12,6 +12,7 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.summary import RunSummary, summarize_run
@@ -30,9 +31,11 @@ def list_runs(
     read: Extent = "ends",
     on_error: Literal["skip", "raise"] = "skip",
     on_progress: Callable[[int, int], None] | None = None,
+    dialect: DialectChoice | str | None = "auto",
 ) -> Runs:
-    """Return the runs of every profile below *roots*, the lowest final loss first and those without one last.
+    """Return the runs below *roots*, of every profile, the lowest final loss first and those without one last.
 
+    The logs of other programs are runs too if their *dialect* is recognized; None leaves them out.
     A root is a directory that is searched to any depth, a run directory, or a stream; the default is the current
     directory. With *read* ``"whole"`` every byte is read, and the metrics of each run are known. A run that cannot
     be read does not stop the others: it is in ``errors``; with *on_error* ``"raise"`` its StreamError is raised.
@@ -40,19 +43,20 @@ def list_runs(
     number of bytes done and of all bytes.
     """
     found: list[RunSummary] = []
-    errors, streams = _streams([os.fspath(root) for root in roots] or ["."])
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    errors, streams = _streams([os.fspath(root) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
     total, done, skipped = sum(stream.size for stream in streams), 0, 0
     for stream in streams:
         if on_progress is not None:
             on_progress(done, total)
         try:
-            found.append(summarize(stream.path))
+            found.append(summarize(stream.path, dialect=choice))
         except StreamError as error:
-            is_foreign = isinstance(error, UnknownFormatError) and stream.is_below
+            is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:
                 raise
-            skipped += is_foreign
+            skipped += is_foreign and not stream.is_hinted
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
     return Runs(found, errors=errors, skipped=skipped).sort("run").sort("final_loss")
@@ -160,13 +164,13 @@ class Runs(Sequence[RunSummary]):
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
 
 
-def _streams(roots: list[str]) -> tuple[list[PathError], list[Stream]]:
+def _streams(roots: list[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:
     """Return what could not be listed, and each stream below *roots* once; metrics beside events are not a run."""
     errors: list[PathError] = []
     streams: dict[str, Stream] = {}
     for root in roots:
         real_root = os.path.realpath(root)
-        for found in find_streams(root):
+        for found in find_streams(root, hints=hints):
             if isinstance(found, PathError):
                 errors.append(found)
             elif isinstance(found, Stream):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING
 
-from toyspec.format.json_numbers import number
+from toyspec.runs.metrics_of import metrics_of
 
 if TYPE_CHECKING:
     from toyspec.reading.records import Record
@@ -48,27 +49,7 @@ def common_steps(all_series: list[Series]) -> list[int]:
 
 
 def measured(record: Record, measure: str) -> tuple[bool, float | None]:
-    """Return whether *record* has *measure*, and its value, None where that was not finite.
-
-    A measure is a field of the record, a member of its ``extra``, or the tag of a kaun record.
-    """
-    value: dict[str, Any] = record.value
-    if record.profile == "kaun/v1":
-        found = value.get("value", "") if value.get("tag") == measure else ""
-    else:
-        extra = value.get("extra")
-        found = value.get(measure, extra.get(measure, "") if isinstance(extra, dict) else "")
-    if found is None:
-        return True, None
-    finite = number(found)
-    return finite is not None, None if finite is None else float(finite)
-
-
-def measures_of(record: Record) -> list[str]:
-    """Return the names of the measures that *record* has, as ``measured`` takes them."""
-    value: dict[str, Any] = record.value
-    if record.profile == "kaun/v1":
-        return [value["tag"]] if isinstance(value.get("tag"), str) else []
-    extra = value.get("extra")
-    members = {**value, **(extra if isinstance(extra, dict) else {})}
-    return [name for name, member in members.items() if member is None or number(member) is not None]
+    """Return whether *record* has *measure*, and its value, None where that was not finite."""
+    metrics = metrics_of(record)
+    value = metrics.get(measure)
+    return measure in metrics, None if value is None or not isfinite(value) else float(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import UNSET
@@ -14,12 +15,15 @@ from toyspec.generated.fields import FIELDS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.manifests import read_manifest
 from toyspec.reading.reader import read
+from toyspec.reading.rows import Row
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
-from toyspec.runs.series import Series, measured, measures_of
+from toyspec.runs.metrics_of import default_goal, metrics_of
+from toyspec.runs.series import Series, measured
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
     Watch = Callable[[Iterable["Record"], int], Iterable["Record"]]
 
-    from toyspec.findings import Profile, State
+    from toyspec.findings import DialectUse, Profile, State
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
 
@@ -37,36 +41,55 @@ RunState = Literal["complete", "running", "torn", "damaged"]
 
 # Bounds memory if a log has an endless number of names.
 _MAX_NAMES = 200
-# Names under which a kaun stream has the loss that other profiles have by definition.
-LOSS_TAGS = ("loss", "train_loss", "train/loss")
+# Names of the training loss in streams that do not define it.
+LOSS_TAGS = (
+    "loss",
+    "train_loss",
+    "train/loss",
+    "learning/loss",
+    "train/CrossEntropyLoss",
+    "total_loss",
+    "mean_loss",
+    "metrics/loss",
+)
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
 
 
-def summarize_run(path: str, *, measure: str | None = None, watch: Watch | None = None) -> RunSummary:
+def summarize_run(
+    path: str, *, measure: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
+) -> RunSummary:
     """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
 
-    *watch* is given the records and the size of the stream, and passes the records on.
+    *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
+    read by a *dialect*, by default the one that is recognized.
     Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
     and is in the summary's report.
     """
     stream, _ = locate_stream(path)
     summary = RunSummary(stream, measure)
-    reading = read(stream, mode="salvage")
+    choice = dialect or DialectChoice()
+    reading = read(stream, mode="salvage", dialect=choice)
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
     report = reading.report
-    if report.profile is None:
+    if report.profile is None and report.dialect is None:
         raise unknown_format(stream)
     if summary.attempts or summary.starts_late:
         again = RunSummary(stream, measure)
         again.attempts = summary.attempts
-        with read(stream, mode="salvage", profile=report.profile) as reading:
+        with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             again.take(summary.attempts.latest(reading))
         summary = again
     summary.report = report
+    summary.dialect = report.dialect
     summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary
+
+
+def _loss_name(record: Record) -> str | None:
+    metrics = metrics_of(record)
+    return next((name for name in LOSS_TAGS if name in metrics), None)
 
 
 def _size(stream: str) -> int:
@@ -107,7 +130,13 @@ class RunSummary:
         self.kinds: dict[str, int] = {}
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
-        """Curve of ``loss`` for toy/v1, of every measure for metrics/v1 and of every tag for kaun/v1."""
+        """Curve of every metric: see ``metrics_of``."""
+        self.goals: dict[str, str] = {}
+        """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
+        self.dialect: DialectUse | None = None
+        """How the log of another program is read; None for a stream of toyspec."""
+        self._time_origin: str | None = None
+        self._loss_name: str | None = None
         self.starts_late = False
         """True when a step came before the first run_start, which decides on the run's own phase."""
         self.minimized: dict[str, bool] = {}
@@ -121,7 +150,7 @@ class RunSummary:
         self.first_time: float | None = None
         self.last_time: float | None = None
         """Times of the first and the last record that have one, in seconds."""
-        self.profile: Profile = "toy/v1"
+        self.profile: Profile | None = "toy/v1"
         self.extent: Extent
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
@@ -146,7 +175,18 @@ class RunSummary:
         """Return whether smaller values of the series *name* are better; None where nothing says so."""
         if self.profile == "kaun/v1":
             return is_smaller_better(name, self.minimized.get(name, UNSET))
-        return True if name == "loss" else None
+        goal = self.goals.get(name)
+        if goal is None:
+            fitting = [key for key in self.goals if key.endswith("*") and name.startswith(key[:-1])]
+            goal = self.goals[max(fitting, key=len)] if fitting else default_goal(name)
+        return None if goal in (None, "none") else goal == "min"
+
+    def best(self, name: str) -> tuple[int, float] | None:
+        """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
+        curve, smaller = self.series.get(name), self.smaller_is_better(name)
+        if curve is None or smaller is None:
+            return None
+        return curve.lowest if smaller else curve.highest
 
     def row(self) -> dict[str, Any]:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
@@ -154,7 +194,7 @@ class RunSummary:
             "run": self.name,
             "path": self.directory,
             "run_id": self.start.get("run_id"),
-            "profile": self.profile,
+            "profile": self.profile or (self.dialect.name if self.dialect else None),
             "state": self.state,
             "reason": self.end.get("reason") if self.end else None,
             "last_step": self.last_step,
@@ -167,7 +207,8 @@ class RunSummary:
             if isinstance(self.start.get(part), dict):
                 found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
-        return found
+        best = {name: self.best(name) for name in self.series}
+        return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
 
     @property
     def name(self) -> str:
@@ -177,7 +218,7 @@ class RunSummary:
     @property
     def loss(self) -> Curve | None:
         """Curve of the training loss; None where the run has none."""
-        if self.profile != "kaun/v1":
+        if self.profile in ("toy/v1", "metrics/v1"):
             return self.series.get("loss")
         return next((self.series[tag] for tag in LOSS_TAGS if tag in self.series), None)
 
@@ -204,7 +245,7 @@ class RunSummary:
         """Time from the start of the run to its last record; None where no record has one."""
         if self.first_time is None or self.last_time is None:
             return None
-        begin = self.first_time if self.profile == "kaun/v1" else 0.0
+        begin = self.first_time if self.profile == "kaun/v1" or self._time_origin == "unix" else 0.0
         return self.last_time - begin
 
     @property
@@ -213,10 +254,10 @@ class RunSummary:
         started = self.start.get("started_at")
         if isinstance(started, str):
             return started
-        created = number(self.start.get("created_at"))
+        created = self.first_time if self._time_origin == "unix" else number(self.start.get("created_at"))
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
 
-    def describe(self, profile: Profile, extent: Extent) -> None:
+    def describe(self, profile: Profile | None, extent: Extent) -> None:
         """Take in what is known of the stream beyond its records; of a kaun run, the manifest beside it too."""
         self.profile, self.extent = profile, extent
         if profile == "kaun/v1":
@@ -228,7 +269,9 @@ class RunSummary:
             if learn == "attempts":
                 self.attempts.learn(record)
             kind = "entry" if record.profile == "metrics/v1" else record.kind or "without kind"
-            if kind in self.kinds or len(self.kinds) < _MAX_NAMES:
+            if isinstance(record, Row):
+                self._take_row(record)
+            elif kind in self.kinds or len(self.kinds) < _MAX_NAMES:
                 self.kinds[kind] = self.kinds.get(kind, 0) + 1
             if self._measure is not None:
                 self._keep(record, self._measure)
@@ -240,12 +283,15 @@ class RunSummary:
                 self._take_scalar(record)
 
     def _keep(self, record: Record, measure: str) -> None:
-        step = record.get("step")
-        is_other = record.profile == "toy/v1" and not self.attempts.is_own_step(record)
+        step = record.step if isinstance(record, Row) else record.get("step", self.last_step)
+        is_other = record.kind == "step" and not self.attempts.is_own_step(record)
         if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
             return
         if len(self.measures) < _MAX_NAMES:
-            self.measures.update(measures_of(record))
+            self.measures.update(metrics_of(record))
+        if measure == "loss" and record.profile not in ("toy/v1", "metrics/v1"):
+            self._loss_name = self._loss_name or _loss_name(record)
+            measure = self._loss_name or measure
         is_there, value = measured(record, measure)
         if is_there:
             self.measured.add(step, value)
@@ -256,16 +302,27 @@ class RunSummary:
             self._take_time(number(value.get("t")))
         if record.kind == "step":
             if self.attempts.is_own_step(record):
-                self._take_step(value.get("step"), {"loss": value["loss"]} if "loss" in value else {})
+                self._take_step(value.get("step"), metrics_of(record))
         elif record.kind == "run_start":
             self.starts_late = self.starts_late or (not self.start and "step" in self.kinds)
             self.start = self.start or value
         elif record.kind == "run_end":
             self.end = value
-        elif record.kind == "eval":
-            name = value.get("name")
-            if isinstance(name, str) and (name in self.evals or len(self.evals) < _MAX_NAMES):
-                self.evals[name] = value
+        elif record.kind == "scalars":
+            self._take_scalars(value.get("step"), metrics_of(record))
+        elif record.kind in ("eval", "define"):
+            self._take_named(record, value.get("name"))
+
+    def _take_named(self, record: Record, name: Any) -> None:
+        """Take in an evaluation, or what a metric means."""
+        if not isinstance(name, str):
+            return
+        if record.kind == "eval":
+            if name in self.evals or len(self.evals) < _MAX_NAMES:
+                self.evals[name] = record.value
+            self._take_metrics(record.get("step", self.last_step or 0), metrics_of(record))
+        elif isinstance(record.get("goal"), str) and len(self.goals) < _MAX_NAMES:
+            self.goals[name] = record["goal"]
 
     def _take_entry(self, value: dict[str, Any]) -> None:
         milliseconds = number(value.get("wall_time_ms"))
@@ -273,6 +330,24 @@ class RunSummary:
         extra = value.get("extra")
         measures = {name: value[name] for name in _MEASURES if name in value}
         self._take_step(value.get("step"), measures | (extra if isinstance(extra, dict) else {}))
+
+    def _take_scalars(self, step: Any, metrics: dict[str, Any]) -> None:
+        """Take in values at any time; in a run without step events their steps are those of the run."""
+        if step is None or self.series.get("loss") is not None:
+            self._take_metrics(self.last_step or 0 if step is None else step, metrics)
+        else:
+            self._take_step(step, metrics)
+
+    def _take_row(self, row: Row) -> None:
+        self._time_origin = self._time_origin or row.time_origin
+        self._take_time(row.time if row.time_origin == self._time_origin else None)
+        if row.config and not self.start:
+            self.start = {"config": row.config}
+        highest = self.last_step
+        self._take_step(row.step if row.step is not None else highest or 0, row.values)
+        if highest is not None and self.last_step is not None:
+            # An evaluation may have an earlier step, or count epochs.
+            self.last_step = max(highest, self.last_step)
 
     def _take_scalar(self, record: Record) -> None:
         self._take_time(number(record.get("wall_time")))
@@ -289,12 +364,17 @@ class RunSummary:
             return
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
+        self._take_metrics(step, measures)
+
+    def _take_metrics(self, step: Any, measures: dict[str, Any]) -> None:
+        if type(step) is not int or abs(step) >= _MAX_STEP:
+            return
         for name, value in measures.items():
             if value is None or number(value) is not None:
                 if name not in self.series and len(self.series) < _MAX_NAMES:
                     self.series[name] = Curve()
                 if name in self.series:
-                    self.series[name].add(step, None if value is None else float(value))
+                    self.series[name].add(step, None if value is None or not isfinite(value) else float(value))
 
     def _take_time(self, seconds: float | None) -> None:
         if seconds is not None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
 
 from msgspec import UNSET, UnsetType
 
+from toyspec.format.flattening import flattened
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,14 +32,17 @@ class EventMethods(ABC):
 
     def log(
         self,
-        values: Mapping[str, Measure],
+        values: Mapping[str, Measure | Mapping[str, Any]],
         *,
         step: Count = UNSET,
         epoch: Measure = UNSET,
         phase: Phase = UNSET,
     ) -> None:
-        """Write any numbers by name, at any time; ``/`` in a name groups them: ``run.log({"train/acc": 0.75})``."""
-        self.scalars(values, step=step, epoch=epoch, phase=phase)
+        """Write any numbers by name, at any time; ``/`` in a name groups them: ``run.log({"train/acc": 0.75})``.
+
+        The members of a nested dict follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same.
+        """
+        self.scalars(flattened(values), step=step, epoch=epoch, phase=phase)
 
     def scalars(
         self,

@@ -1,0 +1,28 @@
+"""Flattens nested objects: the members of an inner object follow its key and a slash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Deeper objects are data, not metrics, and would take unbounded recursion.
+_DEPTH = 8
+
+
+def flattened(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the members of *value*; those of inner objects have the outer key and a slash before their own."""
+    if dict not in map(type, value.values()):
+        return value
+    found: dict[str, Any] = {}
+    _flatten(value, "", found, _DEPTH)
+    return found
+
+
+def _flatten(value: Mapping[str, Any], prefix: str, found: dict[str, Any], depth: int) -> None:
+    for key, member in value.items():
+        if type(member) is dict and member and depth:
+            _flatten(member, f"{prefix}{key}/", found, depth - 1)
+        else:
+            found[prefix + key] = member

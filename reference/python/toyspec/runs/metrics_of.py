@@ -1,0 +1,62 @@
+"""The metrics of a record of any log, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.json_numbers import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.reading.records import Record
+
+# Numbers that place a record, and are no measures.
+_PLACES = frozenset(["kind", "t", "step", "phase", "epoch", "wall_time_ms", "layer", "head", "token_id"])
+_SMALLER_IS_BETTER = ("loss", "error", "ppl", "perplexity")
+
+Metrics = dict[str, float | int | None]
+
+
+def metrics_of(record: Record) -> Metrics:
+    """Return the metrics of *record* by name, None where a value is null.
+
+    They are the members of a step or an entry and those of its extra; the values of ``scalars``; an eval's members,
+    after its name and a slash; the value of a kaun scalar, by its tag; the values of a row of another program's log.
+    """
+    value = record.value
+    if record.profile == "toy/v1":
+        return _of_event(record.kind, value)
+    if record.profile == "metrics/v1":
+        return _members(value)
+    if record.profile == "kaun/v1":
+        tag = value.get("tag")
+        return _numbers({tag: value.get("value", "")}) if isinstance(tag, str) else {}
+    return getattr(record, "values", {})
+
+
+def default_goal(name: str) -> str | None:
+    """Return ``min`` for a metric whose name says that smaller values are better, else None."""
+    lowered = name.lower()
+    return "min" if any(word in lowered for word in _SMALLER_IS_BETTER) else None
+
+
+def _of_event(kind: str | None, value: Mapping[str, Any]) -> Metrics:
+    if kind == "step":
+        return _members(value)
+    if kind == "scalars":
+        values = value.get("values")
+        return _numbers(values) if isinstance(values, dict) else {}
+    if kind == "eval" and isinstance(value.get("name"), str):
+        return {f"{value['name']}/{name}": number for name, number in _members(value).items()}
+    return {}
+
+
+def _members(value: Mapping[str, Any]) -> Metrics:
+    found = _numbers({name: member for name, member in value.items() if name not in _PLACES})
+    extra = value.get("extra")
+    return _numbers(extra) | found if isinstance(extra, dict) else found
+
+
+def _numbers(members: Mapping[str, Any]) -> Metrics:
+    return {name: member for name, member in members.items() if member is None or number(member) is not None}
