@@ -9,7 +9,6 @@ import pytest
 
 from toyspec.checker import (
     CheckOptions,
-    StreamChecker,
     UnknownRuleError,
     check,
     check_bytes,
@@ -17,6 +16,7 @@ from toyspec.checker import (
     summarize,
 )
 from toyspec.checker.parallel import batches
+from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, PathError
 from toyspec.format.date_times import is_date_time
 from toyspec.generated.limits import EXCERPT_BYTES

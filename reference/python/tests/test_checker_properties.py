@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import JSON, kinds, records, streams
-from toyspec.checker import CheckOptions, StreamChecker, check_bytes
+from toyspec.checker import CheckOptions, check_bytes
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.record_rules import RecordValidator
 from toyspec.checker.shapes import Taken
+from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, Profile
 from toyspec.format.date_times import is_date_time
 from toyspec.format.integers import take_integers

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import SCALARS, kinds, lines, valid_records
-from toyspec.checker import StreamChecker, check_bytes, shapes
+from toyspec.checker import check_bytes, shapes
 from toyspec.checker.fast_path import FastPath
 from toyspec.checker.shapes import Taken
+from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from toyspec.checker import CheckOptions, StreamChecker, UnknownRuleError, check, check_bytes
+    from toyspec.checker import CheckOptions, UnknownRuleError, check, check_bytes
+    from toyspec.checker.stream_checker import StreamChecker
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.errors import (
         DamagedStreamError,
@@ -78,7 +79,7 @@ _HOMES = {
     "RunWriter": "writing.run_writer",
     "Runs": "runs.listing",
     "SourceError": "errors",
-    "StreamChecker": "checker",
+    "StreamChecker": "checker.stream_checker",
     "StreamClosedError": "errors",
     "StreamError": "errors",
     "StreamMissingError": "errors",

@@ -3,12 +3,10 @@
 from toyspec.checker.checking import Summary, check, check_bytes, iter_reports, iter_runs, summarize
 from toyspec.checker.engines import Checker, open_checker
 from toyspec.checker.options import CheckOptions, UnknownRuleError
-from toyspec.checker.stream_checker import StreamChecker
 
 __all__ = [
     "CheckOptions",
     "Checker",
-    "StreamChecker",
     "Summary",
     "UnknownRuleError",
     "check",
