@@ -116,3 +116,12 @@ def test_runs_show_themselves_without_trusting_the_log(root: Path) -> None:
     assert "<script>" not in runs._repr_html_()
     assert "&lt;script&gt;" in runs._repr_html_()
     assert "2 runs" == repr(runs[:2]).partition("\n")[0]
+
+
+def test_run_of_scalars_alone_has_their_steps(tmp_path: Path) -> None:
+    """A framework's logger may write no step event: then the steps of its values are those of the run."""
+    with toyspec.start_run(tmp_path, run_id="demo") as run:
+        for step in (10, 20, 30, 20):
+            run.log({"loss": 1.0, "val/acc": 0.5}, step=step)
+    (found,) = toyspec.list_runs(tmp_path)
+    assert 30 == found.last_step

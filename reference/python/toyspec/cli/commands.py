@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "compare": "compare settings and curves of runs",
     "tail": "follow a run while it is written",
     "train": "train a small model and write its run",
+    "capture": "turn what a program prints into a run",
     "import": "make runs of what other tools have logged",
     "export": "write runs in the formats of other tools",
     "repair": "move the fragment of a torn stream to a side file",

@@ -173,11 +173,20 @@ class TrainingRun:
         if self.writer is not None:
             self.writer.note(text, step=_given(step))
 
-    def end(self, error: BaseException | None = None, *, reason: Reason | None = None) -> None:
-        """Write run_end: completed, or what *error* or *reason* says; the first call counts."""
+    def end(
+        self,
+        error: BaseException | None = None,
+        *,
+        reason: Reason | None = None,
+        cause: str = "the framework reported a failure",
+    ) -> None:
+        """Write run_end: completed, or what *error* or *reason* says; *cause* is the text of an errored one.
+
+        The first call counts.
+        """
         ending: dict[str, Any] = ending_of(error) if reason is None else {"reason": reason}
         if reason == "errored":
-            ending["error"] = "the framework reported a failure"
+            ending["error"] = cause
         self._end(ending)
 
     def close(self) -> None:

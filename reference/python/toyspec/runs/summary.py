@@ -333,18 +333,21 @@ class RunSummary:
 
     def _take_scalars(self, step: Any, metrics: dict[str, Any]) -> None:
         """Take in values at any time; in a run without step events their steps are those of the run."""
-        if step is None or self.series.get("loss") is not None:
+        if step is None or "step" in self.kinds:
             self._take_metrics(self.last_step or 0 if step is None else step, metrics)
         else:
-            self._take_step(step, metrics)
+            self._take_step_of_any_order(step, metrics)
 
     def _take_row(self, row: Row) -> None:
         self._time_origin = self._time_origin or row.time_origin
         self._take_time(row.time if row.time_origin == self._time_origin else None)
         if row.config and not self.start:
             self.start = {"config": row.config}
+        self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
+
+    def _take_step_of_any_order(self, step: Any, metrics: dict[str, Any]) -> None:
         highest = self.last_step
-        self._take_step(row.step if row.step is not None else highest or 0, row.values)
+        self._take_step(step, metrics)
         if highest is not None and self.last_step is not None:
             # An evaluation may have an earlier step, or count epochs.
             self.last_step = max(highest, self.last_step)
