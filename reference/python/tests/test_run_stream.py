@@ -152,7 +152,8 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
     second.run_start()
     assert not second.active
     assert (
-        f"toyspec: {first.events_path}: another writer has it open; wait until it closes the file, or write to another directory; logging stops"
+        f"toyspec: {first.events_path}: another writer has it open; "
+        "wait until it closes the file, or write to another directory; logging stops"
         in capfd.readouterr().err
     )
     with pytest.raises(StreamRefusedError, match="another writer"):
