@@ -286,6 +286,75 @@ def test_live_log_is_followed(tmp_path: Path) -> None:
         assert [1, 2] == [next(follower).step, next(follower).step]  # type: ignore[union-attr]
 
 
+def test_doctor_names_every_format(tmp_path: Path) -> None:
+    """A folder with one log of each dialect, a run, a foreign file and a damaged one is told apart."""
+    for name in NAMES:
+        path, _ = sample(name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / path.name).write_bytes(path.read_bytes())
+    with start_run(tmp_path, run_id="a") as run:
+        run.step(loss=1.0)
+    (tmp_path / "runs.db").write_bytes(b"SQLite format 3\0rest")
+    (tmp_path / "notes.txt").write_bytes(b"nothing\n")
+    (tmp_path / "train.py").write_bytes(b"# step=1 loss=2.5\n# step=2 loss=2.5\n")
+    done = toyspec("doctor", "--json", str(tmp_path))
+    assert 0 == done.returncode
+    (found,) = json.loads(done.stdout)["paths"]
+    formats = {(entry["sort"], entry["format"]): entry for entry in found["formats"]}
+    assert {("dialect", name) for name in NAMES} <= set(formats)
+    assert [1] * len(NAMES) == [formats["dialect", name]["files"] for name in NAMES]
+    assert {("profile", "toy/v1")} < set(formats)
+    assert "toyspec show" == formats["profile", "toy/v1"]["read_with"]
+    assert 2 == found["others"]
+    assert len(NAMES) + 4 == found["files"]
+    text = toyspec("doctor", str(tmp_path)).stdout.decode()
+    assert "a SQLite database" in text
+    assert "2 other files are no log" in text
+    assert 2 == toyspec("doctor", str(tmp_path / "nope")).returncode
+    assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
+
+
+def test_settings_of_a_project(tmp_path: Path) -> None:
+    """Own dialects, ignored rules and roots come from toyspec.toml, or from pyproject.toml."""
+    (tmp_path / "logs").mkdir()
+    log = b'{"u":2,"reward":{"mean":0.5}}\n{"u":1,"reward":{"mean":0.25}}\n'
+    (tmp_path / "logs" / "rewards-1.jsonl").write_bytes(log)
+    assert b"unknown-format" in toyspec("check", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
+    table = 'files = ["rewards*.jsonl"]\nstep = ["u"]\nsteps = "increase"\n'
+    settings = f'roots = ["logs"]\nignore = ["step-goes-backwards"]\n[dialects.reward-log]\n{table}'
+    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
+    done = toyspec("check", cwd=tmp_path / "logs")
+    assert b'rewards-1.jsonl: read as: reward-log dialect, step = "u"' in done.stdout
+    assert b"no findings" in done.stdout
+    assert b"reward/mean" in toyspec("show", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
+    assert b"rewards-1.jsonl" in toyspec("ls", cwd=tmp_path).stdout
+    assert b"settings: toyspec.toml" in toyspec("doctor", cwd=tmp_path).stdout
+    (tmp_path / "toyspec.toml").unlink()
+    (tmp_path / "pyproject.toml").write_text(f"[tool.toyspec.dialects.reward-log]\n{table}", encoding="utf-8")
+    assert b"step-goes-backwards" in toyspec("check", "logs", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ("roots = 1\n", "roots must be a list of strings"),
+        ("root = []\n", "unknown key 'root'; known are roots, ignore, dialects"),
+        ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
+        ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
+        ('[dialects.a]\nstep = ["s"]\nrecognize = {text = "("}\n', "dialects.a: the regular expression '(' is wrong"),
+        ("x = \n", "not TOML"),
+        ('ignore = ["nope"]\n', "unknown rule 'nope'"),
+    ],
+)
+def test_wrong_settings(settings: str, fact: str, tmp_path: Path) -> None:
+    """A wrong file of settings is a usage error that names the file and the member."""
+    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
+    done = toyspec("check", ".", cwd=tmp_path)
+    assert 2 == done.returncode
+    assert fact in done.stderr.decode()
+    assert "toyspec.toml" in done.stderr.decode()
+
+
 def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
     """Each command names the dialect and the key of the step; the key can be named."""
     path = tmp_path / "log.jsonl"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         ToyspecError,
         UnknownFormatError,
     )
-    from toyspec.findings import FileReport, Finding, PathError, Report
+    from toyspec.findings import DialectUse, FileReport, Finding, PathError, Report
     from toyspec.format.canonical import InvalidEventError, RecordRefusedError
     from toyspec.kaun.run import KaunRun
     from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from toyspec.reading.follower import Follower, TailEvent, follow
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
+    from toyspec.reading.rows import Row
     from toyspec.reading.run_log import RunLog
     from toyspec.runs.listing import Runs, list_runs
     from toyspec.runs.summary import RunSummary
@@ -56,6 +57,7 @@ _HOMES = {
     "CheckOptions": "checker",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
+    "DialectUse": "findings",
     "EngineError": "errors",
     "FileReport": "findings",
     "Finding": "findings",
@@ -71,6 +73,7 @@ _HOMES = {
     "Record": "reading.records",
     "RecordRefusedError": "format.canonical",
     "Report": "findings",
+    "Row": "reading.rows",
     "RunBundle": "writing.run_bundle",
     "RunConversion": "convert.reports",
     "RunLog": "reading.run_log",
@@ -107,6 +110,7 @@ __all__ = [
     "CheckOptions",
     "ConversionReport",
     "DamagedStreamError",
+    "DialectUse",
     "EngineError",
     "FileReport",
     "Finding",
@@ -122,6 +126,7 @@ __all__ = [
     "Record",
     "RecordRefusedError",
     "Report",
+    "Row",
     "RunBundle",
     "RunConversion",
     "RunLog",

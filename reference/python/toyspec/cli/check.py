@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
 from toyspec.cli.parsers import (
     Parser,
     UsageError,
     add_color,
-    add_dialect,
-    dialect_name,
     number_from,
     rule_names,
     seconds,
@@ -21,6 +21,8 @@ from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from toyspec.reading.configuration import Configuration
 
 _DESCRIPTION = """\
 Check streams against the specification: bytes, JSON, each record, the order of
@@ -122,16 +124,20 @@ def _add_work(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the findings and return an exit code."""
+    configuration = settings()
+    options.paths = options.paths or list(configuration.roots)
     _validate(options)
+    choice = dialect_choice(options, configuration)
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict, check_paths
 
     wanted = CheckOptions(
         profile=options.profile,
-        dialect=dialect_name(options.dialect),
-        step_key=options.step_key,
+        dialect=choice.name,
+        step_key=choice.step,
+        dialects=choice.own,
         select=frozenset(options.select),
-        ignore=frozenset(options.ignore),
+        ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,
     )
     style = FormatOptions(
@@ -154,9 +160,16 @@ def run(options: Namespace) -> int:
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
 
 
+def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
+    try:
+        return frozenset([*named, *(rule for text in configuration.ignore for rule in rule_names(text))])
+    except ArgumentTypeError as error:
+        raise UsageError(f"{configuration.path}: {error}") from None
+
+
 def _validate(options: Namespace) -> None:
     if not options.paths:
-        raise UsageError("no path given; name a run, a stream, a directory of runs, or - for standard input")
+        raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
     if options.idle_timeout is not None and not options.follow:
         raise UsageError("--idle-timeout needs --follow")
     if not options.follow:

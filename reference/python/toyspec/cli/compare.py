@@ -10,15 +10,15 @@ import msgspec
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_start
 from toyspec.cli.csv_cells import Cell, csv_row
+from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.parsers import Parser, UsageError, add_color, add_dialect, dialect_name, number_from
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
-from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summary import RunSummary, summarize_run
@@ -87,7 +87,7 @@ def run(options: Namespace) -> int:
     if len(options.runs) < 2:
         raise UsageError(f"at least two runs are needed, got {len(options.runs)}")
     measure = options.measure or _DEFAULT_MEASURE
-    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+    choice = dialect_choice(options)
     try:
         runs = [
             summarize_run(path, measure=measure, watch=Progress("reading").watch, dialect=choice)

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
+from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.parsers import Parser, add_color, add_dialect, dialect_name
+from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import printable, shortened
-from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.columns import Condition, condition, needs_whole_streams, sorted_by, value_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
+    from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.listing import Extent, Runs
     from toyspec.runs.summary import RunState, RunSummary
 
@@ -74,7 +75,9 @@ def configure(parser: Parser) -> None:
         "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
         "  toyspec ls --sort best.val/acc --columns config.lr --where 'val/acc>0.7' runs/"
     )
-    parser.add_argument("roots", metavar="ROOT", nargs="*", default=["."], help="default: this directory")
+    parser.add_argument(
+        "roots", metavar="ROOT", nargs="*", help="default: the roots in toyspec.toml, else this directory"
+    )
     _add_columns(parser)
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
@@ -114,7 +117,9 @@ def run(options: Namespace) -> int:
 def _list(options: Namespace) -> int:
     columns = [*options.columns, *(each.column for each in options.where)]
     columns += [] if options.sort in _ORDERS else [options.sort]
-    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+    configuration = settings()
+    choice = dialect_choice(options, configuration)
+    options.roots = options.roots or list(configuration.roots) or ["."]
     found = _listed(options.roots, "whole" if options.full or needs_whole_streams(columns) else "ends", choice)
     runs = sorted(found, key=lambda each: each.path)
     runs = [each for each in runs if all(condition.holds(each) for condition in options.where)]

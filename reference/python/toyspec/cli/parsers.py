@@ -75,29 +75,6 @@ def add_color(parser: Parser) -> None:
     )
 
 
-def add_dialect(parser: Parser) -> None:
-    """Add ``--dialect`` and ``--step-key``, which say how the log of another program is read."""
-    parser.add_argument(
-        "--dialect",
-        metavar="NAME",
-        default="auto",
-        help="how to read the log of another program; auto (the default) recognizes it, none reads toyspec's own alone",
-    )
-    parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
-
-
-def dialect_name(text: str) -> str | None:
-    """Return the name of a dialect, auto, or None for ``none``; raise UsageError for one that does not exist."""
-    if text in ("auto", "none"):
-        return None if text == "none" else text
-    from toyspec.format.dialects import dialects
-
-    known = [dialect.name for dialect in dialects()]
-    if text not in known:
-        raise UsageError(f"unknown dialect {text!r}{did_you_mean(text, known)}; `toyspec doctor --dialects` lists all")
-    return text
-
-
 def rule_names(text: str) -> list[str]:
     """Return the rules in *text*, separated by commas; raise ArgumentTypeError for one that does not exist."""
     names = [name.strip() for name in text.split(",")]

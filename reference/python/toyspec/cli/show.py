@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import padded, width, wrapped
+from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.parsers import Parser, add_color, add_dialect, dialect_name
+from toyspec.cli.parsers import Parser, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
 from toyspec.runs.members import flat
@@ -71,7 +71,7 @@ def run(options: Namespace) -> int:
 
 
 def _show(options: Namespace, path: str) -> int:
-    choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+    choice = dialect_choice(options)
     try:
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:

@@ -8,9 +8,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
-from toyspec.cli.parsers import Parser, UsageError, add_color, add_dialect, dialect_name, number_from, seconds
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
 from toyspec.reading.records import Record
@@ -69,7 +70,6 @@ def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     from toyspec.errors import StreamError
     from toyspec.reading.follower import follow
-    from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.stream_files import is_compressed
 
     _validate(options)
@@ -82,7 +82,7 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{options.run}: gzip data cannot be followed; read it with `toyspec show`")
     idle = 0.0 if options.once else options.idle_timeout
     try:
-        choice = DialectChoice(dialect_name(options.dialect), step=options.step_key)
+        choice = dialect_choice(options)
         with follow(options.run, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
             is_said = False
             for item in follower:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, Literal
 
@@ -97,9 +98,14 @@ class Dialect(_Part, frozen=True, kw_only=True):
 def dialect_of(document: Any) -> Dialect:
     """Return the dialect in *document*, the JSON value of its file; raise ValueError for a wrong one."""
     try:
-        return msgspec.convert(document, Dialect)
+        dialect = msgspec.convert(document, Dialect)
+        for pattern in (*dialect.form.patterns, dialect.recognize.text):
+            re.compile(pattern)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
+    except re.error as error:
+        raise ValueError(f"the regular expression {error.pattern!r} is wrong: {error}") from None
+    return dialect
 
 
 @cache

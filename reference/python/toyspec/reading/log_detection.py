@@ -60,7 +60,7 @@ class DialectChoice:
             from toyspec.format.recognition import read_as, sample
 
             return read_as(self._named, sample(head, self._named), step=self.step, named=True)
-        first = _first_object(head)
+        first = first_object(head)
         profile = None if first is None else detect(first)
         if profile is not None and profile != _MANIFESTED:
             return None
@@ -75,7 +75,7 @@ class DialectChoice:
         return recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
 
 
-def _first_object(head: bytes) -> dict[str, Any] | None:
+def first_object(head: bytes) -> dict[str, Any] | None:
     """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
     for line in LineSplitter().feed(head):
         if not line.data:

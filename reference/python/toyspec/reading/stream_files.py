@@ -226,6 +226,11 @@ class Source:
         self._gzip = GzipData(self._input.read, head)
         return self._gzip.read(size)
 
+    @property
+    def is_compressed(self) -> bool:
+        """True once the first bytes have shown gzip data."""
+        return self._gzip is not None
+
     def measure(self) -> int | None:
         """Return the number of bytes from the start to the end at this time; None if only reading can tell."""
         if self._start is None or self._gzip is not None:

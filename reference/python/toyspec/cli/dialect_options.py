@@ -1,0 +1,48 @@
+"""How the logs of other programs are read, by the options of a command and the settings of the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.cli.parsers import UsageError, did_you_mean
+from toyspec.reading.configuration import Configuration, ConfigurationError, find_configuration
+from toyspec.reading.log_detection import DialectChoice
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.cli.parsers import Parser
+
+
+def add_dialect(parser: Parser) -> None:
+    """Add ``--dialect`` and ``--step-key``, which say how the log of another program is read."""
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        default="auto",
+        help="how to read the log of another program; auto (the default) recognizes it, none reads toyspec's own alone",
+    )
+    parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
+
+
+def settings() -> Configuration:
+    """Return the settings of the project; raise UsageError for a wrong file."""
+    try:
+        return find_configuration()
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
+
+
+def dialect_choice(options: Namespace, configuration: Configuration | None = None) -> DialectChoice:
+    """Return the dialects that may be used; raise UsageError for one that does not exist."""
+    own = (configuration or settings()).dialects
+    name = None if options.dialect == "none" else options.dialect
+    if name not in (None, "auto"):
+        from toyspec.format.dialects import dialects
+
+        known = [dialect.name for dialect in (*own, *dialects())]
+        if name not in known:
+            raise UsageError(
+                f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec doctor --dialects` lists all"
+            )
+    return DialectChoice(name, step=options.step_key, own=own)

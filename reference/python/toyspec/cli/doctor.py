@@ -1,0 +1,143 @@
+"""``toyspec doctor``: what lies in a folder, format by format, and which command reads it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.cli import exit_codes
+from toyspec.cli.columns import cut_start
+from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.parsers import Parser, UsageError, add_color
+from toyspec.cli.paths import encodable, shown
+from toyspec.cli.progress import size
+from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.terminal import Terminal
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.reading.configuration import Configuration
+    from toyspec.runs.survey import Lying, Survey
+
+_PATH_COLUMNS = 50
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec doctor [OPTION…] [PATH…]"
+    parser.description = (
+        "Say what lies in a folder, format by format: streams of toyspec, logs of other\n"
+        "programs, files of other tools, what each needs, and the command that reads it.\n"
+        "Only the first 64 KiB of each file are read. Hidden directories are left out."
+    )
+    parser.epilog = "examples:\n  toyspec doctor runs/\n  toyspec doctor --dialects"
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; default: this directory")
+    parser.add_argument("--dialects", action="store_true", help="list the dialects that toyspec knows, and exit")
+    parser.add_argument("--json", action="store_true", help="print an object")
+    add_dialect(parser)
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print what was found and return an exit code."""
+    configuration = settings()
+    choice = dialect_choice(options, configuration)
+    terminal = Terminal(color=options.color)
+    if options.dialects:
+        _print_dialects(configuration, terminal)
+        return exit_codes.OK
+    from toyspec.runs.survey import survey
+
+    paths = options.paths or ["."]
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(f"{path}: No such file or directory")
+    surveys = [survey(path, choice, _importer) for path in paths]
+    if options.json:
+        sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
+    else:
+        for path, found in zip(paths, surveys, strict=True):
+            _print(path, found, configuration, terminal)
+    unreadable = any(entry.sort == "unreadable" for found in surveys for entry in found.formats)
+    return exit_codes.USAGE if unreadable else exit_codes.OK
+
+
+def _importer(path: str) -> str | None:
+    from toyspec.convert.formats import recognised
+
+    try:
+        return recognised(path)
+    except OSError:
+        return None
+
+
+def _print(path: str, found: Survey, configuration: Configuration, terminal: Terminal) -> None:
+    terminal.line(terminal.styled(shown(path), "strong") + f"  {found.files} files")
+    if configuration.path is not None:
+        terminal.line(f"  settings: {shown(os.path.relpath(configuration.path))}")
+    if not found.formats:
+        terminal.line("  no log is here or below")
+    rows = [["", "format", "files", "size", "read with"], *map(_row, found.formats)]
+    sides: tuple[Side, ...] = ("left", "left", "right", "right", "left")
+    titles, *lines = lined_up(rows, sides) if found.formats else [[]]
+    if lines:
+        terminal.line(terminal.styled(joined(titles), "dim"))
+    for entry, cells in zip(found.formats, lines, strict=True):
+        terminal.line(joined(cells))
+        # The command names the only file.
+        for example in entry.examples if entry.files > 1 else ():
+            terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
+        if entry.files > len(entry.examples):
+            terminal.line(terminal.styled(f"    and {entry.files - len(entry.examples)} more", "dim"))
+    if found.others:
+        noun = "1 other file is" if found.others == 1 else f"{found.others} other files are"
+        terminal.line(f"  {noun} no log that toyspec knows; `toyspec check FILE` says what one looks like")
+
+
+def _row(entry: Lying) -> list[str]:
+    title = printable(entry.title)
+    needs = f"; needs {printable(entry.needs)}" if entry.needs else ""
+    command = "" if entry.read_with is None else f"`{entry.read_with} {_quoted(entry.examples[0])}`"
+    return ["", title, str(entry.files), size(entry.bytes), command + needs]
+
+
+def _quoted(path: str) -> str:
+    from shlex import quote
+
+    return quote(shown(path))
+
+
+def _object(paths: list[str], surveys: list[Survey], configuration: Configuration) -> dict[str, object]:
+    return {
+        "settings": None if configuration.path is None else encodable(configuration.path),
+        "paths": [
+            {
+                "path": encodable(path),
+                "files": found.files,
+                "others": found.others,
+                "formats": [
+                    msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}
+                    for entry in found.formats
+                ],
+            }
+            for path, found in zip(paths, surveys, strict=True)
+        ],
+    }
+
+
+def _print_dialects(configuration: Configuration, terminal: Terminal) -> None:
+    from toyspec.format.dialects import dialects
+
+    known = [*configuration.dialects, *dialects()]
+    rows = [[each.name, each.title, ", ".join(each.step)] for each in known]
+    sides: tuple[Side, ...] = ("left", "left", "left")
+    titles, *lines = lined_up([["dialect", "written by", "step"], *rows], sides)
+    terminal.line(terminal.styled(joined(titles), "dim"))
+    for cells in lines:
+        terminal.line(joined(cells))

@@ -1,0 +1,119 @@
+"""The settings of a project: ``toyspec.toml``, or ``[tool.toyspec]`` in ``pyproject.toml``.
+
+::
+
+    roots = ["runs"]                    # what ls and check take where no path is given
+    ignore = ["step-goes-backwards"]    # rules that check does not report
+
+    [dialects.reward-log]               # how to read a log of your own; see schemas/meta/dialect.json
+    files = ["rewards*.jsonl"]
+    recognize = { keys = ["update", "reward"] }
+    step = ["update"]
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.errors import ToyspecError
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from toyspec.format.dialects import Dialect
+
+FILE = "toyspec.toml"
+_PROJECT_FILE = "pyproject.toml"
+_TABLE = b"[tool.toyspec"
+_KEYS = ("roots", "ignore", "dialects")
+
+
+class ConfigurationError(ToyspecError):
+    """The settings are wrong; the message begins with the path of the file."""
+
+    def __init__(self, path: str, fact: str) -> None:
+        super().__init__(f"{printable(path)}: {printable(fact)}")
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings say; everything is empty without a file."""
+
+    path: str | None = None
+    """Path of the file; None if there is none."""
+    roots: tuple[str, ...] = ()
+    """Directories with runs, relative to the directory of the file or absolute."""
+    ignore: tuple[str, ...] = ()
+    """Names of rules that are not reported."""
+    dialects: tuple[Any, ...] = ()
+    """The user's own ``Dialect`` objects."""
+
+
+def find_configuration(directory: str = ".") -> Configuration:
+    """Return the settings of the nearest file in *directory* or above; raise ConfigurationError for a wrong one."""
+    here = os.path.abspath(directory)
+    while True:
+        for name in (FILE, _PROJECT_FILE):
+            path = os.path.join(here, name)
+            data = _content(path)
+            if data is not None and (name == FILE or _TABLE in data):
+                return _configuration(path, data)
+        above = os.path.dirname(here)
+        if above == here:
+            return Configuration()
+        here = above
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigurationError(path, error.strerror or str(error)) from None
+
+
+def _configuration(path: str, data: bytes) -> Configuration:
+    import tomllib
+
+    try:
+        document = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(path, f"not TOML: {error}") from None
+    if os.path.basename(path) == _PROJECT_FILE:
+        document = document.get("tool", {}).get("toyspec", {})
+    for key in document:
+        if key not in _KEYS:
+            raise ConfigurationError(path, f"unknown key {key!r}; known are {', '.join(_KEYS)}")
+    tables = document.get("dialects", {})
+    if not isinstance(tables, dict):
+        raise ConfigurationError(path, "dialects must be a table: [dialects.NAME]")
+    return Configuration(
+        path=path,
+        roots=tuple(os.path.join(os.path.dirname(path), root) for root in _texts(path, document, "roots")),
+        ignore=tuple(_texts(path, document, "ignore")),
+        dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
+    )
+
+
+def _texts(path: str, document: dict[str, Any], key: str) -> list[str]:
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ConfigurationError(path, f"{key} must be a list of strings")
+    return found
+
+
+def _dialect(path: str, name: str, table: Any) -> Dialect:
+    """Return the dialect in a table, in which only the step is required."""
+    from toyspec.format.dialects import dialect_of
+
+    if not isinstance(table, dict):
+        raise ConfigurationError(path, f"dialects.{name} must be a table")
+    marks = {"any": table["step"]} if isinstance(table.get("step"), list) else {}
+    usual = {"name": name, "title": name, "rank": "program", "form": {"type": "lines"}, "recognize": marks}
+    try:
+        return dialect_of(usual | table)
+    except ValueError as error:
+        raise ConfigurationError(path, f"dialects.{name}: {error}") from None

@@ -1,0 +1,143 @@
+"""What lies in a folder, format by format: streams of toyspec, logs of other programs, and other known files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from toyspec.errors import StreamError
+from toyspec.format.looks import Look, known_start, look_of
+from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
+from toyspec.reading.profile_detection import detect_profile_at
+from toyspec.reading.stream_files import open_source
+from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Sort = Literal["profile", "dialect", "foreign", "unreadable"]
+
+_EXAMPLES = 3
+# Text and programs quote output of training without being one.
+_NO_OUTPUT = (".py", ".md", ".rst", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".html", ".c", ".h", ".rs", ".js", ".ts")
+_CONSOLE = "pattern"
+
+
+class Lying(msgspec.Struct, kw_only=True):
+    """The files of one format."""
+
+    sort: Sort
+    format: str
+    """Name of the profile, the dialect or the importer, else what the files look like."""
+    title: str
+    """The format for people."""
+    read_with: str | None
+    """The command that reads such a file; None if none is known."""
+    needs: str | None = None
+    """What has to be known or installed; None if nothing."""
+    files: int = 0
+    bytes: int = 0
+    examples: list[str] = msgspec.field(default_factory=list)
+    """The first of the files."""
+
+
+class Survey(msgspec.Struct):
+    """Everything in a folder."""
+
+    formats: list[Lying]
+    """The formats, in the order profile, dialect, foreign, unreadable, then by name."""
+    others: int = 0
+    """Number of files that are none of these."""
+    files: int = 0
+
+
+def survey(root: str, choice: DialectChoice, importer: Callable[[str], str | None]) -> Survey:
+    """Return what lies at *root*, a file or a directory, and below it.
+
+    *choice* are the dialects; *importer* returns the name of the importer of a file, None if there is none. A file or
+    directory that cannot be read is listed as unreadable. Hidden directories and symbolic links are left out.
+    """
+    found: dict[tuple[Sort, str], Lying] = {}
+    result = Survey([])
+    for path in _files(root):
+        result.files += 1
+        lying = _examined(path, choice, importer)
+        if lying is None:
+            result.others += 1
+            continue
+        entry = found.setdefault((lying.sort, lying.format), lying)
+        entry.files += 1
+        entry.bytes += _size(path)
+        if len(entry.examples) < _EXAMPLES:
+            entry.examples.append(path)
+    order = ("profile", "dialect", "foreign", "unreadable")
+    result.formats = sorted(found.values(), key=lambda each: (order.index(each.sort), each.format))
+    return result
+
+
+def _files(root: str) -> Iterator[str]:
+    if not os.path.isdir(root):
+        yield root
+        return
+    pending = [root]
+    while pending:
+        directory = pending.pop()
+        try:
+            with os.scandir(directory) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            yield directory
+            continue
+        yield from (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]
+        pending += [entry.path for entry in reversed(folders)]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _examined(path: str, choice: DialectChoice, importer: Callable[[str], str | None]) -> Lying | None:
+    try:
+        head, is_compressed = _head(path)
+    except (StreamError, OSError) as error:
+        cause = error.fact if isinstance(error, StreamError) else cause_of(error)
+        return Lying(sort="unreadable", format=cause, title=f"cannot be read: {cause}", read_with=None)
+    first = first_object(head)
+    profile = None if first is None else detect_profile_at(path, first)
+    read_as = choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
+    if read_as is not None and not (read_as.dialect.form.type == _CONSOLE and path.endswith(_NO_OUTPUT)):
+        needs = f'--step-key unless the step is "{read_as.step}"' if read_as.dialect.rank == "guess" else None
+        title, name = read_as.dialect.title, read_as.dialect.name
+        return Lying(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
+    if profile is not None:
+        return Lying(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
+    return None if is_compressed else _foreign(path, head, importer)
+
+
+def _head(path: str) -> tuple[bytes, bool]:
+    source = open_source(path, special="refuse")
+    try:
+        head = b""
+        while len(head) < HEAD_BYTES and (chunk := source.read(HEAD_BYTES - len(head))):
+            head += chunk
+        return head, source.is_compressed
+    finally:
+        source.close()
+
+
+def _foreign(path: str, head: bytes, importer: Callable[[str], str | None]) -> Lying | None:
+    name = importer(path)
+    look: Look | None = known_start(head)
+    if name is not None:
+        title = look_of(head, None, is_all=len(head) < HEAD_BYTES).fact
+        return Lying(sort="foreign", format=name, title=title, read_with=f"toyspec import {name}")
+    if look is None:
+        return None
+    needs = None if look.read_with is None else look.read_with.split()[0]
+    return Lying(sort="foreign", format=look.fact, title=look.fact, read_with=look.read_with, needs=needs)
