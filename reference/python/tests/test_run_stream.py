@@ -153,8 +153,7 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
     assert not second.active
     assert (
         f"toyspec: {first.events_path}: another writer has it open; "
-        "wait until it closes the file, or write to another directory; logging stops"
-        in capfd.readouterr().err
+        "wait until it closes the file, or write to another directory; logging stops" in capfd.readouterr().err
     )
     with pytest.raises(StreamRefusedError, match="another writer"):
         RunWriter(directory, exist=exist, on_error="raise")
