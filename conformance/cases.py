@@ -70,7 +70,7 @@ class Case:
     """The folder itself, as a path that can be opened."""
     why: str
     files: Mapping[str, bytes]
-    """The bytes of every file of the case by its name, without case.json."""
+    """The bytes of every file of the case by its path from the folder, without case.json."""
     stream: str | None
     """Name of the stream in *files*; None only in a bundle without stream and in a follower case."""
     profile: Profile | None

@@ -144,11 +144,14 @@ class _Description:
 
     def _files(self) -> dict[str, bytes]:
         files = {}
-        for name in sorted(os.listdir(self._folder)):
-            path = os.path.join(self._folder, name)
-            if name not in ("case.json", "family.json") and os.path.isfile(path):
-                with open(path, "rb") as file:
-                    files[name] = file.read()
+        for place, folders, names in os.walk(self._folder):
+            folders.sort()
+            below = os.path.relpath(place, self._folder)
+            for name in sorted(names):
+                inside = os.path.normpath(os.path.join(below, name)).replace(os.sep, "/")
+                if inside not in ("case.json", "family.json"):
+                    with open(os.path.join(place, name), "rb") as file:
+                        files[inside] = file.read()
         return files
 
     def _records(self) -> tuple[Any, ...]:

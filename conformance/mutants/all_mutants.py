@@ -16,6 +16,7 @@ from conformance.mutants import (
     readers,
     records,
     rules,
+    seals,
     streams,
     summarizers,
     writers,
@@ -37,6 +38,7 @@ _GROUPS = (
     writers.ALL,
     canonical.ALL,
     bundles.ALL,
+    seals.ALL,
     followers.ALL,
     protocol_mutants.ALL,
 )

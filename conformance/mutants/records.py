@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.oracle.lines import Line
     from conformance.oracle.reading import Stream
+    from conformance.oracle.sealing import Sealing
 
 
 def _with_records(rules: type[RecordRules]) -> type[Checking]:
@@ -162,8 +163,8 @@ class ReportsMoreOfForeignStreams(Oracle):
     """Reports a fragment of a stream without profile too."""
 
     class checking_type(Checking):
-        def unknown(self, stream: Stream) -> dict[str, Any]:
-            answer = super().unknown(stream)
+        def unknown(self, stream: Stream, sealing: Sealing | None) -> dict[str, Any]:
+            answer = super().unknown(stream, sealing)
             if stream.fragment:
                 offset = len(stream.data) - len(stream.fragment)
                 place = {"line": len(stream.lines) + 1, "offset": offset, "pointer": ""}

@@ -14,6 +14,7 @@ from conformance.oracle.following import Following
 from conformance.oracle.lines import Lines, is_manifest
 from conformance.oracle.reading import Reading
 from conformance.oracle.record_rules import RecordRules
+from conformance.oracle.sealing import SEAL, Sealing
 from conformance.oracle.summarizing import Summarizing
 from conformance.oracle.writing import RefusedError, Writing
 
@@ -33,6 +34,7 @@ class Oracle:
     capabilities: ClassVar[list[str]] = [
         "line_limit",
         "bundle",
+        "seal",
         "session",
         "latest_attempt",
         "findings_offset",
@@ -41,6 +43,7 @@ class Oracle:
     lines_type: type[Lines] = Lines
     reading_type: type[Reading] = Reading
     checking_type: type[Checking] = Checking
+    sealing_type: type[Sealing] = Sealing
     summarizing_type: type[Summarizing] = Summarizing
     writing_type: type[Writing] = Writing
     bundles_type: type[Bundles] = Bundles
@@ -109,9 +112,18 @@ class Oracle:
         if not any(os.path.isfile(os.path.join(request["directory"], name)) for name in STREAMS):
             return checking.missing()
         stream, sidecars = self.opened(request, reading)
+        sealing = self.sealing(request["directory"])
         if sidecars is None:
-            return checking.check(stream)
-        return checking.check(stream, os.path.basename(request["directory"]), sidecars)
+            return checking.check(stream, sealing=sealing)
+        return checking.check(stream, os.path.basename(request["directory"]), sidecars, sealing)
+
+    def sealing(self, directory: str) -> Sealing | None:
+        """Return what compares the bundle in *directory* with its seal; None without one."""
+        if not os.path.lexists(os.path.join(directory, SEAL)):
+            return None
+        return self.sealing_type(
+            directory, next(name for name in STREAMS if os.path.exists(os.path.join(directory, name)))
+        )
 
     def write(self, request: Message) -> Message:
         """Answer as a writer of either kind."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.oracle import tables
 from conformance.oracle.record_rules import RecordRules
+from conformance.oracle.sealing import SEAL
 from conformance.oracle.stream_rules import RULES_OF, Seen
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.oracle.json_text import Fault, Value
     from conformance.oracle.lines import Line, Lines
     from conformance.oracle.reading import Reading, Stream
+    from conformance.oracle.sealing import Sealing
     from conformance.oracle.stream_rules import StreamRules
 
 MAX_LISTED = 100
@@ -77,11 +79,15 @@ class Checking:
         self.reading = reading
 
     def check(
-        self, stream: Stream, directory: str | None = None, sidecars: Mapping[str, bytes | None] | None = None
+        self,
+        stream: Stream,
+        directory: str | None = None,
+        sidecars: Mapping[str, bytes | None] | None = None,
+        sealing: Sealing | None = None,
     ) -> dict[str, Any]:
-        """Return the answer of a checker; *directory* is the name of the bundle."""
+        """Return the answer of a checker; *directory* is the name of the bundle, *sealing* knows its seal."""
         if stream.profile is None:
-            return self.unknown(stream)
+            return self.unknown(stream, sealing)
         found = Findings(stream.profile, directory)
         rules = self.rules_of[stream.profile]()
         records = self.record_rules(stream.profile)
@@ -99,6 +105,7 @@ class Checking:
             found.add("run-id-mismatch", *found.mismatch, "/run_id")
         for name, data in sidecars.items() if sidecars else ():
             self.sidecar(name, data, found)
+        self.seal(sealing, found)
         return {
             "profile": stream.profile,
             "state": self.reading.state(stream),
@@ -107,21 +114,28 @@ class Checking:
             "suppressed": found.suppressed(),
         }
 
-    def unknown(self, stream: Stream) -> dict[str, Any]:
+    def unknown(self, stream: Stream, sealing: Sealing | None) -> dict[str, Any]:
         """Return the answer of a checker about a stream without profile."""
         found = Findings("")
         readable = (line for line in stream.lines if line.status == "readable")
         gaps = (line for line in stream.lines if line.status == "gap")
         line = next(readable, None) or next(gaps)
         found.add("unknown-format", line.number, line.offset)
+        self.seal(sealing, found)
         state = self.reading.state(stream)
-        return {"profile": None, "state": state, "valid": False, "findings": found.listed, "suppressed": {}}
+        suppressed = found.suppressed()
+        return {"profile": None, "state": state, "valid": False, "findings": found.listed, "suppressed": suppressed}
 
     def missing(self) -> dict[str, Any]:
         """Return the answer of a checker about a directory without a stream."""
         found = Findings("toy/v1")
         found.add("stream-missing", 1, 0)
         return {"profile": None, "state": None, "valid": False, "findings": found.listed, "suppressed": {}}
+
+    def seal(self, sealing: Sealing | None, found: Findings) -> None:
+        """Report what differs from the seal."""
+        for line, offset in sealing.faults() if sealing is not None else ():
+            found.add("seal-broken", line, offset, sidecar=SEAL)
 
     def vetting(self, line: Line, found: Findings, *, has_return: bool) -> None:
         """Report the errors of the bytes and JSON layers of a line."""

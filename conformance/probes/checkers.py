@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.comparing import differences
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
+from conformance.oracle.sealing import SEAL
 from conformance.probes.expected import bundle_request, capabilities, contents, file_differences, stream_request
 from conformance.probes.question import Needs, Question, Stage
 
@@ -21,7 +22,8 @@ def questions(case: Case) -> Iterator[Question]:
     """Yield what a checker is asked about *case*."""
     if case.follow or (case.stream is None and case.scope != "bundle"):
         return
-    needs = Needs(profile=case.profile, capabilities=capabilities(case))
+    seals = {"seal"} if case.scope == "bundle" and SEAL in case.files else set()
+    needs = Needs(profile=case.profile, capabilities=capabilities(case) | seals)
     yield Question(case=case, role="checker", needs=needs, play=partial(_check, case))
 
 

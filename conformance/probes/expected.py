@@ -64,18 +64,22 @@ def bundle_request(case: Case, role: str, folder: str) -> dict[str, Any]:
     directory = os.path.join(folder, os.path.basename(case.folder))
     os.mkdir(directory)
     for name, data in case.files.items():
-        with open(os.path.join(directory, name), "wb") as file:
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
             file.write(data)
     return {"role": role, "directory": directory, **_options(case)}
 
 
 def contents(directory: str) -> dict[str, bytes]:
-    """Return the bytes of every file in *directory* by its name."""
+    """Return the bytes of every file in *directory* and below it, by its path from there."""
     found = {}
-    for entry in os.scandir(directory):
-        if entry.is_file(follow_symlinks=False):
-            with open(entry.path, "rb") as file:
-                found[entry.name] = file.read()
+    for place, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, directory).replace(os.sep, "/")] = file.read()
     return found
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
     from toyspec.writing.run_writer import RunWriter
+    from toyspec.writing.sealing import seal
 
 _HOMES = {
     "CheckOptions": "checker",
@@ -103,6 +104,7 @@ _HOMES = {
     "list_runs": "runs.listing",
     "read": "reading.reader",
     "repair": "writing.repairing",
+    "seal": "writing.sealing",
     "start_run": "writing.run_starting",
 }
 
@@ -157,6 +159,7 @@ __all__ = [
     "list_runs",
     "read",
     "repair",
+    "seal",
     "start_run",
 ]
 

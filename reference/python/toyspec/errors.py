@@ -108,10 +108,10 @@ class SourceError(ToyspecError):
         """The message without the path."""
 
 
-RefusalReason = Literal["locked", "irregular", "damaged", "complete", "foreign"]
+RefusalReason = Literal["locked", "irregular", "damaged", "complete", "incomplete", "foreign"]
 """Locked: another writer has the file. Irregular: a pipe, device or directory. Foreign: of another format.
 
-Damaged and complete: the state of the stream.
+Damaged, complete and incomplete: the state of the stream.
 """
 
 

@@ -172,6 +172,41 @@ pub(crate) fn sidecar_unreadable(name: impl Display, reason: impl Display) -> St
     format!("{name} cannot be read: {reason}")
 }
 
+pub(crate) const SEAL_LINE: &str =
+    "not a line of sha256sum; expected 64 lower-case hexadecimal digits, two spaces and a file name";
+
+pub(crate) const SEAL_CUT_OFF: &str =
+    "the last line of the seal has no LF; its end may be missing";
+
+pub(crate) fn seal_without_stream(name: impl Display) -> String {
+    format!("the seal does not list the stream `{name}`")
+}
+
+pub(crate) fn sealed_twice(name: impl Display, line: impl Display) -> String {
+    format!("`{name}` is listed twice, first on line {line}")
+}
+
+pub(crate) fn sealed_changed(name: impl Display, found: impl Display, expected: impl Display, size: impl Display) -> String {
+    let size = counted(size, "byte", "bytes");
+    format!("`{name}` changed after it was sealed: its SHA-256 is {found}…, expected {expected}…; it has {size} now")
+}
+
+pub(crate) fn sealed_missing(name: impl Display) -> String {
+    format!("`{name}` is missing")
+}
+
+pub(crate) fn sealed_outside(name: impl Display) -> String {
+    format!("`{name}` is outside of the bundle; it was not opened")
+}
+
+pub(crate) fn sealed_irregular(name: impl Display) -> String {
+    format!("`{name}` is not a regular file")
+}
+
+pub(crate) fn sealed_unreadable(name: impl Display, reason: impl Display) -> String {
+    format!("`{name}` cannot be read: {reason}")
+}
+
 pub(crate) fn times(count: impl Display) -> String {
     format!(", {count} times")
 }

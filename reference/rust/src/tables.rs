@@ -110,13 +110,15 @@ pub enum Rule {
     RunIdMismatch,
     /// a file beside the stream cannot be read as one JSON object
     SidecarUnreadable,
+    /// a bundle differs from its seal
+    SealBroken,
 }
 
 /// Every rule.
-pub static RULES: [Rule; 41] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::SidecarUnreadable];
+pub static RULES: [Rule; 42] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::SidecarUnreadable, Rule::SealBroken];
 
 /// Id of each rule, its help and severity in each profile, and its severity at the end of a stream.
-pub(crate) static RULE_FACTS: [RuleFacts; 41] = [
+pub(crate) static RULE_FACTS: [RuleFacts; 42] = [
     ("line-too-long", ["split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream"], [Error, Error, Error], None),
     ("byte-order-mark", ["write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark"], [Error, Error, Error], None),
     ("nul-bytes", ["a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file"], [Error, Error, Error], Some(Warning)),
@@ -158,10 +160,11 @@ pub(crate) static RULE_FACTS: [RuleFacts; 41] = [
     ("stream-missing", ["name a directory that contains events.jsonl or metrics.jsonl, directly or below", "name a directory that contains events.jsonl or metrics.jsonl, directly or below", "name a directory that contains events.jsonl or metrics.jsonl, directly or below"], [Error, Error, Error], None),
     ("run-id-mismatch", ["rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id"], [Warning, Warning, Warning], None),
     ("sidecar-unreadable", ["write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it"], [Error, Error, Error], None),
+    ("seal-broken", ["restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal", "restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal", "restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal"], [Error, Error, Error], None),
 ];
 
 /// Whether each rule is one of each profile.
-pub(crate) static RULE_PROFILES: [[bool; 3]; 41] = [
+pub(crate) static RULE_PROFILES: [[bool; 3]; 42] = [
     [true, true, true],
     [true, true, true],
     [true, true, true],
@@ -203,6 +206,7 @@ pub(crate) static RULE_PROFILES: [[bool; 3]; 41] = [
     [true, true, true],
     [true, false, true],
     [true, false, true],
+    [true, true, true],
 ];
 
 pub static PROFILES: [ProfileTable; 3] = [

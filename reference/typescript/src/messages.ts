@@ -45,6 +45,15 @@ export const requiredIf = (of: { kind: Text; field: Text; value: Text; key: Text
 export const streamMissing = "no events.jsonl or metrics.jsonl in this directory or below it";
 export const runIdMismatch = (of: { found: Text; directory: Text }): string => `\`run_id\` is ${of.found}, but the directory is named ${of.directory}`;
 export const sidecarUnreadable = (of: { name: Text; reason: Text }): string => `${of.name} cannot be read: ${of.reason}`;
+export const sealLine = "not a line of sha256sum; expected 64 lower-case hexadecimal digits, two spaces and a file name";
+export const sealCutOff = "the last line of the seal has no LF; its end may be missing";
+export const sealWithoutStream = (of: { name: Text }): string => `the seal does not list the stream \`${of.name}\``;
+export const sealedTwice = (of: { name: Text; line: Text }): string => `\`${of.name}\` is listed twice, first on line ${of.line}`;
+export const sealedChanged = (of: { name: Text; found: Text; expected: Text; size: Text }): string => `\`${of.name}\` changed after it was sealed: its SHA-256 is ${of.found}…, expected ${of.expected}…; it has ${counted(of.size, "byte", "bytes")} now`;
+export const sealedMissing = (of: { name: Text }): string => `\`${of.name}\` is missing`;
+export const sealedOutside = (of: { name: Text }): string => `\`${of.name}\` is outside of the bundle; it was not opened`;
+export const sealedIrregular = (of: { name: Text }): string => `\`${of.name}\` is not a regular file`;
+export const sealedUnreadable = (of: { name: Text; reason: Text }): string => `\`${of.name}\` cannot be read: ${of.reason}`;
 export const times = (of: { count: Text }): string => `, ${of.count} times`;
 export const suggestion = (of: { name: Text }): string => `; did you mean \`${of.name}\`?`;
 export const expectedAtLeast = (of: { bound: Text }): string => `at least ${of.bound}`;

@@ -702,6 +702,22 @@ export const RULES: RuleTable[] = [
   ],
   "summary": "a file beside the stream cannot be read as one JSON object",
   "help": "write the file under a temporary name and rename it; readers can do without it"
+ },
+ {
+  "id": "seal-broken",
+  "layer": "bundle",
+  "severity": {
+   "toy/v1": "error",
+   "metrics/v1": "error",
+   "kaun/v1": "error"
+  },
+  "profiles": [
+   "toy/v1",
+   "metrics/v1",
+   "kaun/v1"
+  ],
+  "summary": "a bundle differs from its seal",
+  "help": "restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal"
  }
 ];
 

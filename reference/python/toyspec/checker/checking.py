@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -16,13 +16,17 @@ from toyspec.checker.engines import Walk, open_checker
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
+from toyspec.format.profiles import SEAL_FILE
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import usual_names
-from toyspec.reading.stream_files import Source
+from toyspec.reading.stream_files import STREAM_NAMES, Source
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from toyspec.checker.seals import Seal
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far and the number of bytes known."""
@@ -203,16 +207,32 @@ def _check_file(
     *,
     may_skip: bool = False,
 ) -> FileReport | Skipped:
-    source = Source(file, name=path)
+    seal = _seal_of(path, file, options)
+    source = Source(file if seal is None else seal.stream, name=path)
     checker = open_checker(path, options, source.peek(RECOGNIZED_BYTES))
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         if on_size:
             on_size(source.received)
-        if may_skip and checker.is_look_settled:
+        if may_skip and seal is None and checker.is_look_settled:
             break
     report = checker.finish()
-    return Skipped(path, checker.fact) if may_skip and checker.fact is not None else report
+    # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
+    is_broken = seal is not None and seal.add_findings(report, options)
+    return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
+
+
+def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:
+    """Return the seal of the bundle that *file*, the stream at *path*, is in; None without one."""
+    directory, name = os.path.split(path)
+    if name not in STREAM_NAMES or not options.reports(rules.SEAL_BROKEN):
+        return None
+    if not os.path.lexists(os.path.join(directory, SEAL_FILE)):
+        return None
+    # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
+    from toyspec.checker.seals import Seal
+
+    return Seal(path, file, options.max_line_bytes)
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:

@@ -39,8 +39,23 @@ def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
     for name in SIDECARS:
         path = os.path.join(directory, name)
         if os.path.lexists(path):
-            found.append(_read(path, name, max_bytes))
+            found.append(read_sidecar(path, name, max_bytes))
     return found
+
+
+def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
+    """Return the file *name* at *path*; a longer one than *max_bytes* is not read."""
+    if not os.path.isfile(path):
+        return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
+    try:
+        with open(path, "rb") as file:
+            # At most as much as there is, since a buffer of the limit would be made at once.
+            data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
+    except OSError as error:
+        return SidecarText(name, b"", cause_of(error))
+    if len(data) > max_bytes:
+        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
+    return SidecarText(name, data)
 
 
 def check_sidecars(
@@ -51,19 +66,6 @@ def check_sidecars(
         value = _check_text(sidecar, collector)
         if value is not None and sidecar.name == MANIFEST_FILE and profile == "kaun/v1":
             _check_manifest(sidecar, value, directory, collector)
-
-
-def _read(path: str, name: str, max_bytes: int) -> SidecarText:
-    if not os.path.isfile(path):
-        return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        return SidecarText(name, b"", cause_of(error))
-    if len(data) > max_bytes:
-        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
-    return SidecarText(name, data)
 
 
 def _check_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | None:

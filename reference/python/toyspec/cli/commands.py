@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "import": "make runs of what other tools have logged",
     "export": "write runs in the formats of other tools",
     "repair": "move the fragment of a torn stream to a side file",
+    "seal": "write the digests of all files of a run, to find later changes",
     "emit": "write an event from a shell script",
     "conform": "test an implementation in any language for conformance",
     "explain": "explain a rule, or list all rules",

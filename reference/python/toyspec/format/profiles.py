@@ -18,6 +18,8 @@ EVENTS_FILE: str = STREAMS["toy/v1"]["file"]
 """Name of a toy/v1 or kaun/v1 stream in a bundle."""
 MANIFEST_FILE = "run.json"
 """Name of the file beside a stream that describes the run."""
+SEAL_FILE = "SHA256SUMS"
+"""Name of the file in a bundle that has the digests of all others."""
 
 # None is never a key of a record: with it, no kind is found in profiles without kinds and streams without profile.
 _TAGS: dict[Profile | None, Any] = {

@@ -4,6 +4,8 @@
 BYTE_ORDER_MARK = "the stream starts with a byte order mark (EF BB BF)"
 CARRIAGE_RETURN = "the line contains a carriage return; expected LF alone at its end"
 STREAM_MISSING = "no events.jsonl or metrics.jsonl in this directory or below it"
+SEAL_LINE = "not a line of sha256sum; expected 64 lower-case hexadecimal digits, two spaces and a file name"
+SEAL_CUT_OFF = "the last line of the seal has no LF; its end may be missing"
 EXPECTED_NUMBER = "a number"
 EXPECTED_BINARY32 = "a number within the range of binary32"
 EXPECTED_DATE_TIME = "an existing date and time with a time zone"
@@ -180,6 +182,34 @@ def run_id_mismatch(*, found: object, directory: object) -> str:
 
 def sidecar_unreadable(*, name: object, reason: object) -> str:
     return f"{name} cannot be read: {reason}"
+
+
+def seal_without_stream(*, name: object) -> str:
+    return f"the seal does not list the stream `{name}`"
+
+
+def sealed_twice(*, name: object, line: object) -> str:
+    return f"`{name}` is listed twice, first on line {line}"
+
+
+def sealed_changed(*, name: object, found: object, expected: object, size: object) -> str:
+    return f"`{name}` changed after it was sealed: its SHA-256 is {found}…, expected {expected}…; it has {_counted(size, 'byte', 'bytes')} now"
+
+
+def sealed_missing(*, name: object) -> str:
+    return f"`{name}` is missing"
+
+
+def sealed_outside(*, name: object) -> str:
+    return f"`{name}` is outside of the bundle; it was not opened"
+
+
+def sealed_irregular(*, name: object) -> str:
+    return f"`{name}` is not a regular file"
+
+
+def sealed_unreadable(*, name: object, reason: object) -> str:
+    return f"`{name}` cannot be read: {reason}"
 
 
 def times(*, count: object) -> str:

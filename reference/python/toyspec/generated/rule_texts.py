@@ -1282,5 +1282,54 @@ TEXTS: dict[str, dict[str, list[str]]] = {
   "What to do": [
    "Recreate the file from the stream, or remove it: everything that a reader needs is in the stream. Write sidecars under a temporary name first, then rename them."
   ]
+ },
+ "seal-broken": {
+  "seal-broken": [
+   "A bundle differs from its seal.",
+   "",
+   "layer   severity  profiles",
+   "bundle  error     toy/v1, metrics/v1, kaun/v1"
+  ],
+  "What it checks": [
+   "A checker of a stream in a file named `events.jsonl`, `metrics.jsonl`, `events.jsonl.gz` or `metrics.jsonl.gz` MUST compare the files of the directory with the seal in it, if it has one, and report each line of the table below that applies.",
+   "",
+   "finding: the seal cannot be opened, is not a regular file, or is longer than the limit of a line",
+   "line and offset, in the seal: line 1, offset 0",
+   "finding: a line is not in the format of the seal, or the last one has no LF",
+   "line and offset, in the seal: the first byte of the line",
+   "finding: the path of the file is the same as in an earlier line; parts that are empty or `.` do not count",
+   "line and offset, in the seal: the first byte of the line",
+   "finding: the file is outside of the bundle, and is not opened",
+   "line and offset, in the seal: the first byte of the line",
+   "finding: the file is missing, is not a regular file, or cannot be read",
+   "line and offset, in the seal: the first byte of the line",
+   "finding: the file has another digest",
+   "line and offset, in the seal: the first byte of the line",
+   "finding: no line names the stream",
+   "line and offset, in the seal: line 1, offset 0, after all other findings",
+   "",
+   "A seal that cannot be read and a line produce at most one finding each: the first one in the table that applies. The pointer is `\"\"`, and the finding names `SHA256SUMS` as the sidecar. These findings come after those of `run.json` and `flow.json`.",
+   "",
+   "The format is stricter than what `sha256sum -c` accepts: a comment, an empty line, a digit in upper case and a line of `sha256sum --tag` are findings. Otherwise one flipped bit could hide a line: the digit `3` and the mark `#` of a comment differ in one bit.",
+   "",
+   "A file that the seal does not name is not a finding: notes and plots are added to a run long after its end. The seal of a stream on standard input or in a file of another name is not looked for. A seal is also compared if the stream has no profile.",
+   "",
+   "The format has no sizes, so a changed size is reported as another digest, together with the number of bytes that the file has now."
+  ],
+  "Why": [
+   "Storage and transfers change bits. A changed digit in a number is still a number, and nothing else in the format can show it. A seal shows every change since the run was sealed, also in checkpoints and other files that no other rule reads.",
+   "",
+   "A seal is not a signature: who can change a file can change the seal."
+  ],
+  "Example": [
+   "    runs/llama-003/",
+   "      events.jsonl             a complete stream, in which one digit changed",
+   "      SHA256SUMS               the digest of the stream before that",
+   "",
+   "Finding: line 1, pointer `\"\"`, with `SHA256SUMS` as the sidecar."
+  ],
+  "What to do": [
+   "Restore the file from a copy. If the change is intended, seal the run again: `toyspec seal --again RUN` keeps the earlier seal as `SHA256SUMS.prev`."
+  ]
  }
 }

@@ -42,6 +42,7 @@ NOT_READABLE_BY_SOURCE = "not-readable-by-source"
 STREAM_MISSING = "stream-missing"
 RUN_ID_MISMATCH = "run-id-mismatch"
 SIDECAR_UNREADABLE = "sidecar-unreadable"
+SEAL_BROKEN = "seal-broken"
 
 LAYER: dict[str, str] = {'line-too-long': 'bytes',
  'byte-order-mark': 'bytes',
@@ -83,7 +84,8 @@ LAYER: dict[str, str] = {'line-too-long': 'bytes',
  'not-readable-by-source': 'stream',
  'stream-missing': 'bundle',
  'run-id-mismatch': 'bundle',
- 'sidecar-unreadable': 'bundle'}
+ 'sidecar-unreadable': 'bundle',
+ 'seal-broken': 'bundle'}
 
 SEVERITY: dict[str, str | dict[str, str]] = {'line-too-long': 'error',
  'byte-order-mark': 'error',
@@ -125,7 +127,8 @@ SEVERITY: dict[str, str | dict[str, str]] = {'line-too-long': 'error',
  'not-readable-by-source': 'info',
  'stream-missing': 'error',
  'run-id-mismatch': 'warning',
- 'sidecar-unreadable': 'error'}
+ 'sidecar-unreadable': 'error',
+ 'seal-broken': 'error'}
 
 SEVERITY_AT_END: dict[str, str] = {'nul-bytes': 'warning'}
 
@@ -169,7 +172,8 @@ SUMMARY: dict[str, str] = {'line-too-long': 'a line is longer than the limit',
  'not-readable-by-source': "a null number, which the source system's own reader refuses",
  'stream-missing': 'a directory holds no stream',
  'run-id-mismatch': 'run_id differs from the name of the directory',
- 'sidecar-unreadable': 'a file beside the stream cannot be read as one JSON object'}
+ 'sidecar-unreadable': 'a file beside the stream cannot be read as one JSON object',
+ 'seal-broken': 'a bundle differs from its seal'}
 
 HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; large data belongs in artifacts/, not in the stream',
  'byte-order-mark': 'write UTF-8 without a byte order mark',
@@ -222,7 +226,9 @@ HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; lar
  'not-readable-by-source': "nothing to do for toyspec readers; the source system's own reader refuses null",
  'stream-missing': 'name a directory that contains events.jsonl or metrics.jsonl, directly or below',
  'run-id-mismatch': 'rename the directory to the run_id, or correct the run_id',
- 'sidecar-unreadable': 'write the file under a temporary name and rename it; readers can do without it'}
+ 'sidecar-unreadable': 'write the file under a temporary name and rename it; readers can do without it',
+ 'seal-broken': 'restore the file from a copy; if the change is intended, `toyspec seal --again` replaces '
+                'the seal'}
 
 ORDER: dict[str, int] = {'line-too-long': 0,
  'byte-order-mark': 1,
@@ -264,7 +270,8 @@ ORDER: dict[str, int] = {'line-too-long': 0,
  'not-readable-by-source': 37,
  'stream-missing': 38,
  'run-id-mismatch': 39,
- 'sidecar-unreadable': 40}
+ 'sidecar-unreadable': 40,
+ 'seal-broken': 41}
 
 PROFILES: dict[str, list[str]] = {'line-too-long': ['toy/v1', 'metrics/v1', 'kaun/v1'],
  'byte-order-mark': ['toy/v1', 'metrics/v1', 'kaun/v1'],
@@ -306,4 +313,5 @@ PROFILES: dict[str, list[str]] = {'line-too-long': ['toy/v1', 'metrics/v1', 'kau
  'not-readable-by-source': ['metrics/v1', 'kaun/v1'],
  'stream-missing': ['toy/v1', 'metrics/v1', 'kaun/v1'],
  'run-id-mismatch': ['toy/v1', 'kaun/v1'],
- 'sidecar-unreadable': ['toy/v1', 'kaun/v1']}
+ 'sidecar-unreadable': ['toy/v1', 'kaun/v1'],
+ 'seal-broken': ['toy/v1', 'metrics/v1', 'kaun/v1']}

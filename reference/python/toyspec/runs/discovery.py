@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.findings import PathError
-from toyspec.format.profiles import MANIFEST_FILE
+from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
@@ -79,7 +79,7 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         anything = True
         yield found
     if not anything:
-        yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in SIDECARS))
+        yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE)))
 
 
 def _walk(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import msgspec
 
@@ -33,11 +33,13 @@ from toyspec.system_calls import (
 from toyspec.writing import opening
 from toyspec.writing.parts import bytes_in_file, copy_bytes
 
+if TYPE_CHECKING:
+    from toyspec.writing.sealing import StreamDigest
+
 Durability = Literal["process", "fsync"]
 """What a line survives once it is acknowledged: the end of the process, or of the machine as well."""
 
 _Sync = Literal["as-opened", "now"]
-
 _monotonic = time.monotonic
 _open_files: dict[int, weakref.ref[AppendFile]] = {}
 _fork_hook_is_set = False
@@ -77,6 +79,8 @@ class AppendFile:
         """Old and new path of every earlier file that was moved to make room, in order."""
         self.torn_path: str | None = None
         """Path of the side file with the bytes that were after the last line; None if there were none."""
+        self.digest: StreamDigest | None = None
+        """The digest of all lines, if it is kept; see ``sealing.keep_digest``."""
         self.lock = threading.RLock()
         """Held while a line is written; hold it to keep several calls together."""
         self.closed_because: str | None = None
@@ -239,6 +243,8 @@ class AppendFile:
             self.appended += 1
             self._in_flight = b""
             self._is_synced = False
+            if self.digest is not None:
+                self.digest.add(data)
         finally:
             self._is_writing = False
         if sync == "now":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.system_calls import named, say
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.fragments import move_fragment
+from toyspec.writing.opening import lift_seal
 from toyspec.writing.stream_scan import StreamScan, refuse_compressed
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def open_to_append(
         refuse_compressed(file)
         committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
         file.torn_path = move_fragment(file, committed)
+        file.moves += lift_seal(path, options.calls)
     except BaseException as error:
         with contextlib.suppress(OSError):
             file.discard()

@@ -7,12 +7,33 @@ from typing import Any
 import msgspec
 
 from toyspec.escaping import shortened
-from toyspec.format.canonical import InvalidEventError
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
 from toyspec.format.decoding import event_types
+from toyspec.format.line_validation import validate
 from toyspec.generated.fields import DATE_TIMES
+from toyspec.generated.limits import MAX_LINE_BYTES
 
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+
+
+def check_line(raw: bytes, *, first: bool) -> tuple[str, dict[str, Any]]:
+    """Return kind and value of the line *raw*, without LF; *first* is True for the first line of a stream.
+
+    Raise RecordRefusedError if it is too long, and InvalidEventError if it cannot be written unchanged.
+    """
+    if len(raw) > MAX_LINE_BYTES:
+        raise RecordRefusedError("line-too-long", f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}")
+    verdict = validate(raw, first=first)
+    if b"\n" in raw or verdict.value is None or verdict.findings:
+        finding = verdict.findings[0] if verdict.findings else None
+        fact = f"{finding.rule} at byte {finding.offset}: {finding.message}" if finding else "it is not one line"
+        raise InvalidEventError(f"the line cannot be forwarded: {fact}")
+    kind = verdict.value.get("kind")
+    if not isinstance(kind, str):
+        raise InvalidEventError("the line cannot be forwarded: it has no kind")
+    check_record(raw, kind)
+    return kind, verdict.value
 
 
 def check_record(line: bytes, kind: str | None) -> None:

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.errors import StreamRefusedError
+from toyspec.format.profiles import SEAL_FILE
 from toyspec.system_calls import SystemCalls, is_at, is_regular, try_lock
 
 if TYPE_CHECKING:
@@ -64,7 +65,15 @@ def create(path: str, calls: SystemCalls) -> Opened:
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
-    return Opened(path, descriptor, is_new=True)
+    opened = Opened(path, descriptor, is_new=True)
+    try:
+        opened.moves = lift_seal(path, calls)
+    except OSError:
+        opened.take_back()
+        with contextlib.suppress(OSError):
+            calls.close(descriptor)
+        raise
+    return opened
 
 
 def reopen(path: str, calls: SystemCalls, *, missing: Literal["create", "fail"] = "create") -> Opened:
@@ -107,7 +116,7 @@ def replace(path: str, calls: SystemCalls) -> Opened:
             if os.name != "nt":
                 with contextlib.suppress(OSError):
                     calls.close(old.descriptor)
-        new.moves = moves
+        new.moves += moves
         return new
     raise _ever_replaced(path)
 
@@ -150,6 +159,12 @@ def keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
             restore(done)
         raise
     return moves
+
+
+def lift_seal(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
+    """Keep the seal beside the stream *path* under another name, since the stream changes; return old and new paths."""
+    seal = os.path.join(os.path.dirname(path), SEAL_FILE)
+    return keep(seal, calls) if os.path.lexists(seal) else []
 
 
 def _create_or_restore(path: str, moves: list[tuple[str, str]], calls: SystemCalls) -> Opened:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toyspec.generated.toy_v1 import Backend, Git, Model
     from toyspec.writing.append_file import Durability
     from toyspec.writing.event_arguments import Phase
-    from toyspec.writing.settings import Exist, OnError
+    from toyspec.writing.settings import Exist, OnError, Sealing
 
 
 def start_run(  # noqa: PLR0913 - each is an option of its own
@@ -44,6 +44,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     from_step: int | None = None,
     durability: Durability = "process",
     on_error: OnError = "disable",
+    seal: Sealing = "never",
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
     """Return the writer of a run in a directory under *root*, its run_start written.
@@ -74,6 +75,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             on_error=on_error,
             subsample=subsample,
             resuming="by-itself",
+            seal=seal,
             clock=clock,
         )
         undoing.callback(run.close)

@@ -12,8 +12,6 @@ from msgspec import UNSET
 
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
-from toyspec.format.line_validation import validate
-from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append
@@ -21,7 +19,7 @@ from toyspec.writing.changed_values import ChangedValues
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
 from toyspec.writing.dropped_records import DroppedRecords
-from toyspec.writing.event_checks import check_record
+from toyspec.writing.event_checks import check_line, check_record
 from toyspec.writing.placed_records import PlacedRecord, ready_step
 from toyspec.writing.run_progress import RunProgress
 from toyspec.writing.stream_scan import StreamScan
@@ -71,6 +69,10 @@ class RunStream:
         try:
             self._made = make_directories(os.path.dirname(path))
             self._file = self._opened()
+            if settings.seal == "at-end":
+                from toyspec.writing.sealing import keep_digest
+
+                keep_digest(self._file)
         except OSError as error:
             remove_directories(self._made)
             is_misuse = isinstance(error, StreamRefusedError) and error.reason == "complete"
@@ -227,12 +229,22 @@ class RunStream:
             self._owed = None
             self._dropped.count += 1
         try:
-            file.discard()
+            self._seal_and_discard(file)
             remove_directories(self._made)
         except OSError as error:
             if not self._survives(error, file):
                 raise
         self._dropped.conclude()
+
+    def _seal_and_discard(self, file: AppendFile) -> None:
+        try:
+            if self._state == "ended" and self.settings.seal == "at-end":
+                # Imported here, since few runs are sealed.
+                from toyspec.writing.sealing import seal_ended
+
+                seal_ended(file, self.settings.on_error)
+        finally:
+            file.discard()
 
     def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
         given = {key: value for key, value in members_of(event).items() if value is not UNSET}
@@ -258,20 +270,9 @@ class RunStream:
         return PlacedRecord(line, kind, progress.take_step, facts)
 
     def _write_raw(self, raw: bytes) -> None:
-        if len(raw) > MAX_LINE_BYTES:
-            fact = f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}"
-            raise RecordRefusedError("line-too-long", fact)
-        verdict = validate(raw, first=self._progress.records == 0)
-        if b"\n" in raw or verdict.value is None or verdict.findings:
-            finding = verdict.findings[0] if verdict.findings else None
-            fact = f"{finding.rule} at byte {finding.offset}: {finding.message}" if finding else "it is not one line"
-            raise InvalidEventError(f"the line cannot be forwarded: {fact}")
-        kind = verdict.value.get("kind")
-        if not isinstance(kind, str):
-            raise InvalidEventError("the line cannot be forwarded: it has no kind")
-        check_record(raw, kind)
-        self._progress.admit(kind, verdict.value)
-        self._append(self._record(raw, kind, verdict.value))
+        kind, value = check_line(raw, first=self._progress.records == 0)
+        self._progress.admit(kind, value)
+        self._append(self._record(raw, kind, value))
 
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress

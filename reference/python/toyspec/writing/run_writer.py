@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         Reason,
     )
     from toyspec.writing.run_progress import RunProgress
-    from toyspec.writing.settings import Exist, OnError, Resuming
+    from toyspec.writing.settings import Exist, OnError, Resuming, Sealing
 
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
@@ -72,6 +72,7 @@ class RunWriter(EventMethods):
         on_error: OnError = "disable",
         subsample: int | None = None,
         resuming: Resuming = "by-call",
+        seal: Sealing = "never",
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> None:
@@ -88,6 +89,10 @@ class RunWriter(EventMethods):
 
         A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too, at most
         *sync_seconds* after the sync before. *subsample* N writes every N-th step and the last.
+
+        *seal* ``"at-end"`` seals the run after run_end: it writes ``SHA256SUMS``, the digests of all files in the
+        directory. Write other files before ``run_end``. Any writer that opens the stream again renames the seal
+        ``SHA256SUMS.prev``.
         """
         settings = Settings(
             exist=exist,
@@ -95,6 +100,7 @@ class RunWriter(EventMethods):
             durability=durability,
             sync_seconds=sync_seconds,
             resuming=resuming,
+            seal=seal,
             subsample=1 if subsample is None else subsample,
             clock=clock,
             calls=calls,

@@ -19,6 +19,9 @@ OnError = Literal["disable", "raise"]
 With disable, one line on standard error reports it and the program goes on; with raise, the caller gets the error.
 """
 
+Sealing = Literal["never", "at-end"]
+"""When the bundle is sealed: never, or after run_end."""
+
 Resuming = Literal["by-call", "by-itself"]
 """Who writes the run_resume of a resumed stream: the caller before all else, or the stream before the first record."""
 
@@ -34,11 +37,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resuming: Resuming = "by-call"
     subsample: int = 1
     """Minimum distance between two written steps of a phase; the last step is always written."""
+    seal: Sealing = "never"
     clock: Clock = SYSTEM_CLOCK
     calls: SystemCalls = SYSTEM_CALLS
 
     def __post_init__(self) -> None:
-        for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability)):
+        for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability), ("seal", Sealing)):
             if getattr(self, name) not in get_args(allowed):
                 choices = ", ".join(map(repr, get_args(allowed)))
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {choices}")

@@ -107,7 +107,7 @@ fn name_of(directory: &OsStr) -> String {
     name
 }
 
-fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
+pub(crate) fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
     if !path.is_file() {
         return Err(messages::SIDECAR_NOT_A_FILE.to_string());
     }

@@ -13,10 +13,12 @@ mod hits;
 mod hot;
 mod roles;
 mod rules;
+mod seal;
 mod stream;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -30,6 +32,7 @@ use crate::tables::{Rule, MAX_LINE_BYTES};
 use crate::Profile;
 
 use collect::{Collector, Place};
+use seal::{Hashed, Seal};
 
 /// How to check: which profile, which rules, which limit.
 #[derive(Clone, Debug)]
@@ -121,7 +124,21 @@ pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io:
 
 /// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
 pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
-    judge(Source::open(path)?, StreamChecker::at(path, options))
+    let checker = StreamChecker::at(path, options.clone());
+    let Some(seal) = Seal::beside(path, options.max_line_bytes).filter(|_| options.reports(Rule::SealBroken)) else {
+        return judge(Source::open(path)?, checker);
+    };
+    let mut stream = Hashed::new(File::open(path)?);
+    let mut report = judge(Source::new(&mut stream), checker)?;
+    let mut found = Collector::new(options);
+    seal.judge(stream, &mut found);
+    if found.has_error {
+        // Damage can take the profile from a stream; a broken seal shows that it is a run.
+        (report.valid, report.look) = (false, None);
+    }
+    report.findings.extend(found.take());
+    report.suppressed.append(&mut found.suppressed);
+    Ok(report)
 }
 
 /// Returns the verdict on a directory that was named and has no stream.

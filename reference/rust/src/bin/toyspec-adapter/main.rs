@@ -39,7 +39,7 @@ fn hello() -> Json {
     json!({"hello": {"protocol": 1, "name": "toyspec-rs", "language": "Rust", "version": env!("CARGO_PKG_VERSION"),
         "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
         "profiles": ["toy/v1", "metrics/v1", "kaun/v1"], "lines": true,
-        "capabilities": ["line_limit", "bundle", "session", "latest_attempt", "findings_offset", "own_kinds"]}})
+        "capabilities": ["line_limit", "bundle", "seal", "session", "latest_attempt", "findings_offset", "own_kinds"]}})
 }
 
 fn say(message: &Json) -> io::Result<()> {
@@ -74,7 +74,9 @@ fn answer_lines() -> io::Result<()> {
 fn unread(line: &[u8], error: &serde_json::Error) -> Json {
     let text = String::from_utf8_lossy(line).replace("\\ud", "\\ue");
     match serde_json::from_str::<Json>(&text) {
-        Ok(mut asked) => json!({"id": asked["id"].take(), "untestable": "a string of Rust has no half of a surrogate pair"}),
+        Ok(mut asked) => {
+            json!({"id": asked["id"].take(), "untestable": "a string of Rust has no half of a surrogate pair"})
+        }
         Err(_) => json!({"id": 0, "error": error.to_string()}),
     }
 }

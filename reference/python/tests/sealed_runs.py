@@ -1,0 +1,30 @@
+"""Makes sealed runs, and lists the findings about their seals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toyspec.checker import check
+from toyspec.generated import rules
+from toyspec.writing.run_writer import RunWriter
+
+
+def write_run(directory: Path, *, steps: int = 2, **options: object) -> Path:
+    """Write a complete run with files beside its stream."""
+    with RunWriter(directory, **options) as run:  # type: ignore[arg-type]
+        run.run_start(config={"lr": 3e-4})
+        for step in range(steps):
+            run.step(loss=1.0 / (step + 1))
+        (directory / "weights").mkdir(exist_ok=True)
+        (directory / "weights" / "step_1.gguf").write_bytes(b"\0weights")
+        (directory / "flow.json").write_text("{}\n")
+    return directory
+
+
+def broken(path: Path) -> list[tuple[int, str]]:
+    """Return line and message of every finding about the seal of the run at *path*."""
+    report = check(path)
+    assert [] == report.errors
+    findings = [finding for finding in report.files[0].findings if finding.rule == rules.SEAL_BROKEN]
+    assert all(("SHA256SUMS", "error", "") == (found.sidecar, found.severity, found.pointer) for found in findings)
+    return [(finding.line, finding.message) for finding in findings]

@@ -1,0 +1,164 @@
+"""``toyspec seal``: write the digests of all files of a run, so that `toyspec check` finds every later change."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.cli import exit_codes
+from toyspec.cli.formats.tally import counted
+from toyspec.cli.parsers import Parser, UsageError
+from toyspec.cli.paths import fact_of, shown
+from toyspec.cli.progress import Progress, size
+from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.errors import StreamError, StreamRefusedError
+from toyspec.escaping import printable
+from toyspec.findings import PathError
+from toyspec.format.profiles import SEAL_FILE
+from toyspec.generated import messages
+from toyspec.runs.discovery import NoStream, find_streams
+from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from toyspec.runs.discovery import Found, Stream
+
+Existing = Literal["refuse", "keep"]
+Outcome = Literal["sealed", "intact", "refused", "failed"]
+
+_DESCRIPTION = """\
+Write SHA256SUMS, the seal of a run: the SHA-256 digest of every file in its
+directory. From then on `toyspec check` reports every change, and so does
+`sha256sum -c SHA256SUMS`.
+
+RUN is a run directory, a stream in one, or a directory with runs below it.
+A run is sealed only when it is complete and no writer has it open. A run
+whose seal is intact is left as it is."""
+
+_EPILOG = """\
+exit status:
+  0  every run is sealed now
+  1  a run was not sealed: not complete, damaged, in use by a writer, or
+     changed since it was sealed
+  2  wrong usage, or a path that could not be read or written
+
+examples:
+  toyspec seal runs/llama-003
+  toyspec seal --again runs/llama-003   after a file was added or changed
+  toyspec check runs/llama-003"""
+
+_OUTCOMES: dict[Outcome, str] = {
+    "sealed": "sealed",
+    "intact": "sealed before, unchanged",
+    "refused": "not sealed",
+    "failed": "not read or written",
+}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec seal [OPTION…] RUN…"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("paths", metavar="RUN", nargs="*", help="what to seal")
+    parser.add_argument(
+        "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"
+    )
+
+
+def run(options: Namespace) -> int:
+    """Seal the named runs and return an exit code."""
+    if not options.paths:
+        raise UsageError("no run given; name a run directory, a stream, or a directory of runs")
+    if "-" in options.paths:
+        raise UsageError("standard input cannot be sealed; name a run directory")
+    terminal = Terminal(color="never")
+    existing: Existing = "keep" if options.again else "refuse"
+    outcomes = [_outcome(found, existing, terminal) for found in _runs(options.paths)]
+    counts = {outcome: outcomes.count(outcome) for outcome in _OUTCOMES if outcome in outcomes}
+    if len(outcomes) > 1:
+        named = [f"{number} {_OUTCOMES[outcome]}" for outcome, number in counts.items()]
+        terminal.line(f"{counted(len(outcomes), 'run')}: {', '.join(named)}")
+    if "failed" in counts:
+        return exit_codes.USAGE
+    return exit_codes.FINDINGS if "refused" in counts else exit_codes.OK
+
+
+def _runs(paths: list[str]) -> Iterator[Found]:
+    """Yield what is found below *paths*, each run directory once."""
+    seen = set()
+    for path in paths:
+        for found in find_streams(path):
+            directory = os.path.abspath(os.path.dirname(found.path))
+            if isinstance(found, PathError | NoStream) or directory not in seen:
+                yield found
+                seen.add(directory)
+
+
+def _outcome(found: Found, existing: Existing, terminal: Terminal) -> Outcome:
+    """Seal one run, and print what was done."""
+    if isinstance(found, PathError):
+        return _failed(found.path, found.message)
+    if isinstance(found, NoStream):
+        return _failed(found.path, messages.STREAM_MISSING)
+    progress = Progress("sealing")
+    try:
+        return _sealed(found, existing, terminal, progress)
+    except StreamRefusedError as error:
+        progress.erase()
+        _failed(found.path, cause_of(error))
+        return "refused"
+    except StreamError as error:
+        return _failed(found.path, fact_of(error))
+    except OSError as error:
+        progress.erase()
+        place = os.fsdecode(error.filename) if error.filename else found.path
+        return _failed(place, cause_of(error))
+
+
+def _sealed(stream: Stream, existing: Existing, terminal: Terminal, progress: Progress) -> Outcome:
+    # Imported here: the help needs none of it.
+    from toyspec.writing.sealing import seal
+
+    directory = os.path.dirname(stream.path) or "."
+    if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
+        return _earlier(stream.path, directory, terminal)
+    done = seal(stream.path, existing=existing, on_progress=progress.update)
+    progress.erase()
+    terminal.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
+    if done.earlier_path is not None:
+        terminal.line(f"    the earlier seal is now {shown(done.earlier_path)}")
+    return "sealed"
+
+
+def _earlier(path: str, directory: str, terminal: Terminal) -> Outcome:
+    """Return whether the seal that is there is intact and covers every file; print what it does not."""
+    from toyspec.checker import check
+    from toyspec.checker.seals import unsealed_files
+    from toyspec.generated import rules
+
+    report = check(path, select=[rules.SEAL_BROKEN])
+    if report.errors:
+        return _failed(path, report.errors[0].message)
+    seal_path = os.path.join(directory, SEAL_FILE)
+    if not report.files[0].valid:
+        _failed(seal_path, "the run changed since it was sealed: `toyspec check` lists how; --again seals it as it is")
+        return "refused"
+    left = unsealed_files(directory)
+    if left:
+        _failed(
+            seal_path,
+            f"the seal lacks {counted(len(left), 'file')}, for example {left[0]}; --again adds what is new",
+        )
+        return "refused"
+    terminal.line(f"{shown(seal_path)}: sealed before, unchanged")
+    return "intact"
+
+
+def _failed(path: str, fact: str) -> Outcome:
+    sys.stdout.flush()
+    sys.stderr.write(f"toyspec seal: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
+    return "failed"

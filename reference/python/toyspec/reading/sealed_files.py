@@ -1,0 +1,119 @@
+"""The files of a bundle: lists them, and computes digests without opening anything outside of the bundle."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from toyspec.format.profiles import SEAL_FILE
+from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_BLOCK_BYTES = 1 << 18
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
+)
+
+_SEALS = re.compile(os.fsencode(SEAL_FILE) + rb"(\.[^/]*)?")
+
+TEMPORARY_FILE = f"{SEAL_FILE}.new"
+"""Name of a seal that is being written; no seal lists it."""
+
+Fault = Literal["missing", "outside", "irregular", "unreadable"]
+"""Why a file has no digest. Outside: its path leaves the bundle, and it was not opened. Irregular: no regular file."""
+
+
+class FileDigest(msgspec.Struct, frozen=True):
+    """The digest of a file, or why it has none."""
+
+    digest: str = ""
+    """SHA-256 in lower-case hexadecimal digits."""
+    size: int = 0
+    """Number of bytes."""
+    fault: Fault | None = None
+    cause: str = ""
+    """What the system said, for the fault unreadable."""
+
+
+class _FaultError(Exception):
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+def digest_in(
+    directory: str, parts: Sequence[bytes] | None, *, on_bytes: Callable[[int], None] | None = None
+) -> FileDigest:
+    """Return the digest of the file with the path *parts* below *directory*; None leaves it.
+
+    Memory does not grow with the file. *on_bytes* is called with the number of bytes in each block.
+    """
+    try:
+        descriptor = _open_inside(directory, parts)
+        try:
+            return _digest(descriptor, on_bytes)
+        finally:
+            os.close(descriptor)
+    except _FaultError as error:
+        return FileDigest(fault=error.fault)
+    except (FileNotFoundError, NotADirectoryError):
+        return FileDigest(fault="missing")
+    except OSError as error:
+        is_irregular = error.errno in {errno.ELOOP, errno.ENXIO}  # links in a circle, a socket
+        return FileDigest(fault="irregular") if is_irregular else FileDigest(fault="unreadable", cause=cause_of(error))
+
+
+def _open_inside(directory: str, parts: Sequence[bytes] | None) -> int:
+    if parts is None or (os.name == "nt" and any(set(part) & set(b":\\") for part in parts)):
+        raise _FaultError("outside")
+    root = os.path.realpath(os.fsencode(directory), strict=True)
+    path = os.path.realpath(os.path.join(root, *parts), strict=True)
+    if path != root and not path.startswith(os.path.join(root, b"")):
+        raise _FaultError("outside")
+    return os.open(path, _FLAGS)
+
+
+def _digest(descriptor: int, on_bytes: Callable[[int], None] | None) -> FileDigest:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise _FaultError("irregular")
+    digest, size = sha256(), 0
+    while block := os.read(descriptor, _BLOCK_BYTES):
+        digest.update(block)
+        size += len(block)
+        if on_bytes is not None:
+            on_bytes(len(block))
+    return FileDigest(digest.hexdigest(), size)
+
+
+def files_of(directory: str) -> Iterator[tuple[bytes, int]]:
+    """Yield the path from *directory* and the size of every regular file that a seal covers, in the order of paths.
+
+    These are all below *directory*, except seals, of this time and earlier, and what symbolic links name. Raises
+    OSError.
+    """
+    yield from sorted(item for item in _walk(os.fsencode(directory), b"") if not _SEALS.fullmatch(item[0]))
+
+
+def _walk(root: bytes, below: bytes) -> Iterator[tuple[bytes, int]]:
+    pending = [below]
+    while pending:
+        place = pending.pop()
+        with os.scandir(os.path.join(root, place)) as listing:
+            for entry in listing:
+                name = place + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(name + b"/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield name, entry.stat(follow_symlinks=False).st_size
