@@ -7,10 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from conformance.mutation.rust.listing import Mutant, digest
-
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from conformance.mutation.rust.listing import Mutant
 
 Killer = Literal["corpus", "tests", "compiler"]
 
@@ -31,7 +31,7 @@ class Fate:
 
 
 class Memory:
-    """Findings by the key of the mutant. Each holds while the file that the mutant changes stays the same."""
+    """Findings by the key of the mutant. Each holds while the function that the mutant changes stays the same."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class Memory:
     def fate(self, mutant: Mutant, questions: Collection[str]) -> Fate | None:
         """Return what is known of *mutant*, None where nothing is. A kill holds while *questions* have its question."""
         found = self._found.get(mutant.key)
-        if found is None or found["file"] != digest(mutant.path):
+        if found is None or found["source"] != mutant.digest:
             return None
         if found["by"] == "corpus" and found["question"] not in questions:
             return None
@@ -72,7 +72,7 @@ class Memory:
     def note(self, fate: Fate, question: str | None, corpus: str) -> None:
         """Remember *fate*, which *question* decided if the corpus did; else all questions of *corpus* were asked."""
         self._found[fate.mutant.key] = {
-            "file": digest(fate.mutant.path),
+            "source": fate.mutant.digest,
             "by": fate.by,
             "reason": fate.reason,
             "asked": fate.asked,

@@ -23,6 +23,7 @@ NOT_MUTATED: Mapping[str, str] = {
     "src/check/discover.rs": "finds streams for the command line",
     "src/check/foreign.rs": "shows the start of a stream of another format",
     "src/escape.rs": "text of messages",
+    "src/messages.rs": "text of messages",
     "src/nearest.rs": "text of messages",
     "src/phrases.rs": "text of messages",
     "src/check/fast_test.rs": "a test",
@@ -55,6 +56,8 @@ class Mutant:
     span: tuple[int, int]
     """Where the replaced text starts and ends, in characters of the file."""
     replacement: str
+    digest: str
+    """Changes with the source of the function, or with the line of a constant."""
 
     @property
     def place(self) -> tuple[str, str, str, str, int]:
@@ -104,11 +107,13 @@ def mutants_of(entries: Sequence[Mapping[str, Any]], folder: str = CRATE) -> Ite
         module = path.removeprefix("src/").removesuffix(".rs")
         place = (module, function["function_name"], original, mutated)
         seen[place] += 1
+        around = function.get("span", {"start": entry["span"]["start"], "end": entry["span"]["start"]})
         yield Mutant(
             *(module, function["function_name"], entry["genre"], original, mutated, seen[place]),
             path=path,
             span=(span[0], span[1]),
             replacement=replacement,
+            digest=_digest(text[_offset(text, around["start"]) : _offset(text, around["end"])] or original),
         )
 
 
@@ -117,9 +122,8 @@ def sample(mutants: Sequence[Mutant], size: int | None) -> list[Mutant]:
     return sorted(mutants, key=lambda mutant: hashlib.sha256(mutant.key.encode()).digest())[:size]
 
 
-def digest(path: str) -> str:
-    """Return a digest of the file at *path*, from the folder of the crate."""
-    return hashlib.sha256(_text(os.path.join(CRATE, path)).encode()).hexdigest()[:12]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _text(path: str) -> str:
