@@ -57,6 +57,7 @@ final class Timeline {
     /** Takes in a record that is in the stream. */
     void note(Map<String, Object> record) {
         String kind = record.get("kind") instanceof String known ? known : "";
+        BigInteger step = integer(record.get(kind.equals("run_resume") ? "from_step" : "step")); // null where another writer was wrong
         if (record.get("t") instanceof Number t && t.doubleValue() >= 0) {
             lastT = t.doubleValue();
         }
@@ -64,9 +65,11 @@ final class Timeline {
             phase = named;
         } else if (kind.equals("run_resume")) {
             steps.clear();
-            steps.put("train", integer(record.get("from_step")));
-        } else if (kind.equals("step")) {
-            steps.put(phaseOf(record), integer(record.get("step")));
+            if (step != null) {
+                steps.put("train", step);
+            }
+        } else if (kind.equals("step") && step != null) {
+            steps.put(phaseOf(record), step);
             lastTrainStep = phaseOf(record).equals("train") ? record : lastTrainStep;
         }
         hasRecords = true;
@@ -96,9 +99,12 @@ final class Timeline {
         return record.get("phase") instanceof String named ? named : phase;
     }
 
-    /** An integer that another writer may have written as 3.0. */
+    /** The integer, which another writer may have written as 3.0; null where the value is not one. */
     private static BigInteger integer(Object value) {
-        return value instanceof Double number ? new BigDecimal(number).toBigInteger() : (BigInteger) value;
+        if (value instanceof Double number && number == Math.rint(number) && !number.isInfinite()) {
+            return new BigDecimal(number).toBigInteger();
+        }
+        return value instanceof BigInteger whole ? whole : null;
     }
 
     private static boolean isSafe(Object id) {

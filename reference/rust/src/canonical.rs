@@ -21,7 +21,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-static OPEN: Schema = Schema { nullable: true, ..Schema::OPEN };
+static OPEN: Schema = Schema::OPEN;
 
 /// Returns the canonical line of a record, LF included. NaN and infinities become null.
 pub fn encode(profile: Profile, record: &Map) -> Result<Vec<u8>, Refused> {

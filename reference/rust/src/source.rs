@@ -138,6 +138,25 @@ mod tests {
         assert_eq!(Ok(b"{}\n[]\n".to_vec()), read(&members));
     }
 
+    /// Gives one byte for each read, as a slow pipe may.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let count = buffer.len().min(1);
+            self.0.read(&mut buffer[..count])
+        }
+    }
+
+    #[test]
+    fn a_slow_source_is_the_same_stream() {
+        for data in [packed(b"{}\n"), b"\x1f\x00 is not gzip data".to_vec()] {
+            let mut found = Vec::new();
+            Source::new(Slow(&data)).read_to_end(&mut found).unwrap();
+            assert_eq!(read(&data).unwrap(), found);
+        }
+    }
+
     #[test]
     fn what_is_missing_is_an_error() {
         let whole = packed("{\"a\":1}\n".repeat(10_000).as_bytes());

@@ -231,6 +231,20 @@ fn a_stream_moved_before_its_lock_is_let_go() {
     }
 }
 
+/// A stream that is gone and cannot be started anew for good closes its writer: the old file is nowhere.
+#[test]
+fn a_stream_that_cannot_be_started_anew_ends_writing() {
+    let run = folder("taken-place").join("r");
+    let mut writer = Writer::open(&run, Exist::Fail).unwrap();
+    start(&mut writer).unwrap();
+    fs::remove_dir_all(&run).unwrap();
+    fs::write(&run, "a file where the directory was").unwrap();
+    sleep(Duration::from_millis(1100));
+    let note = json!({"kind": "note", "text": "x"});
+    assert!(matches!(writer.write(&note), Err(WriteError::Io(..))));
+    assert!(matches!(writer.write(&note), Err(WriteError::Closed(_))));
+}
+
 /// Something other than a regular file is refused at once, and stays where it is.
 #[test]
 fn only_regular_files_are_streams() {

@@ -39,6 +39,7 @@ fn a_run_is_complete_once_it_is_ended() {
     let report = toyspec::check_file(&run.join("events.jsonl"), toyspec::CheckOptions::default()).unwrap();
     assert_eq!((true, Vec::new()), (report.valid, report.findings));
     let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    assert_eq!((3, text.len() as u64), (report.events, report.bytes));
     assert!(text.ends_with("\"reason\":\"completed\",\"final_step\":1,\"final_loss\":2.5}\n"), "{text}");
 }
 
