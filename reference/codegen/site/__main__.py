@@ -20,7 +20,7 @@ from codegen.site.terms import terms_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OWN_FOLDERS = (FOLDER, "docs/conformance", "docs/implementations", "docs/schemas", "docs/spec")
+GENERATED_FOLDERS = (FOLDER, "docs/conformance", "docs/implementations", "docs/schemas", "docs/spec")
 """These contain only generated files: the page of a removed statement is removed too."""
 
 
@@ -40,7 +40,7 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
     kept = {sources.ROOT / name for name in made}
-    for folder in _OWN_FOLDERS:
+    for folder in GENERATED_FOLDERS:
         for path in _files(sources.ROOT / folder):
             if path not in kept:
                 path.unlink()

@@ -17,6 +17,7 @@ from codegen import sources
 from codegen.docs_stubs import stubs
 from codegen.reference_pages import rules_page
 from codegen.site import downloads, llms, requirement_pages
+from codegen.site.__main__ import GENERATED_FOLDERS
 from codegen.site.addresses import address_of, chapter_of
 from codegen.site.case_text import example, expected
 from codegen.site.evidence import Evidence, evidence, implementations
@@ -29,6 +30,7 @@ SHOWN = re.compile(
     r'<!-- example profile=(\S+) findings="([^"]*)"( unterminated)? -->\n```jsonl\n(.*?)^```$', re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+MOST_PAGES = 130
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +234,12 @@ def test_llms_full_has_every_statement() -> None:
     """The whole specification is in one text."""
     text = "\n\n".join(llms._full())
     assert [] == [entry["id"] for entry in requirements() if f"**[{entry['id']}]** " not in text]
+
+
+def test_site_is_small_enough_to_be_browsed(pages: dict[str, str]) -> None:
+    """A statement or a case is an anchor of a page, not a page: they would make a thousand."""
+    made = {*pages, *stubs(sources.ROOT), *rules_page(), downloads.PAGE}
+    parts = ("docs/includes/", "docs/overrides/", *(f"{folder}/" for folder in GENERATED_FOLDERS))
+    written = {path.relative_to(sources.ROOT).as_posix() for path in (sources.ROOT / "docs").rglob("*.md")}
+    found = made | {name for name in written if not name.startswith(parts)}
+    assert len(found) in range(100, MOST_PAGES), sorted(found)
