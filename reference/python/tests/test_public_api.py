@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -75,3 +78,56 @@ def test_import_costs_nothing_that_is_not_used() -> None:
     code = "import toyspec, sys; print(sorted({'msgspec', 'jsonschema', 'asyncio'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "[]\n" == done.stdout
+
+
+INTERNAL = {
+    "toyspec.cli.parsers.UsageError": "ends the command line",
+    "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
+    "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
+    "toyspec.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
+    "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
+    "toyspec.trainer.gates.GateError": "ends `toyspec train`",
+    "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
+    "toyspec.resources.ResourceMissingError": "says that the installation is broken",
+}
+"""Exceptions that no caller of the package meets, or can do anything about."""
+
+
+def test_every_error_is_public_and_in_one_tree() -> None:
+    """Every exception that a caller can meet is a ToyspecError and can be imported from a package that documents it."""
+    homes = [importlib.import_module(name) for name in ("toyspec", "toyspec.trainer", "toyspec.tracker")]
+    public = {name for home in homes for name in home.__all__}
+    found = {}
+    for module in pkgutil.walk_packages(toyspec.__path__, "toyspec."):
+        # Each integration needs its framework.
+        if not module.name.endswith("__main__") and not module.name.startswith("toyspec.integrations."):
+            found.update(own_errors(importlib.import_module(module.name)))
+    known = {name: error for name, error in found.items() if name not in INTERNAL}
+    assert set(INTERNAL) <= set(found)
+    assert [] == [name for name, error in known.items() if not issubclass(error, toyspec.ToyspecError)]
+    assert [] == [name for name in known if name.rpartition(".")[2] not in public]
+
+
+def own_errors(module: ModuleType) -> dict[str, type[BaseException]]:
+    """Return the public exceptions that *module* defines, by their full names."""
+    return {
+        f"{module.__name__}.{name}": value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, BaseException)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+
+
+def test_options_of_checks_agree() -> None:
+    """An option of a check has one name, one default and one type, wherever it is given."""
+    shared = {"profile", "select", "ignore", "max_line_bytes", "dialect"}
+    for function in (toyspec.check, toyspec.check_bytes):
+        parameters = inspect.signature(function).parameters
+        assert shared == parameters.keys() & set(toyspec.CheckOptions.__struct_fields__)
+        expected = {name: getattr(toyspec.CheckOptions(), name) or None for name in shared}
+        assert expected == {name: parameters[name].default or None for name in shared}
+    data = b"{}\n" + b" " * 9
+    assert [] == toyspec.check_bytes(data, ignore=["unterminated-line", "unknown-format"]).findings
+    assert ["line-too-long"] == [f.rule for f in toyspec.check_bytes(b"x" * 9 + b"\n", max_line_bytes=8).findings][:1]

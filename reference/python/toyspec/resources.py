@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from toyspec.errors import ToyspecError
+
 Area = Literal["schemas", "spec", "conformance"]
 
 
-class ResourceMissingError(FileNotFoundError):
+class ResourceMissingError(ToyspecError, FileNotFoundError):
     """A file that ships with the package is not there; the installation is incomplete."""
 
 

@@ -47,21 +47,23 @@ class Summary(msgspec.Struct, frozen=True):
     infos: int
 
 
-def check(
+def check(  # noqa: PLR0913 - the options of a check are keywords
     *paths: str | os.PathLike[str],
     profile: Profile | None = None,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    jobs: int = 1,
+    max_line_bytes: int = MAX_LINE_BYTES,
     dialect: str | None = "auto",
+    jobs: int = 1,
 ) -> Report:
     """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
     *profile* None detects the profile of each stream. The log of another program is checked by its *dialect*, which is
-    recognized, or the one that is named; None checks none. *select* and *ignore* name rules. A path that cannot be
-    read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist, and nothing else.
+    recognized, or the one that is named; None checks none. *select* and *ignore* name rules. *jobs* processes work in
+    parallel. A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not
+    exist, and nothing else.
     """
-    options = CheckOptions(profile=profile, select=frozenset(select), ignore=frozenset(ignore), dialect=dialect)
+    options = _options(profile, select, ignore, max_line_bytes, dialect)
     report = Report(files=[], errors=[])
     for verdict in iter_reports([os.fspath(path) for path in paths], options=options, jobs=jobs):
         if isinstance(verdict, FileReport):
@@ -71,19 +73,36 @@ def check(
     return report
 
 
-def check_bytes(
+def check_bytes(  # noqa: PLR0913 - the options of check
     data: bytes,
     *,
     profile: Profile | None = None,
-    name: str | None = None,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: str | None = "auto",
+    name: str | None = None,
 ) -> FileReport:
-    """Return the report on a stream in memory; *name* is the name of its file, if it has one."""
-    options = CheckOptions(profile=profile, max_line_bytes=max_line_bytes, dialect=dialect)
+    """Return the report on a stream in memory; *name* is the name of its file, if it has one.
+
+    The other options are those of ``check``.
+    """
+    options = _options(profile, select, ignore, max_line_bytes, dialect)
     checker = open_checker(name or STANDARD_INPUT, options, data[:RECOGNIZED_BYTES], name=name or "")
     checker.feed(data)
     return checker.finish()
+
+
+def _options(
+    profile: Profile | None, select: Iterable[str], ignore: Iterable[str], max_line_bytes: int, dialect: str | None
+) -> CheckOptions:
+    return CheckOptions(
+        profile=profile,
+        select=frozenset(select),
+        ignore=frozenset(ignore),
+        max_line_bytes=max_line_bytes,
+        dialect=dialect,
+    )
 
 
 def iter_reports(

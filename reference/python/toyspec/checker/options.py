@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from toyspec.errors import ToyspecError
 from toyspec.findings import Profile
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.rules import ORDER
 from toyspec.reading.log_detection import DialectChoice
 
 
-class UnknownRuleError(ValueError):
+class UnknownRuleError(ToyspecError, ValueError):
     """The options name a rule that does not exist; ``name`` is the text given."""
 
     def __init__(self, name: str) -> None:

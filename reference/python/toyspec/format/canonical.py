@@ -44,7 +44,7 @@ Event = Struct | Mapping[str, Any]
 """An event to write: a Struct of ``toyspec.generated`` or of your own, or a mapping. UNSET members are left out."""
 
 
-class InvalidEventError(ValueError):
+class InvalidEventError(ToyspecError, ValueError):
     """The event is not a valid record, or not allowed at this place of its stream: a mistake of the caller."""
 
 

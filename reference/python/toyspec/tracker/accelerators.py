@@ -10,6 +10,8 @@ from functools import cache
 
 import msgspec
 
+from toyspec.errors import ToyspecError
+
 _WORD = re.compile("[a-z0-9]+")
 
 
@@ -26,7 +28,7 @@ class Accelerator(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class UnknownAcceleratorError(LookupError):
+class UnknownAcceleratorError(ToyspecError, LookupError):
     """No figure is known for an accelerator of that name; give the peak as a number."""
 
 

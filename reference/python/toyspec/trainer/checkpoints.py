@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
+from toyspec.errors import ToyspecError
 from toyspec.system_calls import SYSTEM_CALLS, sync_directory
 from toyspec.trainer.replacing import replaced
 
@@ -42,7 +43,7 @@ _SIZES = {
 _NO_LINKS = frozenset([errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP])
 
 
-class CheckpointError(ValueError):
+class CheckpointError(ToyspecError, ValueError):
     """A file is not a checkpoint of this run; the message names it."""
 
 

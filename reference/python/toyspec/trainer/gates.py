@@ -7,6 +7,8 @@ import operator
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.errors import ToyspecError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -29,7 +31,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 _GATE = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
 
 
-class GateError(ValueError):
+class GateError(ToyspecError, ValueError):
     """The text is not a gate."""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from toyspec.errors import ToyspecError
 from toyspec.trainer.gates import Gate
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ ARCHITECTURE_NAMES = ("transformer", "mlp")
 """What can be trained; the first is the default."""
 
 
-class SettingsError(ValueError):
+class SettingsError(ToyspecError, ValueError):
     """Settings with which nothing can be trained."""
 
 

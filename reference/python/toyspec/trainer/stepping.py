@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from toyspec.errors import ToyspecError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from toyspec.trainer.optimizer import AdamW, Parameter
 
 
-class SizeError(ValueError):
+class SizeError(ToyspecError, ValueError):
     """Two things that must be of equal size are not; no parameter was changed."""
 
 
