@@ -13,9 +13,9 @@ QUERIES = {
     "NaN": "explanation/numbers/",
     "torn": "explanation/crashes/",
     "resume": "how-to/resume-after-preemption/",
-    "how do I log from pytorch": "how-to/log-from-python/",
+    "how do I log from pytorch": "how-to/log-from-frameworks/",
     "number format": "explanation/numbers/",
-    "wandb": "how-to/migrate-from-tpu-trainer/",
+    "wandb": "how-to/come-from-another-tracker/",
     "validate in github actions": "how-to/check-in-ci/",
     "install": "install/",
     "step": "spec/toy/v1/step/",
@@ -42,6 +42,11 @@ QUERIES = {
     "glossary": "glossary/",
     "lock two writers": "spec/writing/",
     "download corpus": "downloads/",
+    "hugging face trainer": "how-to/log-from-frameworks/",
+    "lightning logger": "how-to/log-from-frameworks/",
+    "keras callback": "how-to/log-from-frameworks/",
+    "migrate from tensorboard": "how-to/come-from-another-tracker/",
+    "mlflow": "how-to/come-from-another-tracker/",
 }
 """The page that has to come first, by what is typed."""
 
