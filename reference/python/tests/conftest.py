@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A busy machine, or the first import, is not a defect of what is tested.
+settings.register_profile("toyspec", deadline=None)
+settings.load_profile("toyspec")
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser

@@ -88,6 +88,7 @@ INTERNAL = {
     "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
+    "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""
