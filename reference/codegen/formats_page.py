@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codegen.dialects_page import dialects_section
 from toyspec.convert.formats import HOMES, load
 
 if TYPE_CHECKING:
@@ -33,7 +34,15 @@ def formats_page() -> str:
     """Return the page: one row and one section for each format."""
     modules = [load(name) for name in HOMES]
     rows = "\n".join(_row(module) for module in modules)
-    return "\n".join([_HEAD + rows, "", _REPORT, *(section for module in modules for section in _section(module))])
+    return "\n".join(
+        [
+            _HEAD + rows,
+            "",
+            _REPORT,
+            *(section for module in modules for section in _section(module)),
+            dialects_section(),
+        ]
+    )
 
 
 _REPORT = """\

@@ -45,6 +45,7 @@ _FOLDERS = {
     "schemas/kaun/v1/": "kaun/v1",
     "schemas/shared/v1/": "What the schemas share",
     "schemas/bundled/": "Whole profiles, for generators and for programs in other languages",
+    "schemas/dialects/": "How the logs of other programs are read",
     "schemas/report/v1/": "The report of the checker",
     "schemas/conversion/v1/": "The report of imports and exports",
     "schemas/meta/": "The forms of these files",

@@ -173,7 +173,7 @@ def test_shown_cases_give_what_the_page_says(pages: dict[str, str]) -> None:
         for profile, findings, torn, body in SHOWN.findall(re.sub("^    ", "", text, flags=re.MULTILINE)):
             data = body.removesuffix("\n").encode() if torn else body.encode()
             name = "metrics.jsonl" if profile == "metrics/v1" else "events.jsonl"
-            report = toyspec.check_bytes(data, name=name)
+            report = toyspec.check_bytes(data, name=name, dialect=None)
             found = " ".join(f"{finding.rule}@{finding.line}:{finding.pointer}" for finding in report.findings)
             assert findings == found, page
             checked += 1
