@@ -20,7 +20,8 @@ SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
 _RUN_KEYS = _RUN_REQUIRED | {"error"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
-_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes"}
+_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes", "text_bytes"}
+_LONG = "<long>"
 EITHER = "either"
 """The outcome where a writer may refuse the records, or write what is expected."""
 _FRAGMENT = b'{"kind":"note","t":9.0,"text":"'
@@ -74,6 +75,7 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
     _demand_keys(path, "", content, _REQUIRED, _KEYS)
+    content["records"] = _lengthened(content["records"], content.get("text_bytes", 0))
     for index, run in enumerate(content.get("then", [])):
         _demand_keys(path, f"then/{index}/", run, _RUN_REQUIRED, _RUN_KEYS)
     name = "metrics.jsonl" if content["profile"] == "metrics/v1" else "events.jsonl"
@@ -96,6 +98,15 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
         rejects=tuple(content["proves"].get("rejects", ())),
         content=content,
     )
+
+
+def _lengthened(value: Any, size: int) -> Any:
+    """Return *value* with a text of *size* bytes in place of each text that stands for it."""
+    if isinstance(value, dict):
+        return {key: _lengthened(item, size) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_lengthened(item, size) for item in value]
+    return "x" * size if value == _LONG else value
 
 
 def _demand_keys(path: str, place: str, content: Any, required: frozenset[str], known: frozenset[str]) -> None:

@@ -202,7 +202,7 @@ class LooksBehindTheGap(Oracle):
     """Detects the profile by a record after the gap at which it stopped."""
 
     class reading_type(Reading):
-        def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
+        def profile(self, stream: Stream, records: list[Line]) -> str | None:
             return stream.profile
 
 

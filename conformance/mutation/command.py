@@ -62,9 +62,7 @@ def chosen(mutants: Sequence[Mutant], size: int | None) -> list[Mutant]:
 def _sweep(options: argparse.Namespace) -> int:
     listed = survivors.load()
     modules, memory = all_modules(), Memory(options.memory)
-    names = options.module or [name for name in MODULES if name not in listed.not_swept]
-    for name in sorted(listed.not_swept - set(names)):
-        _say(f"not swept yet: {name}")
+    names = options.module or MODULES
     every = [mutant for module in modules for mutant in module.mutants]
     mutants = chosen([mutant for mutant in every if mutant.module in names], options.sample)
     corpus = Corpus(modules, memory, options.jobs)

@@ -36,7 +36,11 @@ class Instruments:
         """Return the index of the mark of the statement that *mutant* changes, or EVERYWHERE."""
         if mutant.statement == EVERYWHERE:
             return EVERYWHERE
-        return self._offsets[mutant.module] + mutant.statement
+        return self.offset(mutant.module) + mutant.statement
+
+    def offset(self, module: str) -> int:
+        """Return the index of the mark of the first statement of *module*."""
+        return self._offsets[module]
 
 
 def marked(module: Module, offset: int) -> ast.Module:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.escaping import markdown
 from conformance.mutation.survivors import VERDICTS
 
 if TYPE_CHECKING:
@@ -103,14 +105,14 @@ def page(found: Findings, listed: Survivors) -> Iterator[str]:
         score = found.score(module)
         yield f"| {module} | {score.mutants} | {score.killed} | {score.listed} | {score.percent} |"
     yield ""
-    counts = dict.fromkeys(VERDICTS, 0)
-    for entry in listed.entries.values():
-        if entry.module in found.modules():
-            counts[entry.verdict] += 1
-    yield "Listed survivors, by verdict:"
+    yield "Survivors are listed for one of three reasons."
     yield ""
+    counts = Counter((entry.verdict, entry.module, entry.reason) for entry in listed.entries.values())
     for verdict, meaning in VERDICTS.items():
-        yield f"- *{verdict}*: {counts[verdict]}. The mutant {meaning}."
-    if listed.not_swept:
-        yield ""
-        yield f"Not swept yet: {', '.join(sorted(listed.not_swept))}."
+        number = sum(count for key, count in counts.items() if key[0] == verdict)
+        yield f"- *{verdict}*: {number}. The mutant {meaning}."
+    yield ""
+    yield "| verdict | module | mutants | why no question can catch them |"
+    yield "|---|---|---|---|"
+    for (verdict, module, reason), count in sorted(counts.items()):
+        yield f"| {verdict} | {module} | {count} | {markdown(reason)} |"

@@ -122,6 +122,25 @@ class Module:
         with self._changes[mutant.index].applied():
             return ast.fix_missing_locations(copy.deepcopy(self.tree))
 
+    def users(self, name: str) -> frozenset[int]:
+        """Return the numbers of the statements in functions that use the constant *name*; none if others do too."""
+        found: set[int] = set()
+        for statement in self.statements:
+            is_definition = isinstance(statement.node, (*_FUNCTIONS, ast.ClassDef)) and not statement.is_counted
+            if not _uses(_own_parts(statement.node) if is_definition else [statement.node], name):
+                continue
+            if is_definition or statement.number == EVERYWHERE:
+                return frozenset()
+            found.add(statement.number)
+        return frozenset(found)
+
+    def imports(self, name: str) -> bool:
+        """Return whether the module imports *name* from another one."""
+        return any(
+            isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)
+            for node in ast.walk(self.tree)
+        )
+
     def _mutants(self) -> Iterator[Mutant]:
         seen: Counter[tuple[str, ...]] = Counter()
         for statement in self.statements:
@@ -186,6 +205,20 @@ def _statements(owner: ast.AST, function: str, number: int, counter: Iterator[in
             yield Statement(node, owner, field, index, name, own, is_counted=is_counted, is_first=not begun)
             begun = True
             yield from inner
+
+
+def _own_parts(node: ast.AST) -> list[ast.AST]:
+    """Return what is executed where a function or a class is defined, and not when it is called."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.bases, *node.decorator_list]
+    assert isinstance(node, _FUNCTIONS)
+    defaults = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
+    return [*defaults, *node.decorator_list]
+
+
+def _uses(nodes: list[ast.AST], name: str) -> bool:
+    parts = (part for node in nodes for part in ast.walk(node))
+    return any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in parts)
 
 
 def _named(node: ast.AST, function: str, *, in_function: bool) -> str:

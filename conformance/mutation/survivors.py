@@ -47,8 +47,6 @@ class Listed:
 class Survivors:
     """The whole list."""
 
-    not_swept: frozenset[str]
-    """Modules of which not every survivor has been looked at. They take no part in a sweep unless they are named."""
     entries: Mapping[Place, Listed]
 
     def reason(self, mutant: Mutant) -> str | None:
@@ -66,16 +64,13 @@ def load(path: str = PATH, modules: Collection[str] = MODULES.keys()) -> Survivo
     """Return the list in the file at *path*, which names some of *modules*; raise SurvivorsError."""
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
-    if content.keys() != {"not_swept", "survivors"}:
-        raise SurvivorsError(f"{path}: expected the keys not_swept and survivors")
-    unknown = set(content["not_swept"]).difference(modules)
-    if unknown:
-        raise SurvivorsError(f"{path}: not_swept names {', '.join(sorted(unknown))}, which is not mutated")
+    if content.keys() != {"survivors"}:
+        raise SurvivorsError(f"{path}: expected the key survivors alone")
     entries = [_entry(f"{path}: survivors/{index}", item, modules) for index, item in enumerate(content["survivors"])]
     twice = [place for place, count in Counter(entry.place for entry in entries).items() if count > 1]
     if twice:
         raise SurvivorsError(f"{path}: listed twice: {' · '.join(map(str, twice[0]))}")
-    return Survivors(frozenset(content["not_swept"]), {entry.place: entry for entry in entries})
+    return Survivors({entry.place: entry for entry in entries})
 
 
 def as_json(mutant: Mutant, verdict: str = "", reason: str = "") -> dict[str, Any]:

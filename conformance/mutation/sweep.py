@@ -49,6 +49,7 @@ class Corpus:
 
     def __init__(self, modules: Sequence[Module], memory: Memory, jobs: int, patterns: Collection[str] = ()) -> None:
         """Take the cases that *patterns* name, by default all."""
+        self._modules = {module.name: module for module in modules}
         self.instruments = Instruments(modules)
         hello: Mapping[str, Any] = copies.load(self.instruments.codes, {HITS: self.instruments.hits})().hello()
         self.hello = hello
@@ -74,17 +75,27 @@ class Corpus:
 
         The first list has one question of each sort for each set of executed statements, the second one all others.
         """
-        mark = self.instruments.mark(mutant)
         first: list[int] = []
         others: list[int] = []
         seen: set[object] = set()
-        for index in self._answered if mark == EVERYWHERE else self._by_mark[mark]:
+        for index in self._executing(mutant):
             if mutant.module not in ONLY_ASKED_OF.get(self.questions[index].detail, (mutant.module,)):
                 continue
             sort = self._sort(index)
             (others if sort in seen else first).append(index)
             seen.add(sort)
         return first, others
+
+    def _executing(self, mutant: Mutant) -> Sequence[int]:
+        """Return the questions that execute what *mutant* changes; of a constant, what uses it."""
+        mark = self.instruments.mark(mutant)
+        if mark != EVERYWHERE:
+            return self._by_mark[mark]
+        users = self._modules[mutant.module].users(mutant.function)
+        if not users or any(module.imports(mutant.function) for module in self._modules.values()):
+            return self._answered
+        offset = self.instruments.offset(mutant.module)
+        return sorted({index for number in users for index in self._by_mark[offset + number]})
 
     def _sort(self, index: int) -> tuple[object, ...]:
         """Return what questions have in common that most likely kill the same mutants."""
@@ -190,6 +201,8 @@ class Sweep:
 
 def _is_worth_its_time(question: Question) -> bool:
     """Return whether a question is asked at all: small streams show what it means to grow in many pieces."""
+    if isinstance(question.case, Session):
+        return "text_bytes" not in question.case.content  # seconds for what a smaller limit shows to readers
     return question.detail != "pieces" or len(question.case.data) <= _MOST_BYTES_IN_PIECES
 
 

@@ -97,10 +97,10 @@ class Oracle:
         """Return the run_id of a kaun/v1 bundle."""
         data = content(os.path.join(directory, "run.json"))
         value = self.lines_type().text(data).value if data else None
-        run_id = value.get("run_id") if value else None
-        faults = RecordRules("kaun/v1").faults("run", value) if value else []
-        if run_id is None or "/run_id" in {fault.pointer for fault in faults}:
+        if value is None or "/run_id" in {fault.pointer for fault in RecordRules("kaun/v1").faults("run", value)}:
             return os.path.basename(directory)
+        run_id = value.get("run_id")
+        assert run_id is not None
         return run_id.text
 
     def check(self, request: Message) -> Message:

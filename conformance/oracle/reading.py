@@ -100,7 +100,7 @@ class Reading:
         given = self.latest(records, stream.profile) if view == "latest" else records
         answer = {
             "outcome": "fails" if fails else "read",
-            "profile": self.profile(stream, records, stopped=stopped),
+            "profile": self.profile(stream, records),
             "state": state,
             "records": [self.tagged_record(line.value, stream.profile) for line in given],
             "count": len(records),
@@ -114,9 +114,9 @@ class Reading:
             answer["error"] = {"line": line.number, "offset": line.offset, "reason": line.reason}
         return answer
 
-    def profile(self, stream: Stream, records: list[Line], *, stopped: bool) -> str | None:
+    def profile(self, stream: Stream, records: list[Line]) -> str | None:
         """Return the profile as far as a reading that gave *records* knows it."""
-        return stream.unread if stopped and not records else stream.profile
+        return stream.profile if records else stream.unread
 
     def reached(self, stream: Stream, mode: str | None) -> tuple[list[Line], int]:
         """Return the lines that *mode* reaches, and the number of bytes after them."""

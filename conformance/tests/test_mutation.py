@@ -13,7 +13,6 @@ from conformance.mutation.instruments import HITS, Instruments
 from conformance.mutation.memory import Memory
 from conformance.mutation.score import Findings, page, report
 from conformance.mutation.sites import EVERYWHERE, Module
-from conformance.mutation.subjects import MODULES
 from conformance.mutation.survivors import Listed, Survivors, SurvivorsError
 from conformance.mutation.sweep import Corpus, Fate, Sweep, all_modules
 
@@ -238,11 +237,11 @@ def test_a_mutant_that_no_question_shows_survives(sweep: tuple[Corpus, dict[str,
     """A survivor is reported and fails, unless it is listed."""
     found = fates(sweep, SURVIVOR)
     assert found[0].reason is None
-    nothing = Survivors(frozenset(), {})
+    nothing = Survivors({})
     findings = Findings(found, nothing, [])
     assert not findings.is_good
     assert any(line.startswith("SURVIVED  bundles: is_safe_run_id") for line in report(findings))
-    listed = Survivors(frozenset(), {found[0].mutant.place: Listed(found[0].mutant.place, "permitted", "a test")})
+    listed = Survivors({found[0].mutant.place: Listed(found[0].mutant.place, "permitted", "a test")})
     assert Findings(found, listed, []).is_good
     assert "**0 of 0** mutants are killed: -." in list(page(Findings(found, listed, []), listed))
 
@@ -251,10 +250,10 @@ def test_a_stale_entry_fails(sweep: tuple[Corpus, dict[str, Module], Memory]) ->
     """A listed mutant that is killed fails, as does an entry that names no mutant."""
     found = fates(sweep, LATE)
     place = found[0].mutant.place
-    listed = Survivors(frozenset(), {place: Listed(place, "equivalent", "it is not")})
+    listed = Survivors({place: Listed(place, "equivalent", "it is not")})
     assert Findings(found, listed, []).stale == found
     assert any(line.startswith("STALE") for line in report(Findings(found, listed, [])))
-    gone = Survivors(frozenset(), {("lines", "f", "a", "b", 1): Listed(("lines", "f", "a", "b", 1), "equivalent", "x")})
+    gone = Survivors({("lines", "f", "a", "b", 1): Listed(("lines", "f", "a", "b", 1), "equivalent", "x")})
     assert not Findings([], gone, gone.unknown([found[0].mutant])).is_good
 
 
@@ -262,7 +261,7 @@ def test_a_score_is_100_only_when_all_are_killed() -> None:
     """The score is cut, not rounded."""
     module = Module("lines", SOURCE)
     many = [Fate(module.mutants[0], "killed", 1)] * 1999 + [Fate(module.mutants[0], None, 1)]
-    assert Findings(many, Survivors(frozenset(), {}), []).score().percent == "99.9 %"
+    assert Findings(many, Survivors({}), []).score().percent == "99.9 %"
 
 
 def test_the_list_is_well_formed_and_names_mutants() -> None:
@@ -270,7 +269,6 @@ def test_the_list_is_well_formed_and_names_mutants() -> None:
     listed = survivors.load()
     mutants = [mutant for module in all_modules() for mutant in module.mutants]
     assert [entry.place for entry in listed.unknown(mutants)] == []
-    assert listed.not_swept <= MODULES.keys()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +276,7 @@ def test_the_list_is_well_formed_and_names_mutants() -> None:
     [
         ({"verdict": "harmless"}, "verdict"),
         ({"reason": " "}, "reason is empty"),
-        ({"file": "nothing"}, "not a module"),
+        ({"file": "nothing"}, "not mutated"),
         ({"note": 1}, "expected the keys"),
     ],
 )
@@ -287,6 +285,6 @@ def test_a_malformed_entry_is_refused(tmp_path: str, change: dict[str, object], 
     entry = survivors.as_json(Module("lines", SOURCE).mutants[0], "equivalent", "a reason") | change
     path = os.path.join(tmp_path, "survivors.json")
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"not_swept": [], "survivors": [entry]}, file)
+        json.dump({"survivors": [entry]}, file)
     with pytest.raises(SurvivorsError, match=message):
         survivors.load(path)

@@ -167,7 +167,7 @@ def test_findings_hold_while_what_they_depend_on_stays(mutants: list[Mutant], tm
 def test_the_page_separates_what_the_corpus_kills_from_what_only_tests_kill(mutants: list[Mutant]) -> None:
     """The score counts both, and leaves out what is listed."""
     fates = [Fate(mutants[0], "corpus", "wrong"), Fate(mutants[1], "tests", "wrong")]
-    listed = Survivors(frozenset(), {})
+    listed = Survivors({})
     text = "\n".join(page(fates, Findings(fates, listed, []), listed, 2500))
     assert "**2 of 2** mutants are killed: 100.0 %. The sample has 2 of 2,500 mutants." in text
     assert "| one.rs | 2 | 1 | 1 | 0 | 100.0 % |" in text
