@@ -11,13 +11,13 @@ WIDER_THAN_THE_PAGE = """
   const width = document.documentElement.clientWidth;
   const scrolls = (element) => {
     for (let box = element.parentElement; box && box !== document.body; box = box.parentElement) {
-      if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return true;
+      if (box.matches("pre, pre *") && ["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return true;
     }
     return false;
   };
   const found = [...document.querySelectorAll(".md-content *")].filter((element) => {
     const box = element.getBoundingClientRect();
-    return box.width > 0 && box.right > width + 1 && !scrolls(element);
+    return box.width > 0 && box.right > width + 1 && !scrolls(element) && !element.closest(".stacked thead");
   });
   const shown = found.slice(0, 3).map((element) => element.outerHTML.slice(0, 120));
   if (document.documentElement.scrollWidth > width) shown.push(`${document.documentElement.scrollWidth} px`);

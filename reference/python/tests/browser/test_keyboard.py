@@ -89,13 +89,14 @@ SCROLLS = """
 
 def test_what_scrolls_can_be_reached(watch: Watch) -> None:
     """A table or a block of code that is wider than the page is a stop with a name, so that keys scroll it."""
-    page = watch.new_page(PHONE)
-    page.goto("reference/cli/")
-    assert 2 < page.evaluate(f"{SCROLLS}.length")
+    page = watch.new_page((760, 900))
+    page.goto("reference/conformance/")
+    assert page.evaluate(f"{SCROLLS}.length")
     page.wait_for_function(f"{SCROLLS}.every((box) => box.tabIndex === 0)")
     tables = page.locator(".md-typeset__scrollwrap[tabindex]")
     expect(tables.first).to_have_role("region")
-    page.set_viewport_size({"width": 1280, "height": 900})
+    width, height = PHONE
+    page.set_viewport_size({"width": width, "height": height})
     expect(tables).to_have_count(0)
 
 

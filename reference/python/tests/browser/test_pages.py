@@ -46,7 +46,7 @@ def without_search(page: Page, site: Path) -> Page:
 
 
 def test_every_page_loads_and_fits_a_phone(watch: Watch, site: Path) -> None:
-    """Pages load without an error or a request to another host, and nothing on them is wider than 375 pixels."""
+    """Pages load without an error or a request to another host; nothing but code is wider than 375 pixels."""
     page = without_search(watch.new_page(PHONE), site)
     wide = {}
     for address in opened(site):
