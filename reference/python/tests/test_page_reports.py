@@ -85,6 +85,7 @@ def write_corpus() -> None:
         folder = Path("odd" if ODD_WIDTH in case.data else "corpus", f"{number:05}")
         folder.mkdir(parents=True)
         for name, data in case.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(data)
         if case.stream and not (folder / case.stream).exists():
             (folder / case.stream).write_bytes(case.data)

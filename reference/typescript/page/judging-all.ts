@@ -36,7 +36,8 @@ async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number
   try {
     const verdict = await judge(stream, onProgress, mostParts);
     const { profile, findings } = verdict.report;
-    if (isBelow && profile === null) return { type: "skipped", skipped: { path, message: findings[0]!.message } };
+    // Damage can take the profile from a stream; only a broken seal shows then that it is a run.
+    if (isBelow && profile === null && !verdict.breaksSeal) return { type: "skipped", skipped: { path, message: findings[0]!.message } };
     return { type: "verdict", verdict };
   } catch (error) {
     return { type: "error", error: { path, message: reasonOf(error) } };

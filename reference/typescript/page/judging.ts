@@ -10,6 +10,7 @@ import { validateText } from "../src/line-validation.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
+import { addSealFindings } from "./seals.js";
 import type { SidecarFile, Stream } from "./selection.js";
 import { chunks, isGzip } from "./unpacking.js";
 
@@ -24,6 +25,8 @@ export interface Verdict {
   look: Look | null;
   /** True where the file is compressed, and what it holds was checked. */
   isPacked: boolean;
+  /** True where the bundle differs from its seal. */
+  breaksSeal: boolean;
 }
 
 /** A stream that could not be read to its end. */
@@ -47,7 +50,7 @@ const NOTHING = new Uint8Array();
 /** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
 export async function judge(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
   const { path, blob } = stream;
-  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, facts: null, look: null, isPacked: false };
+  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, facts: null, look: null, isPacked: false, breaksSeal: false };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
   const counter = new ByteCounter(blob.size);
   const facts = new FactsTaker(mostParts);
@@ -69,8 +72,9 @@ export async function judge(stream: Stream, onProgress: Progress = () => {}, mos
   }
   const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
   if (report.profile === "kaun/v1") takeManifest(facts, sidecars);
+  const isBroken = stream.sealed !== undefined && (await addSealFindings(report, stream.name, stream.sealed));
   const bytes = counter.map(report.bytes, report.bytes - committed);
-  return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob) };
+  return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob), breaksSeal: isBroken };
 }
 
 /** Returns the first bytes of what is after the last LF so far. */

@@ -1,6 +1,7 @@
 /** Takes what a person drops, picks or pastes. */
 
 import { SIDECARS } from "../src/sidecars.js";
+import { SEAL } from "./seals.js";
 import { type PickedFile, type Selection, STREAM_NAMES } from "./selection.js";
 
 const WANTED: ReadonlySet<string> = new Set([...STREAM_NAMES, ...SIDECARS]);
@@ -24,14 +25,18 @@ async function fromEntries(found: { entry: FileSystemEntry | null; file: File | 
 /** Returns the files of bundles below a directory; others are not opened. */
 async function filesBelow(root: FileSystemDirectoryEntry): Promise<PickedFile[]> {
   const found: PickedFile[] = [];
-  const pending = [{ directory: root, path: root.name }];
+  const pending = [{ directory: root, path: root.name, isSealed: false }];
   for (let next = pending.pop(); next; next = pending.pop()) {
-    for (const entry of await entriesOf(next.directory)) {
+    const entries = await entriesOf(next.directory);
+    // A seal may name every file below it.
+    const isSealed = next.isSealed || entries.some((entry) => entry.name === SEAL);
+    for (const entry of entries) {
       const path = `${next.path}/${entry.name}`;
-      if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path });
+      const isWanted = isSealed || WANTED.has(entry.name);
+      if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path, isSealed });
       // A directory with the name of a sidecar is one that cannot be read.
-      if (entry.isDirectory && WANTED.has(entry.name)) found.push({ path: `${path}/`, blob: new Blob() });
-      if (entry.isFile && WANTED.has(entry.name)) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+      if (entry.isDirectory && isWanted) found.push({ path: `${path}/`, blob: new Blob() });
+      if (entry.isFile && isWanted) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
     }
   }
   return found;
@@ -56,10 +61,12 @@ function fileOf(entry: FileSystemFileEntry): Promise<File> {
 export function picked(files: Iterable<File>): Selection {
   const selection: Selection = { files: [], folders: [] };
   const folders = new Map<string, PickedFile[]>();
+  const sealed = [...files].map((file) => file.webkitRelativePath).filter((path) => path.endsWith(`/${SEAL}`));
+  const isSealed = (path: string) => sealed.some((seal) => path.startsWith(seal.slice(0, -SEAL.length)));
   for (const file of files) {
     const path = file.webkitRelativePath;
     if (path === "") selection.files.push({ path: file.name, blob: file });
-    else folders.set(path.split("/")[0]!, [...(folders.get(path.split("/")[0]!) ?? []), ...(isWanted(path) ? [{ path, blob: file }] : [])]);
+    else folders.set(path.split("/")[0]!, [...(folders.get(path.split("/")[0]!) ?? []), ...(isWanted(path) || isSealed(path) ? [{ path, blob: file }] : [])]);
   }
   selection.folders.push(...[...folders].map(([name, inside]) => ({ name, files: inside })));
   return selection;

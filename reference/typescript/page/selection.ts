@@ -2,6 +2,7 @@
 
 import { streamName } from "../src/profiles.js";
 import { SIDECARS, type Sidecar } from "../src/sidecars.js";
+import { SEAL, type SealedBundle } from "./seals.js";
 
 /** A file, and its path from what was dropped or picked. */
 export interface PickedFile {
@@ -38,6 +39,8 @@ export interface Stream {
   directory?: string | undefined;
   /** They take part in the verdict on events.jsonl; beside others they help to tell the profile. */
   sidecars: SidecarFile[];
+  /** The seal of its bundle and what it may name, where there is one. */
+  sealed?: SealedBundle;
 }
 
 const EVENTS = "events.jsonl";
@@ -51,7 +54,7 @@ export function streamsIn(selection: Selection): Stream[] {
     const below = streamsBelow(folder.files);
     const root = folder.name;
     for (const stream of below) found.push({ ...stream, root, isBelow: stream.path !== `${root}/${stream.name}` });
-    const isBundle = folder.files.some(({ path }) => SIDECARS.some((name) => path === `${root}/${name}`));
+    const isBundle = folder.files.some(({ path }) => [...SIDECARS, SEAL].some((name) => path === `${root}/${name}`));
     if (below.length === 0) found.push({ path: root, blob: null, name: "", sidecars: [], isBundle });
   }
   return found;
@@ -99,12 +102,31 @@ function streamsBelow(files: readonly PickedFile[]): Stream[] {
 function streamIn(directory: Directory, file: PickedFile): Stream {
   const name = nameOf(file.path);
   const stream: Stream = { path: file.path, blob: file.blob, name, sidecars: [] };
+  const sealed = sealedBundle(directory);
+  if (sealed) stream.sealed = sealed;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);
     if (beside) return [{ name: sidecar, blob: beside.blob }];
     return directory.directories.has(sidecar) ? [{ name: sidecar, blob: null }] : [];
   });
   return streamName(name) === EVENTS ? { ...stream, directory: directory.name, sidecars } : { ...stream, sidecars };
+}
+
+function sealedBundle(bundle: Directory): SealedBundle | undefined {
+  const seal = bundle.files.get(SEAL)?.blob ?? (bundle.directories.has(SEAL) ? null : undefined);
+  if (seal === undefined) return undefined;
+  const files = new Map<string, Blob>();
+  const directories = new Set<string>();
+  const pending: [string, Directory][] = [["", bundle]];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const [path, directory] = next;
+    for (const [name, file] of directory.files) if (name !== "") files.set(path + name, file.blob);
+    for (const [name, inner] of directory.directories) {
+      directories.add(path + name);
+      pending.push([`${path}${name}/`, inner]);
+    }
+  }
+  return { seal, files, directories };
 }
 
 function sidecarsOf(files: readonly PickedFile[]): SidecarFile[] {

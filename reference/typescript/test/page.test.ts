@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 
@@ -7,6 +8,7 @@ import { Series } from "../page/curve.js";
 import { duration, figure, size } from "../page/figures.js";
 import { judge } from "../page/judging.js";
 import { fragmentOf, LinkError, MOST_BYTES, selectionIn } from "../page/permalink.js";
+import { Sha256 } from "../page/sha256.js";
 import { linear, logarithmic } from "../page/scales.js";
 import { type Selection, streamsIn } from "../page/selection.js";
 
@@ -92,4 +94,13 @@ test("figures are short", () => {
   assert.deepEqual([999, 1000, 1500, 38_250, 999_600, 101_000_000].map(size), ["999 bytes", "1.0 kB", "1.5 kB", "38 kB", "1.0 MB", "101 MB"]);
   assert.deepEqual([1 / 3, 1e-7, 1e21, 2].map(figure), ["0.333333", "1e-7", "1e+21", "2"]);
   assert.deepEqual([3.5, 61, 7500, 90_000].map(duration), ["3.5 s", "1 min 01 s", "2 h 05 min", "1 d 01 h"]);
+});
+
+test("digests of data of any length, in any chunks, are those of SHA-256", () => {
+  for (let length = 0; length < 200; length++) {
+    const data = randomBytes(length);
+    const digest = new Sha256();
+    for (let start = 0; start < length; start += 1 + (length % 7)) digest.update(data.subarray(start, start + 1 + (length % 7)));
+    assert.equal(digest.digest(), createHash("sha256").update(data).digest("hex"));
+  }
 });
