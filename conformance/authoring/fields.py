@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from conformance.authoring.fill import filled_bytes, laid_out
 from conformance.authoring.samples import Sample, accepted, is_numeric, refused, sample_of
 from conformance.format_facts import WHOLE_FLOATS
 from conformance.loading import CASES
+from conformance.pipes import quietly
 from conformance.tagging import tag_record
 
 if TYPE_CHECKING:
@@ -368,4 +370,4 @@ def _verb(verdict: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quietly(main))

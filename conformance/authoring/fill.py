@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.accounting import account
 from conformance.format_facts import MAX_LINE_BYTES, UNREADABLE
 from conformance.loading import CASES, KEYS, find, load_case
+from conformance.pipes import quietly
 from conformance.tagging import tag_record
 
 if TYPE_CHECKING:
@@ -133,4 +134,4 @@ def _text(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(quietly(main))

@@ -4,5 +4,6 @@ import sys
 
 from conformance.mutants.all_mutants import ALL
 from conformance.oracle.adapter import run
+from conformance.pipes import quietly
 
-sys.exit(run(ALL[sys.argv[1]].make(), sys.argv[2:]))
+sys.exit(quietly(lambda: run(ALL[sys.argv[1]].make(), sys.argv[2:])))

@@ -3,5 +3,6 @@
 import sys
 
 from conformance.mutation.command import main
+from conformance.pipes import quietly
 
-sys.exit(main())
+sys.exit(quietly(main))
