@@ -53,7 +53,7 @@ def test_parts_that_are_not_given_are_not_compared() -> None:
         ("suppressed", {"missing-key": 1}),
     ],
 )
-def test_wrong_part_is_told(part: str, value: Any) -> None:
+def test_wrong_part_is_reported(part: str, value: Any) -> None:
     """Each wrong part gives a difference."""
     assert differences(CASE, {**RIGHT, part: value})
 
@@ -112,14 +112,14 @@ def test_difference_says_where() -> None:
     )
 
 
-def test_findings_in_another_order_are_told() -> None:
+def test_findings_in_another_order_are_reported() -> None:
     """The order of findings counts, and the first one out of order is named."""
     one, other = Finding(rule="a", line=1, pointer=""), Finding(rule="b", line=2, pointer="")
     (difference,) = finding_differences([one, other], [other, one])
     assert "the order differs" in difference
 
 
-def test_finding_given_twice_is_told() -> None:
+def test_finding_given_twice_is_reported() -> None:
     """A repeated finding counts once."""
     one = Finding(rule="a", line=1, pointer="")
     assert ["not expected: a at line 1, the whole line"] == finding_differences([one], [one, one])

@@ -95,7 +95,7 @@ def test_page_of_the_site_is_filled() -> None:
     assert "**nothing**" not in text
 
 
-def test_questions_are_told_apart() -> None:
+def test_questions_are_distinguished() -> None:
     """The name of a question has its case, its role and its detail."""
     first, *_ = questions_of(selected(["toy-v1/step-skipped/one-missing"]), ["reader"])
     assert "toy-v1/step-skipped/one-missing [reader strict]" == first.name

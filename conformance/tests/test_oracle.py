@@ -90,7 +90,7 @@ def test_mutants_are_described() -> None:
 @pytest.mark.parametrize(
     "name", ["first-key-wins", "widens-f32", "hides-torn-tails", "dies", "without-step-skipped-in-toy"]
 )
-def test_mutants_are_told(name: str) -> None:
+def test_mutants_are_reported(name: str) -> None:
     """A few mutants of different kinds are killed; ``make conform`` tries all of them."""
     (kill,) = kill_all([name])
     assert kill.is_killed

@@ -161,7 +161,7 @@ def test_what_is_no_tagged_value_is_refused(tagged: Any) -> None:
         untag(tagged)
 
 
-def test_place_of_a_fault_is_named() -> None:
+def test_place_of_an_error_is_named() -> None:
     """The error names the place in the value."""
     with pytest.raises(TagError, match=r"^/a/1 is the bare number 7"):
         untag({"a": [None, 7]})

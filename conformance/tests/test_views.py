@@ -53,7 +53,7 @@ def test_findings_are_of_the_line_that_they_name() -> None:
     assert [{"float": "2.5"}] == summary(toy_case(replace(faulty, line=1)))["loss_curve"]
 
 
-def test_order_of_lines_makes_no_member_faulty() -> None:
+def test_order_of_lines_makes_no_member_invalid() -> None:
     """A finding about the order of lines leaves the step in the views."""
     assert {"int": "1"} == summary(toy_case(Finding(rule="step-goes-backwards", line=3, pointer="/step")))["steps"]
 

@@ -22,7 +22,7 @@
     return "step" in value && "wall_time_ms" in value;
   }
 
-  /** Returns the stream that shows one record as it would stand in a log. */
+  /** Returns the stream that shows one record as it would be in a log. */
   function streamAround(record) {
     var line = JSON.stringify(record);
     if (!("kind" in record)) return line + "\n";
@@ -39,7 +39,7 @@
     return lines.join("\n") + "\n";
   }
 
-  /** Returns what the comment before an example says of it: the tests of the specification read it too. */
+  /** Returns the expectation in the comment before an example; the tests of the specification read it too. */
   function noteBefore(block) {
     var node = block.previousSibling;
     while (node && node.nodeType === 3) node = node.previousSibling;

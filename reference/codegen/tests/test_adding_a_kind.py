@@ -123,7 +123,7 @@ def test_cases_of_its_keys_are_made(tree: Path) -> None:
     assert [] == [p for p in others if p.read_bytes() != (tree / p.relative_to(sources.ROOT)).read_bytes()]
 
 
-def test_case_is_filled_and_judged(tree: Path) -> None:
+def test_case_is_filled_and_checked(tree: Path) -> None:
     """The case gets its records from its bytes, and the checker finds what it expects, and no unknown kind."""
     filled = run(tree, "-m", "conformance.authoring.fill", CASE)
     assert filled.returncode == 0, filled.stderr

@@ -54,7 +54,7 @@ def _clean(path: Path) -> Iterator[Row]:
 
 
 def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
-    """Yield the ratio for each kind of data; a damaged stream is held against decoding the sound one."""
+    """Yield the ratio for each kind of data; a damaged stream is compared with decoding the intact one."""
     sound = toy_steps(folder / "sound.jsonl", size)
     for variant in VARIANTS:
         path = toy_variant(folder / "variant.jsonl", size, variant)

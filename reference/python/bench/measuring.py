@@ -1,4 +1,4 @@
-"""Measures functions side by side: rounds in turn, so that what else the machine does hits all alike."""
+"""Measures functions in alternating rounds, so that other load on the machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     """None where there is none."""
     sense: Sense
     detail: str
-    """What stands beside the figure: the sides of a ratio, or what is missing and where it comes from."""
+    """A note on the figure: the two sides of a ratio, or what is missing and where to get it."""
 
     @property
     def met(self) -> bool | None:

@@ -1,4 +1,4 @@
-"""Writes what it is told to, one line at a time, for the fault runner: see conformance/faults/programs.py."""
+"""Writes the requested records, one for each input line, for the fault runner: see conformance/faults/programs.py."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Followers:
 
 
 class _Looks:
-    """One follower that looks when it is told to: its sleep lasts until then."""
+    """One follower that polls on request: its sleep lasts until then."""
 
     def __init__(self, path: str, max_line_bytes: int) -> None:
         self._go = threading.Semaphore(0)
@@ -68,7 +68,7 @@ class _Looks:
         try:
             for item in self._follower:
                 self._items.append(_as_item(item))
-        except Exception as error:  # noqa: BLE001  (raised again where somebody waits)
+        except Exception as error:  # noqa: BLE001  (raised again in the waiting thread)
             self._seen.put(error)
 
     def _sleep(self, seconds: float) -> None:

@@ -45,7 +45,7 @@ class CaseClock:
         self.now = 0.0
 
     def monotonic(self) -> float:
-        """Return seconds since the start of the run: just more than what the case names, so that this is told."""
+        """Return seconds since the start of the run: just more than what the case names, so that a wrong time shows."""
         return self.now + _A_LITTLE if self.now else self.now
 
     def wall(self) -> float:
@@ -106,7 +106,7 @@ def _write_toy(directory: str, records: list[Message], request: Message) -> str:
 
 
 def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, directory: str, request: Message) -> None:
-    """Let go of a stream, unless the request says that it is held until it is released."""
+    """Release a stream, unless the request keeps it until it is released explicitly."""
     if request.get("end") == "held" and sys.exc_info()[0] is None:
         _held[directory] = writer
     else:
@@ -114,7 +114,7 @@ def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, dir
 
 
 def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock, *, keep_t: bool) -> None:
-    """Write *record* by the method of its kind where that can say it, else as it is."""
+    """Write *record* by the method of its kind if that can express it, else unchanged."""
     t, kind = record.get("t"), record.get("kind")
     method = getattr(run, kind, None) if isinstance(kind, str) and kind in _kinds() else None
     tells_t = isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock))
@@ -133,7 +133,7 @@ def _clock_can_tell(t: float, clock: CaseClock) -> bool:
 
 
 def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspec.RunWriter) -> bool:
-    """Return whether *method* takes every member of *record*, and writes those that it does not take as they are."""
+    """Return whether *method* takes every member of *record*, and writes the others unchanged."""
     parameters = inspect.signature(method).parameters
     known = set(parameters) | {"kind", "t"}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def kill_inside(stream: Path, line: int) -> None:
-    """Leave half of line number *line*, counted from 1, and nothing behind it."""
+    """Leave half of line number *line*, counted from 1, and nothing after it."""
     lines = _lines(stream)
     half = lines[line - 1][: len(lines[line - 1]) // 2]
     stream.write_bytes(b"".join(lines[: line - 1]) + half)

@@ -30,7 +30,7 @@ SLOW_FILES = (
 SLOW_TESTS = (
     "test_convert_importing.py::test_import_takes_bounded_memory",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
-    "test_line_validation.py::test_a_long_line_is_judged_in_little_memory",
+    "test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
 )
 """Single tests that read much or train."""

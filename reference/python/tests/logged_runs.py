@@ -1,4 +1,4 @@
-"""Reads back what a logger has written, and judges it."""
+"""Reads back what a logger has written, and checks it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def steps(directory: Path) -> list[int]:
     return [event["step"] for event in events(directory) if event["kind"] == "step"]
 
 
-def faults(directory: Path) -> list[str]:
+def findings(directory: Path) -> list[str]:
     """Return the state of every stream below *directory* that is not complete, and the rules of all findings."""
     found: list[str] = []
     for report in check(directory).files:

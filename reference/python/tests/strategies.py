@@ -78,7 +78,7 @@ def kinds(profile: str) -> list[str]:
 
 @st.composite
 def valid_records(draw: st.DrawFn, profile: str, kind: str) -> dict[str, Any]:
-    """Draw a record of *kind* without fault, with any choice of optional keys."""
+    """Draw a record of *kind* without findings, with any choice of optional keys."""
     fields = FIELDS[profile][kind]
     tag = STREAMS[profile]["tag"]
     required = REQUIRED[profile][kind]
@@ -93,7 +93,7 @@ def valid_records(draw: st.DrawFn, profile: str, kind: str) -> dict[str, Any]:
 
 @st.composite
 def records(draw: st.DrawFn, profile: str, kind: str) -> dict[str, Any]:
-    """Draw a record of *kind*, often with a fault or two: a key lost, changed or invented."""
+    """Draw a record of *kind*, often with a defect or two: a key lost, changed or invented."""
     record = draw(valid_records(profile, kind))
     tag = STREAMS[profile]["tag"]
     for _ in range(draw(st.integers(0, 2))):

@@ -49,7 +49,7 @@ def test_no_failing_call_loses_an_acknowledged_line(
     effect: Literal["error", "short-write"],
     durability: Literal["process", "fsync"],
 ) -> None:
-    """Whichever call fails, once or from there on: what was acknowledged stays, behind it a part at most."""
+    """Whichever call fails, once or from there on: what was acknowledged stays, after it a part at most."""
     for at in itertools.count(1):
         directory = tmp_path / str(at)
         directory.mkdir()
@@ -75,7 +75,7 @@ def test_no_failing_call_loses_an_acknowledged_line(
 
 @pytest.mark.parametrize("effect", ["error", "short-write"])
 def test_a_write_that_fails_once_leaves_no_part(path: str, effect: Literal["error", "short-write"]) -> None:
-    """A line that fails is taken back whole, the caller is told, and the next one goes on."""
+    """A line that fails is taken back whole, the caller gets an error, and the next one continues."""
     failing = FailingCalls(at=2, error=errno.ENOSPC, effect=effect, only="write")
     file = AppendFile.create(path, options=Options(calls=failing.calls))
     file.append(b"one")
@@ -109,7 +109,7 @@ def test_a_write_of_nothing_is_an_error(path: str) -> None:
 
 
 def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """When neither writing on nor cutting works, nothing may follow the part, and standard error says so once."""
+    """When neither writing on nor cutting works, nothing may follow the part, and standard error reports it once."""
     failing = FailingCalls(at=2, error=errno.EIO, effect="short-write", lasting="for-ever", only="write")
     failing.calls = SystemCalls(
         write=failing.calls.write, ftruncate=FailingCalls(at=1, error=errno.EROFS).calls.ftruncate
@@ -124,7 +124,7 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
     file.close()
     assert b"one\ntw" == content(path)
     said = capfd.readouterr().err.splitlines()
-    why = "a line could not be written (Input/output error) nor removed (Read-only file system)"
+    why = "a line could be neither written (Input/output error) nor removed (Read-only file system)"
     assert [f"toyspec: {path}: closed after an error: {why}"] == said
 
 
@@ -229,7 +229,7 @@ def test_a_file_of_a_live_writer_is_refused(path: str, way: Any) -> None:
 
 
 def test_a_forgotten_file_gives_its_lock_back(path: str) -> None:
-    """A handle that nobody holds any more does not block the next writer in this process."""
+    """A handle without references does not block the next writer in this process."""
     AppendFile.create(path).append(b"one")
     AppendFile.reopen(path).close()
 
@@ -328,34 +328,34 @@ def test_a_file_emptied_by_someone_else_gets_no_hole(path: str) -> None:
     assert b"two\nfour\n" == content(path)
 
 
-def test_lines_of_a_stranger_are_not_cut_off(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_another_process_are_not_cut_off(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A writer that finds lines of another behind its own does not remove them with its own part."""
     failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
     file = AppendFile.create(path, options=Options(calls=failing.calls))
     file.append(b"one")
-    with open(path, "ab") as stranger:
-        stranger.write(b"stranger's line\n")
+    with open(path, "ab") as other:
+        other.write(b"foreign line\n")
     with pytest.raises(OSError, match="No space"):
         file.append(b"two!")
     file.append(b"three")
     file.close()
-    assert b"one\nstranger's line\nthree\n" == content(path)
+    assert b"one\nforeign line\nthree\n" == content(path)
     assert "" == capfd.readouterr().err
 
 
-def test_a_part_that_a_stranger_has_written_behind_stays(path: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A part of a line that is no longer at the end cannot go: the file is closed for good, and says so."""
+def test_a_part_that_another_process_has_written_behind_stays(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A part of a line that is no longer at the end cannot go: the file is closed for good, and reports it."""
 
     def write(descriptor: int, data: bytes | memoryview) -> int:
         if len(data) > 4:
             return os.write(descriptor, data[:2])
-        with open(path, "ab") as stranger:
-            stranger.write(b"stranger's line\n")
+        with open(path, "ab") as other:
+            other.write(b"foreign line\n")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     file = AppendFile.create(path, options=Options(calls=SystemCalls(write=write)))
     with pytest.raises(OSError, match="No space"):
         file.append(b"line")
-    assert b"listranger's line\n" == content(path)
+    assert b"liforeign line\n" == content(path)
     assert "another process is writing the file" in capfd.readouterr().err
     assert file.closed_because is not None

@@ -54,7 +54,7 @@ def test_a_new_file_that_is_discarded_is_gone_and_one_with_a_line_stays(path: st
 
 
 @pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "deleted with its directory"])
-def test_a_file_that_loses_its_name_is_started_anew(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The next look finds it: the path has every line again, what took its place is kept, and it is said once."""
     file = AppendFile.create(path, options=Options(look_seconds=0))
     file.append(b"one")
@@ -104,7 +104,7 @@ def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capf
     assert 1 == capfd.readouterr().err.count("closed after an error")
 
 
-def test_a_full_disk_keeps_a_file_from_starting_anew_until_there_is_room(path: str) -> None:
+def test_a_full_disk_keeps_a_file_from_starting_again_until_there_is_room(path: str) -> None:
     """A copy that does not fit leaves nothing and acknowledges nothing; a later one has all lines."""
     failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")
     file = AppendFile.create(path, options=Options(look_seconds=0, calls=failing.calls))

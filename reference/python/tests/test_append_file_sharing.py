@@ -176,7 +176,7 @@ def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
 
 
 def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> None:
-    """A fork shares the lock; the child lets go of its end, so that a restarted job can go on."""
+    """A fork shares the lock; the child releases its end, so that a restarted job can go on."""
     program = """if True:
         import os, sys, time
         from toyspec.writing.append_file import AppendFile
@@ -221,7 +221,7 @@ def test_a_file_size_limit_gives_a_short_write(path: str) -> None:
 
 
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL at any moment, every acknowledged line is there, and behind it a part of one at most."""
+    """After SIGKILL at any moment, every acknowledged line is there, and after it a part of one at most."""
     program = """if True:
         import os, sys
         from toyspec.writing.append_file import AppendFile

@@ -277,7 +277,7 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
 
 
 def test_string_escapes_are_the_prescribed_ones() -> None:
-    r"""Short escapes where they exist, lower-case \u00xx for the other C0 characters, all else as it is."""
+    r"""Short escapes where they exist, lower-case \u00xx for the other C0 characters, all else unchanged."""
     text = "".join(map(chr, range(0x21))) + '"\\/\x7f\u2028é'
     expected = (
         rb"\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e\u000f\u0010\u0011\u0012\u0013\u0014"

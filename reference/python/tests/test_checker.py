@@ -65,7 +65,7 @@ def test_directory_without_stream_is_missing_one(tmp_path: Path) -> None:
 
 
 def test_path_that_is_not_there_is_listed(tmp_path: Path) -> None:
-    """A path that cannot be read is listed with its reason, and the rest is judged."""
+    """A path that cannot be read is listed with its reason, and the rest is checked."""
     directory = bundle(tmp_path, "run", START + END)
     report = check(tmp_path / "nothing", directory)
     assert [PathError(str(tmp_path / "nothing"), "No such file or directory")] == report.errors
@@ -97,7 +97,7 @@ def test_no_thread_of_a_pool_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_jobs_change_nothing_but_time(tmp_path: Path, jobs: int) -> None:
-    """Reports come in the order of the paths, however many processes judge."""
+    """Reports come in the order of the paths, however many processes check."""
     for index in range(150):
         bundle(tmp_path, f"{index:03}", START * (1 + index % 3))
     alone = list(iter_reports([str(tmp_path)], options=CheckOptions()))
@@ -105,7 +105,7 @@ def test_jobs_change_nothing_but_time(tmp_path: Path, jobs: int) -> None:
 
 
 def test_stream_may_begin_with_any_number_of_unreadable_lines() -> None:
-    """Thousands of short lines before the first record are judged like those after it."""
+    """Thousands of short lines before the first record are checked like those after it."""
     report = check_bytes(b"x\n" * 5000 + START + END)
     assert (5000, 2, "toy/v1") == (
         sum(finding.rule == "invalid-json" for finding in report.findings) + report.suppressed["invalid-json"],
@@ -125,7 +125,7 @@ def test_small_streams_are_handed_over_together() -> None:
 
 
 def test_progress_ends_at_the_whole_size(tmp_path: Path) -> None:
-    """Progress counts bytes judged and reaches the bytes known of."""
+    """Progress counts bytes checked and reaches the bytes known of."""
     for name in ("a", "b"):
         bundle(tmp_path, name, START * 100)
     calls: list[tuple[int, int]] = []
@@ -144,7 +144,7 @@ def test_run_id_is_held_against_the_directory(tmp_path: Path) -> None:
 
 
 def test_relative_path_knows_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream named from inside its directory is held against that directory's name."""
+    """A stream named from inside its directory is compared with that directory's name."""
     monkeypatch.chdir(bundle(tmp_path, "run", START + END))
     assert [] == found(check("events.jsonl").files[0])
 
@@ -161,8 +161,8 @@ def test_sidecar_must_be_one_object(tmp_path: Path, content: bytes, line: int | 
     assert all(finding.sidecar == "flow.json" for finding in report.findings)
 
 
-def test_manifest_of_kaun_is_judged(tmp_path: Path) -> None:
-    """The manifest of a kaun run is held against its schema and its directory."""
+def test_manifest_of_kaun_is_checked(tmp_path: Path) -> None:
+    """The manifest of a kaun run is compared with its schema and its directory."""
     manifest = b'{\n  "schema_version": 2,\n  "run_id": "other",\n  "tags": ["a", 1]\n}\n'
     (report,) = check(bundle(tmp_path, "run", KAUN, run=manifest)).files
     assert [
@@ -186,7 +186,7 @@ def test_findings_are_listed_up_to_a_limit_and_counted_beyond() -> None:
     assert (250, False) == (summarize([report]).errors, report.valid)
 
 
-def test_unknown_keys_are_told_once_with_a_count() -> None:
+def test_unknown_keys_are_reported_once_with_a_count() -> None:
     """An unknown key is reported at its first place, once for each kind, with how often it came."""
     report = check_bytes(START + step(1).replace(b"}", b',"lss":1}') + step(2).replace(b"}", b',"lss":2}') + END)
     (finding,) = report.findings
@@ -241,7 +241,7 @@ def test_excerpt_shows_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_glued_records_are_named() -> None:
-    """Half a record with the next one behind it is one finding at the line, and says what happened."""
+    """Half a record with the next one after it is one finding at the line, and says what happened."""
     report = check_bytes(START + b'{"kind":"step","t":0.2,"st' + step(3) + END)
     assert [("invalid-json", 2, "")] == found(report)
     assert "a second record starts at byte 26 of the line, without LF before it" == report.findings[0].message

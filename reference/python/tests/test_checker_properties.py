@@ -45,7 +45,7 @@ def judge_accepts(profile: Profile, kind: str, value: Any) -> bool:
 
 
 @pytest.mark.parametrize(("profile", "kind"), CASES)
-def test_judge_and_engine_agree(profile: Profile, kind: str) -> None:
+def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
     """The schema and the type made from it give the same verdict on any record."""
 
     @settings(max_examples=60, deadline=None)
@@ -58,7 +58,7 @@ def test_judge_and_engine_agree(profile: Profile, kind: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(["t", "step", "loss", "extra", "phase", "x"]), JSON))
-def test_judge_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
+def test_checker_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
     """An arbitrary object, taken as a step, has the same verdict from both."""
     step = {"kind": "step", **value}
     assert judge_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)

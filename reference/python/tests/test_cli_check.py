@@ -61,7 +61,7 @@ def test_require_complete(content: bytes, code: int, tmp_path: Path) -> None:
 
 
 def test_unreadable_path_weighs_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A path that is not there gives 2 even beside errors, and the other paths are judged."""
+    """A path that is not there gives 2 even beside errors, and the other paths are checked."""
     (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR + RUN_END)
     assert main(["check", str(tmp_path / "none"), str(tmp_path / "log.jsonl")]) == exit_codes.USAGE
     shown = capsys.readouterr().out
@@ -159,7 +159,7 @@ def test_profile_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_line_limit(capsys: pytest.CaptureFixture[str]) -> None:
-    """--max-line-bytes is the longest line that is judged."""
+    """--max-line-bytes is the longest line that is checked."""
     main(["check", "--max-line-bytes", "20", "--format", "json", str(RUNS / "metrics")])
     report = json.loads(capsys.readouterr().out)
     assert {"line-too-long"} == {finding["rule"] for finding in report["files"][0]["findings"]}
@@ -167,7 +167,7 @@ def test_line_limit(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("jobs", ["2", "0"])
 def test_jobs(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output does not depend on how many processes judge."""
+    """The output does not depend on how many processes check."""
     assert main(["check", "-v", str(RUNS)]) == exit_codes.FINDINGS
     alone = capsys.readouterr().out
     assert main(["check", "-v", "--jobs", jobs, str(RUNS)]) == exit_codes.FINDINGS
@@ -187,7 +187,7 @@ def test_text_tells_what_the_library_finds(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_many_findings_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beyond 100 findings of a rule only their number is told, and the summary has them all."""
+    """Beyond 100 findings of a rule only their number is reported, and the summary has them all."""
     (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR * 130 + RUN_END)
     main(["check", "--format", "text", str(tmp_path / "log.jsonl")])
     lines = capsys.readouterr().out.splitlines()
@@ -197,7 +197,7 @@ def test_many_findings_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_help_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What to do about a rule stands under its first finding only."""
+    """What to do about a rule is under its first finding only."""
     (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR * 3 + RUN_END)
     main(["check", str(tmp_path / "log.jsonl")])
     shown = capsys.readouterr().out
@@ -231,7 +231,7 @@ def test_hostile_log_is_inert(style: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
 @pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
 def test_name_that_is_no_text(style: str, tmp_path: Path) -> None:
-    """A directory whose name is not UTF-8 is judged and shown in every format."""
+    """A directory whose name is not UTF-8 is checked and shown in every format."""
     directory = os.fsencode(tmp_path) + b"/\xff\x80"
     os.mkdir(directory)
     with open(directory + b"/events.jsonl", "wb") as file:
@@ -269,7 +269,7 @@ def excerpt(line: bytes) -> tuple[list[str], str]:
 @pytest.mark.parametrize("after", ["", "b", "漢" * 200])
 @pytest.mark.parametrize("before", ["", "a", "漢漢", "e\u0301", "\u200b", "x" * 55, "漢" * 40, "é" * 500, "x" * 10_000])
 def test_caret_stands_under_its_byte(before: str, after: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is cut, wide or escaped, the caret stands in the column in which its byte is shown."""
+    """Whatever is cut, wide or escaped, the caret is in the column in which its byte is shown."""
     monkeypatch.setenv("COLUMNS", str(columns))
     line = f'{{"kind":"note","t":1.0,"text":"{before}","extra":NaN,"a":"{after}"}}'.encode()
     shown, caret = excerpt(line)

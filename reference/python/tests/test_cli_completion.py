@@ -36,7 +36,7 @@ def test_script_is_one(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     [("bash", "_shtab_compgen_files"), ("zsh", ":_files"), ("fish", "__fish_complete_path"), ("tcsh", "=/f/'")],
 )
 def test_paths_are_completed(shell: str, paths: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The script of each shell completes paths, and says of a command what the list of commands says."""
+    """The script of each shell completes paths, and describes a command like the list of commands."""
     main(["completion", shell])
     script = capsys.readouterr().out
     assert paths in script

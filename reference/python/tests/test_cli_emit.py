@@ -116,7 +116,7 @@ def test_name_that_is_no_run_id(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_ended_run_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written behind run_end; --replace begins a new stream and keeps the old one."""
+    """Nothing is written after run_end; --replace begins a new stream and keeps the old one."""
     assert main(["emit", str(run), "run_end"]) == exit_codes.OK
     assert main(["emit", str(run), "note", "text=x"]) == exit_codes.USAGE
     assert "--replace" in capsys.readouterr().err
@@ -175,7 +175,7 @@ def test_json_from_standard_input(run: Path) -> None:
     assert ("held-out", 2.0) == (events(run)[1]["name"], events(run)[1]["loss"])
 
 
-def test_unknown_member_is_written_and_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_member_is_written_and_reported(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A key or kind that the schema does not know is legal, but a remark names the nearest that it knows."""
     assert main(["emit", str(run), "step", "los=1"]) == exit_codes.OK
     assert "did you mean 'loss'?" in capsys.readouterr().err
@@ -224,7 +224,7 @@ def test_words_that_make_no_event(words: list[str], text: str | None) -> None:
 
 
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """A call without a kind is told that the kind is missing, not the members, which may be absent."""
+    """A call without a kind gets an error about the kind, not about the members, which may be absent."""
     assert exit_codes.USAGE == main(["emit", "demo"])
     assert "toyspec emit: the following arguments are required: KIND\n" in capsys.readouterr().err
 

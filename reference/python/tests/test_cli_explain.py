@@ -46,7 +46,7 @@ def test_list_has_every_rule_under_its_layer(capsys: pytest.CaptureFixture[str])
 
 
 def test_help_of_every_rule_is_a_sentence() -> None:
-    """What to do is told for every rule."""
+    """What to do is reported for every rule."""
     texts = {rule: [text] if isinstance(text, str) else list(text.values()) for rule, text in HELP.items()}
     assert [] == [rule for rule in SUMMARY if min(map(len, texts[rule])) < 10]
 

@@ -19,7 +19,7 @@ RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
 
 
 class Followed:
-    """A process that judges a live stream; what it prints is read as it comes."""
+    """A process that checks a live stream; what it prints is read as it comes."""
 
     def __init__(self, path: Path, *options: str) -> None:
         self.process = subprocess.Popen(
@@ -38,7 +38,7 @@ class Followed:
         return found
 
     def rest(self) -> tuple[int, list[dict[str, Any]], bytes]:
-        """Wait for the end; return exit status, the other objects and what stands on standard error."""
+        """Wait for the end; return exit status, the other objects and what is on standard error."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         # communicate() would miss what readline() has taken into its buffer.
@@ -69,7 +69,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def test_findings_appear_while_the_run_goes_on(stream: Path) -> None:
-    """A fault is shown as soon as its line is committed, once, and the run's end ends the command."""
+    """A finding is shown as soon as its line is committed, once, and the run's end ends the command."""
     with Followed(stream.parent) as followed:
         append(stream, b"x\n")
         assert ("invalid-json", 2) == ((found := followed.next())["rule"], found["line"])
@@ -84,7 +84,7 @@ def test_findings_appear_while_the_run_goes_on(stream: Path) -> None:
 
 
 def test_run_that_has_ended(stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Following a run that is over judges it and ends, with the same output as without --follow."""
+    """Following a run that is over checks it and ends, with the same output as without --follow."""
     append(stream, b"x\n" + RUN_END)
     assert main(["check", str(stream.parent)]) == exit_codes.FINDINGS
     once = capsys.readouterr().out
@@ -95,7 +95,7 @@ def test_run_that_has_ended(stream: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_idle_timeout(stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--idle-timeout ends the command; what only the end tells is told then."""
+    """--idle-timeout ends the command; what only the end shows is reported then."""
     assert main(["check", "--follow", "--idle-timeout", "0.01", str(stream)]) == exit_codes.OK
     assert "run-end-missing" in capsys.readouterr().out
 
@@ -114,7 +114,7 @@ def test_interrupt_shows_the_verdict(stream: Path) -> None:
 
 @pytest.mark.parametrize("change", ["truncated", "replaced", "regrown"])
 def test_another_stream_is_checked_again(change: str, stream: Path, tmp_path: Path) -> None:
-    """When the stream is truncated or replaced, also by one of the same length, the check starts over and says so."""
+    """After a truncation or replacement, also by the same length, the check starts over and reports it."""
     append(stream, b"x\n")
     other = RUN_START.replace(b"0.0", b"0.5") + b"y\n"
     with Followed(stream) as followed:
@@ -165,7 +165,7 @@ def test_repair_of_a_followed_stream(stream: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
-def test_fifo_is_judged_as_it_comes(tmp_path: Path) -> None:
+def test_fifo_is_checked_as_it_comes(tmp_path: Path) -> None:
     """A FIFO can be followed; its end is the end."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

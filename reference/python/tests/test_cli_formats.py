@@ -171,7 +171,7 @@ def test_github_shows_infos_on_request() -> None:
 
 
 def test_github_names_what_is_not_listed() -> None:
-    """Findings that are only counted, and paths that cannot be read, are told too."""
+    """Findings that are only counted, and paths that cannot be read, are reported too."""
     shown = formatted("github", report(suppressed={"step-skipped": 7}), PathError("x", "gone")).splitlines()
     assert "::notice file=runs/a/events.jsonl,title=step-skipped::7 more findings, counted but not listed" == shown[0]
     assert "::error title=path could not be read::x: gone" == shown[1]
@@ -350,7 +350,7 @@ def test_sarif_says_what_is_not_a_result() -> None:
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "javascript:x", "100%", "é", "a?b#c", "\udcff", "x\ny", "[1]"])
 def test_addresses_are_relative_and_encoded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path becomes a relative URI from which the name comes back, and no absolute path is told."""
+    """A path becomes a relative URI from which the name comes back, and no absolute path is reported."""
     monkeypatch.chdir(tmp_path)
     address = relative_address(str(tmp_path / name))
     assert "/" not in address

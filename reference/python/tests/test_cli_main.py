@@ -67,7 +67,7 @@ def test_seconds_are_above_nothing(text: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect of the program shows its traceback; only faults of input and usage become messages."""
+    """A defect of the program shows its traceback; only errors of input and usage become messages."""
 
     def fail(options: object) -> int:
         raise ZeroDivisionError
@@ -121,8 +121,8 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of children that Linux has")
 @pytest.mark.usefixtures("plain_python")
-def test_killed_worker_is_told(tmp_path: Path) -> None:
-    """When the system kills a worker, what was not judged is listed, and the exit status is 2."""
+def test_killed_worker_is_reported(tmp_path: Path) -> None:
+    """When the system kills a worker, what was not checked is listed, and the exit status is 2."""
     for name in ("a", "b", "c"):
         os.mkfifo(tmp_path / name)
     process = subprocess.Popen(
@@ -211,7 +211,7 @@ def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
     ],
 )
 def test_closed_standard_stream(closed: str, arguments: str, expected: tuple[int, bytes, bytes]) -> None:
-    """A command that needs a standard stream that is closed says so; one that does not need it does not notice."""
+    """A command that needs a standard stream that is closed reports it; one that does not need it does not notice."""
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *command()],
         capture_output=True,

@@ -62,7 +62,7 @@ def test_asks_first(
 
 
 def test_does_not_ask_a_pipe(torn: Path) -> None:
-    """Where nobody can answer, --yes or --dry-run must be given."""
+    """Without a terminal, --yes or --dry-run must be given."""
     done = toyspec("repair", str(torn), stdin=b"y\n")
     assert done.returncode == exit_codes.USAGE
     assert b"--yes" in done.stderr
@@ -87,7 +87,7 @@ def test_live_writer_is_left_alone(torn: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_damaged_stream_is_left_alone(torn: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No cut mends a damaged stream: it is refused, and the other streams are repaired all the same."""
+    """No cut fixes a damaged stream: it is refused, and the other streams are repaired all the same."""
     damaged = torn.parent / "damaged"
     damaged.mkdir()
     (damaged / "events.jsonl").write_bytes(b"x\n" + COMMITTED + FRAGMENT)

@@ -1,4 +1,4 @@
-"""What `show`, `ls` and `compare` say about runs; their output as a whole stands in transcripts/."""
+"""What `show`, `ls` and `compare` say about runs; their output as a whole is in transcripts/."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
 
 
 def test_show_of_many_runs_leads_to_ls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who names a directory of runs where one run is wanted is told which command lists them."""
+    """A directory of runs where one run is expected gives an error that names the command that lists them."""
     assert exit_codes.USAGE == main(["show", str(tmp_path)])
     assert f"`toyspec ls {tmp_path}` lists the runs below it\n" in capsys.readouterr().err
     assert exit_codes.USAGE == main(["show", str(tmp_path / "nothing")])
@@ -374,7 +374,7 @@ def test_duration(seconds: float, text: str) -> None:
     ],
 )
 def test_when(text: str, shown: str) -> None:
-    """A time is shown to the minute, and what is no time is shown as it is, inert."""
+    """A time is shown to the minute, and anything but a time is shown as it is written, escaped."""
     assert shown == when(text)
 
 

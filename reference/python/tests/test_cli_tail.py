@@ -80,8 +80,8 @@ def test_events_appear_as_they_are_committed(stream: Path) -> None:
         assert exit_codes.OK == tailed.process.wait(timeout=30)
 
 
-def test_what_happens_to_the_file_is_told(stream: Path, tmp_path: Path) -> None:
-    """A bad line, a stream that is not there yet and one that is replaced are told on standard error."""
+def test_what_happens_to_the_file_is_reported(stream: Path, tmp_path: Path) -> None:
+    """A bad line, a stream that is not there yet and one that is replaced are reported on standard error."""
     with Tailed(tmp_path / "later") as tailed:
         assert tailed.note().endswith(b"waiting for %s\n" % os.fsencode(tmp_path / "later"))
         (tmp_path / "later").mkdir()

@@ -1,6 +1,6 @@
 """Commands and everything they print, as files: ``transcripts/*.txt``.
 
-``TOYSPEC_UPDATE=1 pytest reference/python/tests/test_cli_transcripts.py`` writes them anew; read the difference.
+``TOYSPEC_UPDATE=1 pytest reference/python/tests/test_cli_transcripts.py`` writes them again; read the difference.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from toyspec.writing.clocks import SYSTEM_CLOCK, Stopwatch, utc_text
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20))
 def test_time_never_goes_backwards(jumps: list[float]) -> None:
-    """However the clock jumps, what is told does not decrease, and is what has passed where it went forward."""
+    """However the clock jumps, what is reported does not decrease, and is what has passed where it went forward."""
     clock = ManualClock(monotonic=1e5)
     watch = Stopwatch(clock)
     told = []
@@ -27,7 +27,7 @@ def test_time_never_goes_backwards(jumps: list[float]) -> None:
     assert told == sorted(told)
 
 
-def test_time_goes_on_from_what_was_told() -> None:
+def test_time_goes_on_from_what_was_returned() -> None:
     """A watch that goes on after a restart starts at the last time of the stream, and may be set forward."""
     clock = ManualClock()
     watch = Stopwatch(clock, last=421.5)
@@ -38,7 +38,7 @@ def test_time_goes_on_from_what_was_told() -> None:
     assert 500.0 == watch.seconds()
 
 
-def test_time_is_told_in_microseconds() -> None:
+def test_time_is_given_in_microseconds() -> None:
     """Digits beyond the microsecond are noise of the clock and cost space in every line."""
     clock = ManualClock()
     watch = Stopwatch(clock)
@@ -48,7 +48,7 @@ def test_time_is_told_in_microseconds() -> None:
 
 @pytest.mark.parametrize("seconds", [0.1, 0.11, 0.29, 1.1, 4.35])
 def test_short_times_stay_short(seconds: float) -> None:
-    """A time of few digits is told in few digits, though no binary64 is exactly that time."""
+    """A time of few digits is reported in few digits, though no binary64 is exactly that time."""
     clock = ManualClock()
     watch = Stopwatch(clock)
     clock.advance(seconds)

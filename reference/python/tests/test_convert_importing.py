@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_running_again_goes_on(tmp_path: Path) -> None:
-    """What was imported stays as it is, and what is new is imported."""
+    """What was imported stays unchanged, and what is new is imported."""
     event_file(tmp_path / "logs" / "a", *steps(3))
     first = imported(tmp_path / "logs", tmp_path / "runs")
     before = os.stat(tmp_path / "runs" / "a" / "events.jsonl").st_mtime_ns

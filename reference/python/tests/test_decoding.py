@@ -61,7 +61,7 @@ def _lines(profile: Profile) -> st.SearchStrategy[list[bytes]]:
 
 
 def _alone(lines: Sequence[bytes], profile: Profile) -> list[tuple[Any, ...]]:
-    """Return what each line is by the exact judge: its record with value and event, or its gap."""
+    """Return what each line is by the exact path: its record with value and event, or its gap."""
     found: list[tuple[Any, ...]] = []
     offset = 0
     for number, line in enumerate(lines, 1):
@@ -112,7 +112,7 @@ def test_lines_decoded_together_are_what_each_is_alone(profile: Profile, target:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_events_are_those_of_the_records(profile: Profile, data: st.DataObject) -> None:
-    """Events alone come in the order of their records, which stand in for them where there is none; reports agree."""
+    """Events alone come in the order of their records, which replace them where there is none; reports agree."""
     stream = b"".join(line + b"\n" for line in data.draw(_lines(profile)))[: data.draw(st.sampled_from([None, -1]))]
     mode: Mode = data.draw(st.sampled_from(["salvage", "prefix"]))
     records = read(stream, profile=profile, mode=mode)
@@ -125,7 +125,7 @@ def test_events_are_those_of_the_records(profile: Profile, data: st.DataObject) 
 
 
 def test_events_go_on_where_records_were_read() -> None:
-    """One may look at the first record before asking for the events behind it."""
+    """One may look at the first record before asking for the events after it."""
     reading = read((STEP + b"}\n") * 3)
     first = next(reading)
     assert [first.event] * 2 == list(reading.events())
@@ -135,7 +135,7 @@ def test_events_go_on_where_records_were_read() -> None:
 @pytest.mark.parametrize("line", HOSTILE)
 @pytest.mark.parametrize("target", TARGETS)
 def test_hostile_line_hides_behind_no_neighbour(line: bytes, target: Target) -> None:
-    """A line that a fast decoder would take for a record is judged alone, and its neighbours stay records."""
+    """A line that a fast decoder would take for a record is checked alone, and its neighbours stay records."""
     lines = [STEP + b"}", line, STEP + b"}"]
     found = RecordFeed(profile="toy/v1", target=target).feed(b"".join(each + b"\n" for each in lines))
     assert _alone(lines, "toy/v1") == [_told(item) for item in found]

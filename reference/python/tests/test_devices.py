@@ -78,7 +78,7 @@ def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.Monkey
 
 
 def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:
-    """Of several devices the one that will be full first is told."""
+    """Of several devices the one that will be full first is reported."""
     stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
     alone.setitem(sys.modules, "jax", jax(*stats))
     assert (70, 100) == device_memory()

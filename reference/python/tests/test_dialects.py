@@ -140,7 +140,7 @@ def test_repeated_step_is_allowed() -> None:
 
 
 def test_lost_line_excuses_a_step_that_goes_back() -> None:
-    """The reason may stand in the line that cannot be read."""
+    """The reason may be in the line that cannot be read."""
     damaged = b'{"step":5,"loss":2.5}\n\xff\n{"step":2,"loss":2.5}\n'
     assert [("invalid-utf8", 2, "")] == findings(damaged)
 

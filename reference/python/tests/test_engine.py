@@ -43,7 +43,7 @@ def both(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-def test_choice_and_its_reason_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choice_and_its_reason_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine is used where it is installed, unless the environment says otherwise."""
     monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
     assert ("native", f"toyspec-engine {__version__} is installed") == engine.choice()
@@ -55,7 +55,7 @@ def test_choice_and_its_reason_are_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_engine_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules and words may differ between versions, so plain Python checks then; who demands the engine is told why."""
+    """Rules and words may differ between versions, so plain Python checks then; a demand for the engine fails with the reason."""
     monkeypatch.setattr(toyspec_engine, "__version__", "0.0.9")
     monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
     engine._loaded.cache_clear()

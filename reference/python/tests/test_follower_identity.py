@@ -66,7 +66,7 @@ def _delete_and_create(path: Path, data: bytes) -> Callable[[], object]:
 
 @pytest.mark.parametrize("put", [put_in_place, _delete_and_create])
 def test_another_file_in_place_of_a_deleted_one_is_a_replacement(stream: Path, put: Any) -> None:
-    """An atomic replacement, or deletion and creation between two looks, starts anew."""
+    """An atomic replacement, or deletion and creation between two looks, starts again."""
     stream.write_bytes(START + step(1))
     items = watch(stream, put(stream, START + step(1) + step(2)))
     assert ["run_start", 1, "[replaced]", "run_start", 1, 2] == seen(items)
@@ -120,7 +120,7 @@ OTHER = START.replace(b'"r"', b'"s"')
         (START + step(2) * 9, "[replaced]"),
     ],
 )
-def test_file_that_was_cut_starts_anew(stream: Path, data: bytes, event: str) -> None:
+def test_file_that_was_cut_starts_again(stream: Path, data: bytes, event: str) -> None:
     """A file that was cut is seen as such, also when it grew beyond its old size before the next look."""
     stream.write_bytes(START + step(1) + b"{")
     items = watch(stream, rewrite(stream, data), append(stream, b"\n" + step(3)))
@@ -184,7 +184,7 @@ def test_nul_bytes_are_settled_before_an_idle_follower_ends(stream: Path) -> Non
     assert ["run_start", "[gap]", 1] == seen(list(follow(stream, idle_seconds=0, sleep=lambda _: None)))
 
 
-def test_stale_descriptor_is_opened_anew(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_descriptor_is_opened_again(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a read that failed halfway, reading goes on at the same byte, although the file did not change."""
     stream.write_bytes(START + step(1) * 5000)
     real = os.read

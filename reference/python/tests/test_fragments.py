@@ -1,4 +1,4 @@
-"""Fragments are set aside whole, whatever call fails."""
+"""Fragments are moved to a side file whole, whatever call fails."""
 
 from __future__ import annotations
 

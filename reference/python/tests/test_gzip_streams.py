@@ -110,7 +110,7 @@ def test_file_that_is_cut_off_cannot_be_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_bytes_are_the_stream_itself() -> None:
-    """Only files are decompressed: bytes that a caller holds are taken as they are."""
+    """Only files are decompressed: bytes that a caller holds are taken unchanged."""
     assert "damaged" == read(b"\x1f\x8b\n", mode="salvage").report.state
 
 

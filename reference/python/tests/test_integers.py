@@ -73,7 +73,7 @@ def test_all_at_once_is_one_after_the_other(profile: Profile) -> None:
 
 
 def test_reader_gives_integers_in_values_and_events() -> None:
-    """A record, its typed event and the bare events agree; the line is kept as it is."""
+    """A record, its typed event and the bare events agree; the line is kept unchanged."""
     lines = [
         b'{"kind":"step","t":1.0,"step":1.0,"loss":2.0,"wall_us":71200.0}',
         b'{"kind":"step","t":2.0,"step":2,"loss":1.0}',

@@ -96,7 +96,7 @@ def test_runs_of_the_same_second_differ(tmp_path: Path, monkeypatch: pytest.Monk
     ("experiment", "part"), [("../other", "_..-other"), ("größe 7", "_gr-e-7"), ("x" * 300, "_" + "x" * 103), ("/", "")]
 )
 def test_an_experiment_may_be_any_text(tmp_path: Path, experiment: str, part: str) -> None:
-    """The manifest has it as it is; the name of the directory has what is safe there."""
+    """The manifest has it unchanged; the name of the directory has what is safe there."""
     run = KaunRun.create(tmp_path, experiment=experiment, clock=ManualClock())
     assert re.fullmatch(r"2026-05-31_09-30-00_[0-9a-f]{4}" + re.escape(part), run.run_id)
     loaded = KaunRun.load(tmp_path / run.run_id)
@@ -263,7 +263,7 @@ def test_a_run_without_a_readable_manifest_is_invisible(tmp_path: Path, text: st
 
 
 def test_a_manifest_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
-    """What is no file is no manifest."""
+    """Anything but a file is not a manifest."""
     os.mkfifo(with_manifest(tmp_path, "a", None) / "run.json")
     assert [] == KaunRun.list_runs(tmp_path)
 

@@ -15,7 +15,7 @@ from toyspec.kaun.events import ScalarStream, SkippedLine, close_events, open_ev
 
 
 def line(step: int) -> bytes:
-    """Return a scalar as it stands in a file."""
+    """Return a scalar as it is in a file."""
     return b'{"type":"scalar","step":%d,"tag":"loss","value":0.5}\n' % step
 
 
@@ -95,7 +95,7 @@ def test_a_replaced_file_is_read_from_its_start(tmp_path: Path, path: Path) -> N
 
 
 def test_a_shortened_file_is_read_from_its_start(tmp_path: Path, path: Path) -> None:
-    """A file that is shorter than what was read has begun anew; half a line from before is forgotten."""
+    """A file that is shorter than what was read has begun again; half a line from before is forgotten."""
     append(path, line(1) + line(2) + b'{"half')
     stream = open_events(tmp_path)
     assert [1, 2] == new_steps(stream)
@@ -157,7 +157,7 @@ def test_cuts_do_not_matter(tmp_path_factory: pytest.TempPathFactory, cuts: list
 
 
 def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path, path: Path) -> None:
-    """A faulty optional member counts as absent, and a fraction of a step or epoch is cut; what is needed is needed."""
+    """An invalid optional member counts as absent, and a fraction of a step or epoch is cut."""
     lines: list[dict[str, object]] = [
         {"step": 1, "tag": "a", "value": 1, "epoch": None, "wall_time": "x", "minimize": 1},
         {"step": 2.75, "tag": "a", "value": None, "epoch": 1.5, "minimize": True},

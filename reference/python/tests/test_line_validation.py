@@ -1,4 +1,4 @@
-"""Tests of the judgement on one line."""
+"""Tests of the validation of one line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_invalid_json_is_placed_where_the_scan_stops(line: bytes, offset: int) -
     assert decode(line) is None
 
 
-FAULTS: list[tuple[bytes, list[Place]]] = [
+FINDINGS: list[tuple[bytes, list[Place]]] = [
     (b"\xef\xbb\xbf{}", [("byte-order-mark", 0, "")]),
     (b'{"a":"\x00\xff"}', [("nul-bytes", 6, "")]),
     (b'{"a":"\xff"}', [("invalid-utf8", 6, "")]),
@@ -107,7 +107,7 @@ FAULTS: list[tuple[bytes, list[Place]]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "expected"), FAULTS)
+@pytest.mark.parametrize(("line", "expected"), FINDINGS)
 def test_fault_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
     """Each finding of the bytes and JSON layer has its rule, byte offset and pointer."""
     assert expected == _places(line, first=True)
@@ -135,7 +135,7 @@ def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
         b'{"a":0.' + b"0" * 10_000 + b"1e10001}",
     ],
 )
-def test_readable_line_has_no_fault_and_its_value(line: bytes) -> None:
+def test_readable_line_has_no_finding_and_its_value(line: bytes) -> None:
     """What RFC 8259 allows is a record, and exact and fast path give the value that the digits mean."""
     verdict = validate(line, first=True)
     assert ("readable", [], {}) == (verdict.status, verdict.findings, verdict.unlisted)
@@ -203,7 +203,7 @@ def test_brackets_in_strings_do_not_nest() -> None:
     ],
     ids=lambda line: repr(line[:8]),
 )
-def test_hostile_line_is_a_fault_and_stays_small(line: bytes) -> None:
+def test_hostile_line_is_a_finding_and_stays_small(line: bytes) -> None:
     """Depth, endless tokens and endless findings end in a bounded verdict, not in a crash."""
     verdict = validate(line, first=True)
     assert verdict.status == "unreadable"
@@ -231,7 +231,7 @@ def _scan(line: bytes) -> None:
     Scanner(line).scan()
 
 
-def test_a_long_line_is_judged_in_little_memory() -> None:
+def test_a_long_line_is_checked_in_little_memory() -> None:
     """The look at depth, and the exact look, hold a small multiple of the line, whatever it is made of."""
     for unit in (b'"",', b'"\\"",', b"[],", b"{},", b'{"a":0},', b"[[0],[]],"):
         line = b'{"a":[' + unit * ((2 << 20) // len(unit)) + b"0]}"
@@ -250,7 +250,7 @@ def test_faults_beyond_the_limit_are_counted() -> None:
     assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
 
 
-def test_line_beyond_the_limit_is_judged_by_its_length() -> None:
+def test_line_beyond_the_limit_is_checked_by_its_length() -> None:
     """A line that was never held has one finding, at its first byte."""
     splitter = LineSplitter(max_line_bytes=10)
     lines = splitter.feed(b'{"a": 1234}\n' + b" " * 11 + b"\n" + b" " * 10 + b"\n")

@@ -1,4 +1,4 @@
-"""Tests that the judgement on a line holds for any bytes, and agrees with other readers of JSON."""
+"""Tests that the validation of a line works for any bytes, and agrees with other readers of JSON."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def scanned(line: bytes) -> tuple[list[LineFinding], dict[str, int], LineFinding
 @example(b'{"a":' + b"[" * 62 + b"[],0" + b"]" * 62 + b',"b":0}')
 @example(b'{"a":' + b"[" * 62 + b"[[]],0" + b"]" * 62 + b',"b":0}')
 def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
-    """Members that are taken many at a time are judged as they are one by one, with the same places."""
+    """Members that are taken many at a time are checked as they are one by one, with the same places."""
     line = line.decode("utf-8", "ignore").replace("\0", "").encode()
     found = scanned(line)
     with patch.object(scanner, "PLAIN_DEPTH", 1000):

@@ -68,7 +68,7 @@ def test_what_is_before_the_first_record_is_not_reported() -> None:
     [("", "toy/v1"), ("events.jsonl", "toy/v1"), ("events.jsonl.gz", "toy/v1"), ("metrics.jsonl", "metrics/v1")],
 )
 def test_damage_alone_follows_the_name(name: str, profile: str) -> None:
-    """A stream of which no record can be read is a run where its name says so."""
+    """A stream of which no record can be read is a run if its name is that of a stream."""
     assert (profile, "damaged") == (check_bytes(b"{\n", name=name).profile, check_bytes(b"{\n", name=name).state)
     assert check_bytes(b"{\n", name="log.jsonl").profile is None
 

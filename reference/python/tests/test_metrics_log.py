@@ -44,7 +44,7 @@ def with_log(path: Path, data: bytes) -> Path:
 
 
 def steps(path: Path) -> list[int]:
-    """Return the step numbers of a log that is opened anew."""
+    """Return the step numbers of a log that is opened again."""
     return [entry.step for entry in MetricsLog.open(path)]
 
 
@@ -106,7 +106,7 @@ def test_reading_accepts_what_the_source_accepts(path: Path) -> None:
     ],
 )
 def test_a_malformed_line_is_the_documented_error(path: Path, line: bytes, cause: str) -> None:
-    """The error names the line, counted from 1 with the blank ones, and the cause; the file stays as it is."""
+    """The error names the line, counted from 1 with the blank ones, and the cause; the file stays unchanged."""
     data = LINE % 1 + b"\n" + line + b"\n" + LINE % 3
     with_log(path, data)
     with pytest.raises(MetricsLogError) as caught:
@@ -125,7 +125,7 @@ def test_a_repeated_unknown_key_is_no_error(path: Path) -> None:
 
 @pytest.mark.parametrize("fragment", [b'{"step":2,"wall', (LINE % 2).rstrip(), b"\0\0"])
 def test_a_torn_tail_is_moved_away(path: Path, fragment: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    """Bytes of a dead writer go into a file beside, which is told, and the log goes on behind the last entry."""
+    """Bytes of a dead writer go into a file beside, which is reported, and the log continues after the last entry."""
     with_log(path, LINE % 1 + fragment)
     log = MetricsLog.open(path)
     aside = f"{path}.torn-{len(LINE % 1)}"
@@ -174,8 +174,8 @@ def test_recording_goes_on_behind_entries_of_others(path: Path) -> None:
     second.record(step=2, **FIELDS)
     assert [1, 2] == [entry.step for entry in second]
     second.close()
-    with open(path, "ab") as stranger:
-        stranger.write(b"{broken}\n")
+    with open(path, "ab") as other:
+        other.write(b"{broken}\n")
     third = MetricsLog(str(path), strict=False, options=Options())
     with pytest.raises(MetricsLogError, match="line 3"):
         third.record(step=3, **FIELDS)

@@ -30,7 +30,7 @@ ODD_WIDTH = "\U0010ffff".encode()
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """Return the program that judges as the page does, built from the present sources."""
+    """Return the program that checks as the page does, built from the present sources."""
     npm = shutil.which("npm")
     if npm is None:
         reason = "npm is not installed (apt install npm · brew install node · winget install OpenJS.NodeJS)"
@@ -110,7 +110,7 @@ def plain(report: str) -> str:
 
 @pytest.mark.parametrize("name", ["log.txt", "events.jsonl", "metrics.jsonl"])
 def test_report_on_a_file(program: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of its own is judged as if it was named, whatever it is called."""
+    """A file of its own is checked as if it was named, whatever it is called."""
     monkeypatch.chdir(tmp_path)
     for data in (b"", b"{}\n", b'{"kind":"note"', b'{"kind":"stp","t":1}\n{"kind":"stp","t":1}\n', b"\0" * 40):
         Path(name).write_bytes(data)

@@ -293,7 +293,7 @@ def test_event_is_none_where_no_type_fits(line: bytes) -> None:
 
 
 def test_record_gives_its_value_again_after_dropping_it() -> None:
-    """A kept record costs its bytes only until somebody looks."""
+    """A kept record costs only its bytes until it is read."""
     record = next(read(STEPS[0]))
     value = record.value
     record.drop_value()

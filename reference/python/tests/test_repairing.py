@@ -108,7 +108,7 @@ def test_damage_is_refused(stream: Path) -> None:
 
 
 def test_no_stream_is_an_error(tmp_path: Path) -> None:
-    """A path without a stream, and what is no file, raise."""
+    """A path without a stream, and what is not a file, raise."""
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(StreamMissingError):
             repair(path)

@@ -17,7 +17,7 @@ REQUIREMENTS = json.loads((ROOT / "spec/requirements.json").read_bytes())["requi
 BY_ID = {entry["id"]: entry for entry in REQUIREMENTS}
 OBSERVABLE = [entry["id"] for entry in REQUIREMENTS if "observable" in entry]
 RULES = [rule["id"] for rule in json.loads((ROOT / "schemas/rules.json").read_bytes())["rules"]]
-# A case gives bytes to those who read. What a writer is told, and how a directory lies there, a test shows.
+# A case gives bytes to those who read. Tests show what a writer gets and what a directory looks like.
 TESTED = frozenset({"writer", "canonical-writer", "follower"})
 DIRECTORIES = frozenset({"bundle/walk", "bundle/walk-regular", "reading/no-writes"})
 

@@ -100,7 +100,7 @@ def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Pat
 def test_ends_of_any_stream_say_nothing_wrong(
     stream: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Damage is told only where there is some, and always where all was read; nothing raises."""
+    """Damage is reported only where there is some, and always where all was read; nothing raises."""
     monkeypatch.setattr(run_ends, "BLOCK_BYTES", block)
     path = _write(tmp_path, stream)
     assume(read(path, mode="salvage").report.profile is not None)

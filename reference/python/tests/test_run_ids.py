@@ -52,7 +52,7 @@ def test_safe_ids_are_taken(run_id: str) -> None:
     ],
 )
 def test_unsafe_ids_are_refused(run_id: str, fact: str) -> None:
-    """What is no file name on some system, or leaves the directory, is refused with the reason."""
+    """What is not a file name on some system, or leaves the directory, is refused with the reason."""
     with pytest.raises(ValueError, match=fact):
         check_run_id(run_id)
 

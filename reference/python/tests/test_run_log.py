@@ -74,7 +74,7 @@ def test_minimal_complete_run(tmp_path: Path) -> None:
 
 
 def test_torn_run_is_a_run(tmp_path: Path) -> None:
-    """A crash leaves no run_end and half a line: the last loss stands in, and the report says so."""
+    """A crash leaves no run_end and half a line: the last loss replaces it, and the report shows it."""
     log = RunLog.open(_bundle(tmp_path / "r", START, *LOSSES, tail=b'{"kind":"st'))
     assert (None, 2.0, "torn") == (log.run_end, log.final_loss, log.report.state)
     assert log.report.fragment is not None
@@ -165,7 +165,7 @@ def test_steps_of_a_replaced_run_are_refused(tmp_path: Path, events: list[dict[s
 
 
 def test_missing_stream_and_missing_run_start(tmp_path: Path) -> None:
-    """Both are told apart, and name the stream."""
+    """Both errors have their own type, and name the stream."""
     stream = tmp_path / "r" / "events.jsonl"
     with pytest.raises(StreamMissingError, match="No such file"):
         RunLog.open(tmp_path / "r")
@@ -213,7 +213,7 @@ def test_scan_leaves_out_a_run_that_has_no_record_yet(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
 def test_scan_lists_a_linked_run_once(tmp_path: Path) -> None:
-    """A link `latest` beside the runs is no run of its own, a run that is kept elsewhere is one."""
+    """A link `latest` beside the runs is not a run of its own; a run that is kept elsewhere is one."""
     _bundle(tmp_path / "runs" / "a", START)
     _bundle(tmp_path / "far", START)
     (tmp_path / "runs" / "0-latest").symlink_to("a")
@@ -244,7 +244,7 @@ def test_scan_raises_for_missing_root_and_damage(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
 def test_scan_does_not_wait_for_a_fifo(tmp_path: Path) -> None:
-    """A stream that nobody named is a regular file or an error."""
+    """A stream that was found, not named, is a regular file or an error."""
     (tmp_path / "a").mkdir()
     os.mkfifo(tmp_path / "a" / "events.jsonl")
     with pytest.raises(StreamUnreadableError, match="not a regular file"):

@@ -55,7 +55,7 @@ def test_fields_of_the_wrong_type_take_no_part() -> None:
 
 
 def test_a_resumption_sets_the_train_step_and_forgets_the_others() -> None:
-    """After run_resume the train step is from_step plus one, and other phases begin anew; a faulty one forgets all."""
+    """After run_resume the train step is from_step + 1, and other phases begin again; an invalid one forgets all."""
     steps = [{"kind": "step", "step": 5, "phase": phase} for phase in ("train", "eval")]
     progress = after(START, *steps, {"kind": "run_resume", "from_step": 2})
     assert (3, 1) == (progress.next_step("train"), progress.next_step("eval"))

@@ -142,7 +142,7 @@ def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: P
 
 
 def test_a_run_that_has_ended_is_not_resumed(tmp_path: Path) -> None:
-    """Before the training begins, an error says so, and what to do."""
+    """Before the training begins, an error reports it with what to do."""
     start_run(tmp_path, run_id="a").__exit__(None, None, None)
     with pytest.raises(StreamRefusedError, match="cannot be resumed; give a new run another run id, or replace"):
         start_run(tmp_path, run_id="a", exist="resume")

@@ -84,7 +84,7 @@ def test_resume_goes_on_behind_the_last_record(directory: Path, fragment: bytes,
 
 @pytest.mark.parametrize("data", [None, b"", b"\n", b'{"kind":"run_st'])
 def test_resume_of_nothing_is_a_start(directory: Path, data: bytes | None) -> None:
-    """A job that may be its own first attempt resumes where there is no record yet."""
+    """A job that may be its own first attempt resumes if there is no record yet."""
     if data is not None:
         with_stream(directory, data)
     with RunWriter(directory, exist="resume", on_error="raise") as run:
@@ -103,7 +103,7 @@ def test_resume_of_nothing_is_a_start(directory: Path, data: bytes | None) -> No
 def test_resume_refuses_what_is_damaged(
     directory: Path, data: bytes, reason: str, fact: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A stream that has lost a line is left as it is, with an error or with one line on standard error."""
+    """A stream that has lost a line is left unchanged, with an error or with one line on standard error."""
     path = with_stream(directory, data + b"tail")
     with pytest.raises(StreamRefusedError) as caught:
         RunWriter(directory, exist="resume", on_error="raise")
@@ -145,16 +145,14 @@ def test_resume_refuses_another_run(directory: Path) -> None:
 
 @pytest.mark.parametrize("exist", ["replace", "resume"])
 def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, capfd: Any) -> None:
-    """A second writer logs nothing and says so; the first does not notice."""
+    """A second writer logs nothing and reports it; the first does not notice."""
     first = RunWriter(directory, on_error="raise")
     first.run_start()
     second = RunWriter(directory, exist=exist)
     second.run_start()
     assert not second.active
-    assert (
-        f"toyspec: {first.events_path}: another writer has it open; "
-        "wait until it closes the file, or write to another directory; logging stops" in capfd.readouterr().err
-    )
+    advice = "wait until it closes the file, or write to another directory; logging stops"
+    assert f"toyspec: {first.events_path}: another writer has it open; {advice}" in capfd.readouterr().err
     with pytest.raises(StreamRefusedError, match="another writer"):
         RunWriter(directory, exist=exist, on_error="raise")
     first.run_end()

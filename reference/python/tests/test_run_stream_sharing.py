@@ -159,7 +159,7 @@ def test_an_interrupt_storm_never_spoils_a_stream(directory: Path) -> None:
 
 
 def test_a_forked_child_logs_nothing(directory: Path) -> None:
-    """In a child the writer is dead: it says so once, ends nothing, and the parent goes on."""
+    """In a child the writer is dead: it reports it once, ends nothing, and the parent goes on."""
     program = """if True:
         import os, sys
         from toyspec.writing.run_writer import RunWriter

@@ -284,7 +284,7 @@ def test_a_failing_end_does_not_hide_the_exception(directory: Path, capfd: pytes
         assert (error is not None) == ("run_end could not be written: Input/output error" in said)
 
 
-def test_an_error_of_close_is_told(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_close_is_reported(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A system that reports at close that it lost data is heard."""
     calls = SystemCalls(close=FailingCalls(at=3, error=errno.EDQUOT, only="close").calls.close)
     run = RunWriter(directory, calls=calls)

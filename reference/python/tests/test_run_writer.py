@@ -221,7 +221,7 @@ def test_a_member_that_no_kind_has_is_a_type_error(run: RunWriter, call: Any) ->
 
 
 def test_run_start_comes_first_and_run_end_last(run: RunWriter) -> None:
-    """Nothing is written before run_start or behind run_end."""
+    """Nothing is written before run_start or after run_end."""
     with pytest.raises(InvalidEventError, match="step before run_start"):
         run.step()
     with pytest.raises(InvalidEventError, match="gpu before run_start"):
@@ -301,7 +301,7 @@ def test_a_step_written_as_an_event_counts(run: RunWriter) -> None:
 
 
 def test_a_forwarded_record_keeps_its_bytes(run: RunWriter) -> None:
-    """A record of another writer is passed on as it is: order of keys, spelling of numbers, unknown members."""
+    """A record of another writer is passed on unchanged: order of keys, spelling of numbers, unknown members."""
     start(run)
     foreign = [b'{"text":"\\u0061", "t":5e-1,"kind":"note","zz":[1.50]}', b' {"kind":"gpu","x":1}\r']
     run.forward(foreign[0] + b"\n")

@@ -1,4 +1,4 @@
-"""What holds of a run's writer whatever it is called with."""
+"""Properties of a run's writer that hold for any arguments."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_number_is_finite_or_none(value: Any, expected: float | None) -> None:
 
 @pytest.mark.parametrize("value", [True, "1", b"1", [1.0], 1j, object()])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    """A boolean or a string is no number."""
+    """A boolean or a string is not a number."""
     with pytest.raises(TypeError):
         number(value)
 

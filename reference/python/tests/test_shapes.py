@@ -42,7 +42,7 @@ def learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a list that gets every line that is judged alone."""
+    """Return a list that gets every line that is checked alone."""
     found: list[bytes] = []
     line = FastPath.line
 
@@ -146,7 +146,7 @@ def test_shapes_change_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
         "\ufeff" + STEP.format(40),
     ],
 )
-def test_odd_line_among_regular_ones_is_judged_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_line_among_regular_ones_is_checked_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that a shape might take for regular has the findings of the exact path."""
     data = stream({40: line})
     assert exact(data, monkeypatch) == fed(data)
@@ -166,7 +166,7 @@ def test_odd_line_among_regular_ones_is_judged_exactly(line: str, monkeypatch: p
         '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5,"extra":{"mfu":0.5}}',
     ],
 )
-def test_odd_line_among_those_of_one_phase_is_judged_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_line_among_those_of_one_phase_is_checked_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of another phase, of none, or with a null has the findings of the exact path, and so have those after."""
     trained = {index: STEP.format(index).replace('"t"', '"phase":"train","t"') for index in range(1, MANY)}
     data = stream(trained | {40: line})
@@ -198,7 +198,7 @@ def test_odd_line_among_those_of_one_phase_is_judged_exactly(line: str, monkeypa
         ('"loss":1.25', '"kind":"entry","loss":1.25'),
     ],
 )
-def test_odd_entry_among_regular_ones_is_judged_exactly(
+def test_odd_entry_among_regular_ones_is_checked_exactly(
     old: str, new: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An entry whose numbers or whose object differ from those around it has the findings of the exact path."""
@@ -230,7 +230,7 @@ def test_odd_entry_among_regular_ones_is_judged_exactly(
 def test_regular_lines_are_taken_at_once(
     template: str, others: list[tuple[str, str]], alone: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines that differ in what can be learned are not judged one by one."""
+    """Lines that differ in what can be learned are not checked one by one."""
     parts = [START] if "kind" in template else []
     for step in range(1, 4 * MANY):
         old, new = others[step % len(others)] if others and step % 2 else ("", "")
@@ -271,7 +271,7 @@ def test_escaped_colon_hides_no_repeated_key(repeated: str, hidden: str, monkeyp
 
 
 def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line with a key too many and one with a key too few both are judged."""
+    """A line with a key too many and one with a key too few both are checked."""
     data = stream({30: STEP.format(30).replace("}", ',"lr":1}'), 31: '{"kind":"step","t":31.5,"step":31,"loss":1}'})
     report = fed(data)
     assert exact(data, monkeypatch) == report
@@ -279,14 +279,14 @@ def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.Monk
 
 
 def test_records_between_two_odd_lines_are_taken_at_once(alone: list[bytes]) -> None:
-    """Regular lines are not judged one by one because others are damaged."""
+    """Regular lines are not checked one by one because others are damaged."""
     report = fed(stream({20: "{", 40: "{"}))
     assert 2 == [finding.rule for finding in report.findings].count("invalid-json")
     assert len(alone) <= 10
 
 
 def test_unknown_key_is_counted_at_every_line() -> None:
-    """The finding on an unknown key tells how many records have it, in each report anew."""
+    """The finding on an unknown key tells how many records have it, in every report."""
     data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5,"host":"a:b"}') for index in range(1, MANY)})
     for _ in range(2):
         found = [finding for finding in fed(data).findings if finding.rule == "unknown-key"]
@@ -307,7 +307,7 @@ def test_deep_nesting_is_refused_on_a_small_stack() -> None:
 
 
 def test_line_that_teaches_serves_those_after_it(alone: list[bytes]) -> None:
-    """In a block of lines that no shape fits, only those are judged alone that a shape is learned from."""
+    """In a block of lines that no shape fits, only those are checked alone that a shape is learned from."""
     fed(stream())
     alone.clear()
     data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5}') for index in range(1, MANY)})

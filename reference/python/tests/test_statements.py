@@ -102,7 +102,7 @@ def test_own_kinds_and_keys_are_written_and_read(tmp_path: Path) -> None:
 @pytest.mark.proves("writing/existing-run")
 @pytest.mark.proves("writing/replaced-kept")
 def test_new_run_replaces_the_old_one_and_keeps_it(tmp_path: Path) -> None:
-    """The records of a new run never stand behind those of another; the old stream is set aside."""
+    """The records of a new run never follow those of another; the old stream is moved to a side file."""
     folder = bundle(tmp_path, START + STEP + END)
     with toyspec.RunWriter(folder) as run:
         run.run_start()

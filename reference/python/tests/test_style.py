@@ -125,17 +125,17 @@ def test_made_files_say_so() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")
 def test_no_build_product_is_committed() -> None:
-    """No file in git is one that git is told to ignore."""
+    """No file in git is one that git ignores."""
     command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "" == listed.stdout
 
 
-def test_conformance_judges_the_reference_from_outside() -> None:
+def test_conformance_checks_the_reference_from_outside() -> None:
     """No module below conformance/ imports one of the reference implementation or of the generators."""
-    judged = {"toyspec", "codegen", "reference"}
+    checked = {"toyspec", "codegen", "reference"}
     imported = {
-        shown(path): sorted({name.partition(".")[0] for name in imports(path)} & judged)
+        shown(path): sorted({name.partition(".")[0] for name in imports(path)} & checked)
         for path in python_files()
         if path.is_relative_to(ROOT / "conformance")
     }
@@ -151,10 +151,10 @@ def imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
-@pytest.mark.parametrize("fault", MACHINE_BOUND)
-def test_tree_is_bound_to_no_machine(fault: str) -> None:
+@pytest.mark.parametrize("finding", MACHINE_BOUND)
+def test_tree_is_bound_to_no_machine(finding: str) -> None:
     """No written file holds what only one machine knows, or what only its author meant to do."""
-    pattern = re.compile(MACHINE_BOUND[fault])
+    pattern = re.compile(MACHINE_BOUND[finding])
     found = [
         f"{shown(path)}:{number}: {line.strip()[:100]}"
         for path in written_files()

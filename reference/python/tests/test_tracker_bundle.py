@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logged_runs import events, faults, kinds, steps
+from logged_runs import events, findings, kinds, steps
 from torch_like import Module, Parameter, cuda
 from toyspec.tracker import TrainingLogger
 
@@ -61,11 +61,11 @@ def test_sections_are_regions(tmp_path: Path) -> None:
         made.finish()
     regions = [(event["kind"][7:], event["region"]) for event in events(tmp_path) if "region" in event]
     once = [("enter", "outer"), ("enter", "inner"), ("exit", "inner"), ("exit", "outer")]
-    assert (once * 2, []) == (regions, faults(tmp_path))
+    assert (once * 2, []) == (regions, findings(tmp_path))
 
 
 def test_every_nth_step_is_recorded_and_said_so(tmp_path: Path) -> None:
-    """record_every thins the steps out, config.subsample says so, and the end agrees with the last one written."""
+    """record_every thins the steps out, config.subsample has the number, and the end agrees with the last record."""
     with logger(tmp_path, record_every=5) as made:
         for step in range(1, 13):
             made.log_step(step=step, loss=float(step))
@@ -76,7 +76,7 @@ def test_every_nth_step_is_recorded_and_said_so(tmp_path: Path) -> None:
         end["final_step"],
         end["final_loss"],
     )
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_run_start_says_what_is_known(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_run_start_says_what_is_known(tmp_path: Path) -> None:
     assert {"run_name": "run 1", "notes": "first try", "tags": ["tpu"], "lr": 3e-4, "seed": 7} == start["config"]
     assert options["model"] == start["model"]
     assert (options["host"], options["backend"], options["git"]) == (start["host"], start["backend"], start["git"])
-    assert ("baseline-1", "run-1", []) == (start["compare_to"], start["run_id"], faults(tmp_path))
+    assert ("baseline-1", "run-1", []) == (start["compare_to"], start["run_id"], findings(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_name_becomes_a_safe_directory(name: str, run_id: str, tmp_path: Path)
     """Whatever a run is called, its bundle lies directly in the root."""
     logger(tmp_path, run_name=name).finish()
     assert [run_id] == [path.name for path in tmp_path.iterdir()]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
 def test_a_bundle_stays_valid_whatever_steps_come(
     logged: list[int], written: list[int], extra_kinds: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A step that is logged again is kept as a note, going back is a run_resume, and each is told once."""
+    """A step that is logged again is kept as a note, going back is a run_resume, and each is reported once."""
     with logger(tmp_path) as made:
         for step in logged:
             made.log_step(step=step, loss=1.5)
     others = [kind for kind in kinds(tmp_path)[1:-1] if kind != "step"]
-    assert (written, extra_kinds, []) == (steps(tmp_path), others, faults(tmp_path))
+    assert (written, extra_kinds, []) == (steps(tmp_path), others, findings(tmp_path))
     assert len(set(extra_kinds)) == capsys.readouterr().err.count("toyspec:")
 
 
@@ -155,7 +155,7 @@ def test_going_back_shows_where_not_every_step_is_recorded(tmp_path: Path) -> No
         for step in (*range(1, 13), *range(8, 16)):
             made.log_step(step=step, loss=1.5)
     (resume,) = (event for event in events(tmp_path) if event["kind"] == "run_resume")
-    assert (7, [5, 10, 10, 15], []) == (resume["from_step"], steps(tmp_path), faults(tmp_path))
+    assert (7, [5, 10, 10, 15], []) == (resume["from_step"], steps(tmp_path), findings(tmp_path))
 
 
 def test_a_note_keeps_the_metrics_of_a_repeated_step(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_run_of_the_same_name_replaces_the_earlier(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_same_name_may_be_refused(tmp_path: Path) -> None:
-    """With exist="fail" an earlier run raises and stays as it is."""
+    """With exist="fail" an earlier run raises and stays unchanged."""
     logger(tmp_path).finish()
     with pytest.raises(FileExistsError):
         logger(tmp_path, exist="fail")
@@ -194,7 +194,7 @@ def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) ->
         for step in (3, 4):
             resumed.log_step(step=step, loss=float(step))
     assert ["run_start", *["step"] * 3, "run_resume", "step", "step", "run_end"] == kinds(tmp_path)
-    assert ([1, 2, 3, 3, 4], []) == (steps(tmp_path), faults(tmp_path))
+    assert ([1, 2, 3, 3, 4], []) == (steps(tmp_path), findings(tmp_path))
 
 
 def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path) -> None:
@@ -205,21 +205,21 @@ def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path) -> No
     with logger(tmp_path, exist="resume") as resumed:
         resumed.log_validation(val_loss=1.0)
     assert ["run_start", "step", "run_resume", "eval", "run_end"] == kinds(tmp_path)
-    assert (3, []) == (events(tmp_path)[2]["from_step"], faults(tmp_path))
+    assert (3, []) == (events(tmp_path)[2]["from_step"], findings(tmp_path))
 
 
 def test_a_new_run_can_be_resumed(tmp_path: Path) -> None:
     """With exist="resume" and no stream the run begins."""
     with logger(tmp_path, exist="resume") as made:
         made.log_step(step=1, loss=1.0)
-    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), faults(tmp_path))
+    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), findings(tmp_path))
 
 
 @pytest.mark.parametrize("run_name", ["run", None])
 def test_a_place_that_cannot_be_written_stops_nothing(
     run_name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the bundle cannot be made, that is told once and the training goes on."""
+    """Where the bundle cannot be made, that is reported once and the training goes on."""
     blocked = tmp_path / "file"
     blocked.write_text("")
     with logger(blocked, run_name=run_name) as made:
@@ -238,7 +238,7 @@ def test_gradients_have_histograms_on_the_steps_of_log_every(tmp_path: Path) -> 
             made.log_gradients(gradients)
     found = [event for event in events(tmp_path) if event["kind"] == "grad"]
     assert [(2, "a", 1), (2, "b.w", 0)] == [(event["step"], event["param"], event["nan_count"]) for event in found]
-    assert ([32, 32], []) == ([len(event["histogram"]) for event in found], faults(tmp_path))
+    assert ([32, 32], []) == ([len(event["histogram"]) for event in found], findings(tmp_path))
 
 
 def test_gradients_are_left_alone_unless_asked_for(tmp_path: Path) -> None:
@@ -267,4 +267,4 @@ if child:
 def test_a_forked_child_does_not_end_the_run_of_its_parent(tmp_path: Path) -> None:
     """A child process that exits leaves the bundle of its parent open."""
     subprocess.run([sys.executable, "-c", FORKING], cwd=tmp_path, check=True)
-    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), faults(tmp_path))
+    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), findings(tmp_path))

@@ -51,7 +51,7 @@ def test_the_compact_line_of_a_validation(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_line_has_the_order_of_the_call_and_the_step_first(capsys: pytest.CaptureFixture[str]) -> None:
-    """Metrics stand in the order of the call, wherever the step was given."""
+    """Metrics are in the order of the call, wherever the step was given."""
     logger().log_step(mfu=0.5, loss=2, step=25)
     assert "[   0.0m] step=25 │ mfu=50.0% │ loss=2\n" == capsys.readouterr().out
 
@@ -139,7 +139,7 @@ def test_an_output_without_unicode_gets_bars(monkeypatch: pytest.MonkeyPatch) ->
     assert rb"[   0.0m] step=0 | gr\xf6\xdfe=1.500 | loss=2.000" == written.strip()
 
 
-def test_a_broken_output_is_told_once_and_stops_nothing(
+def test_a_broken_output_is_reported_once_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """When standard output fails, the program goes on, and standard error tells it once."""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from logged_runs import faults
+from logged_runs import findings
 
 
 def test_both_integrations_run_as_a_program(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_both_integrations_run_as_a_program(tmp_path: Path) -> None:
     assert losses[4:] == sorted(losses[4:], reverse=True)
     assert "[VAL] val_loss=" in done.stdout
     assert 2 == len(list(tmp_path.glob("runs/*/events.jsonl")))
-    assert [] == faults(tmp_path / "runs")
+    assert [] == findings(tmp_path / "runs")
 
 
 def test_importing_the_tracker_imports_no_library_of_arrays(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def kept(name: str, file: str) -> str:
 
 @pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the directory of a run, written anew."""
+    """Return the directory of a run, written again."""
     root = tmp_path_factory.mktemp("golden")
     golden_run(request.param, root)
     return root / str(request.param)
@@ -79,7 +79,7 @@ def test_corpus_has_what_the_console_shows(run: Path) -> None:
 
 
 def test_golden_runs_pass_the_strictest_check(run: Path) -> None:
-    """The run is complete and has neither an error nor a warning, in the corpus and written anew."""
+    """The run is complete and has neither an error nor a warning, in the corpus and written again."""
     case = resource_path("conformance", "cases", "toy-v1", "golden", run.name)
     assert 0 == main(["check", "--require-complete", "--fail-on", "warning", str(run), case])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logged_runs import events, faults, kinds, steps
+from logged_runs import events, findings, kinds, steps
 from torch_like import Tensor
 from toyspec.testing import ManualClock
 from toyspec.tracker import LogConfig, TrainingLogger
@@ -32,7 +32,7 @@ def test_the_three_line_integration_works_as_written(tmp_path: Path, monkeypatch
     logger.finish()
     assert tmp_path / "runs/experiment-1/events.jsonl" == next(tmp_path.rglob("events.jsonl"))
     assert ["run_start", "step", "step", "step", "run_end"] == kinds(tmp_path)
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_an_unknown_option_is_an_error() -> None:
@@ -162,7 +162,7 @@ def test_every_process_may_log_into_a_bundle_of_its_own(tmp_path: Path, monkeypa
         monkeypatch.setattr("toyspec.tracker.training_logger.process_index", lambda process=process: process)
         logger(tmp_path, master_only=False).finish()
     assert ["run", "run-process3"] == sorted(path.name for path in tmp_path.iterdir())
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_a_finished_logger_does_nothing(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_program_that_never_finishes_leaves_a_complete_bundle(
     program = PROGRAM.format(ending=ending)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False, capture_output=True)
     end = events(tmp_path)[-1]
-    assert ("run_end", reason, error, []) == (end["kind"], end["reason"], end.get("error"), faults(tmp_path))
+    assert ("run_end", reason, error, []) == (end["kind"], end["reason"], end.get("error"), findings(tmp_path))
 
 
 def test_a_logger_stays_small(tmp_path: Path) -> None:

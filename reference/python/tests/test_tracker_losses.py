@@ -41,7 +41,7 @@ def example(seed: int = 0, shape: tuple[int, int, int] = (3, 9, 11)) -> tuple[An
 
 
 def with_numpy(array: Any) -> Any:
-    """Return the array as it is."""
+    """Return the array unchanged."""
     return array
 
 
@@ -89,7 +89,7 @@ def test_torch_is_given_the_indices_that_it_takes(monkeypatch: pytest.MonkeyPatc
 
 @complete_libraries
 def test_parts_have_names(of: Callable[[Any], Any]) -> None:
-    """The three losses are told by name as well as by place, and each is one element."""
+    """The three losses can be passed by name as well as by place, and each is one element."""
     logits, labels = example()
     parts = cross_entropy_with_entropy_loss(of(logits), of(labels), PAD)
     ce_loss, entropy, total_loss = parts
@@ -119,7 +119,7 @@ def test_no_position_loses_nothing(of: Callable[[Any], Any], shape: tuple[int, i
 
 
 def test_a_broken_padded_position_does_not_count() -> None:
-    """NaN in the logits of a position whose label is padding leaves the cross entropy as it is."""
+    """NaN in the logits of a position whose label is padding leaves the cross entropy unchanged."""
     logits, labels = example()
     expected = float(cross_entropy_loss(logits, labels, PAD))
     logits[:, :-1][labels[:, 1:] == PAD] = np.nan

@@ -170,7 +170,7 @@ def test_a_tensor_is_converted_once_and_not_by_update() -> None:
     assert [(1, 1), (1, 1)] == [(value.conversions, value.detached) for value in values]
 
 
-def test_values_that_nobody_asks_for_do_not_pile_up() -> None:
+def test_values_that_are_not_asked_for_do_not_pile_up() -> None:
     """Tensors of old steps are converted in time, so that the device does not have to keep them."""
     values = [Tensor(1.0) for _ in range(1000)]
     losses = LossTracker()
@@ -191,7 +191,7 @@ def test_a_value_that_is_not_finite_shows() -> None:
 
 @pytest.mark.parametrize("value", ["1.0", None, [1.0]])
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    """A value that is no number raises at the call that brings it."""
+    """A value that is not a number raises at the call that brings it."""
     with pytest.raises(TypeError, match="metric 'loss' must be a number"):
         LossTracker().update(loss=value)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logged_runs import faults
+from logged_runs import findings
 from toyspec.checker import check
 from toyspec.metrics.log import MetricsLog
 from toyspec.testing import ManualClock
@@ -65,7 +65,7 @@ def test_the_log_is_valid_and_can_be_read(tmp_path: Path) -> None:
     with logger(tmp_path / "metrics.jsonl") as made:
         for step in range(1, 11):
             made.log_step(step=step, loss=1.0 / step, grad_norm=0.1, samples_per_sec=64.0)
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
     assert 10 == len(MetricsLog.open(tmp_path / "metrics.jsonl"))
 
 
@@ -82,15 +82,15 @@ def test_a_log_is_appended_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "were moved to" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fault", ["damaged", "directory", "no folder"])
+@pytest.mark.parametrize("finding", ["damaged", "directory", "no folder"])
 def test_a_log_that_cannot_be_written_stops_nothing(
-    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the log is damaged or cannot be made, that is told once and the training goes on."""
+    """Where the log is damaged or cannot be made, that is reported once and the training goes on."""
     path = tmp_path / "metrics.jsonl"
-    if fault == "damaged":
+    if finding == "damaged":
         path.write_bytes(b"nonsense\n")
-    elif fault == "directory":
+    elif finding == "directory":
         path.mkdir()
     else:
         (tmp_path / "file").write_bytes(b"")
@@ -98,7 +98,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(
     with logger(path) as made:
         made.log_step(step=1, loss=1.0)
     assert 1 == capsys.readouterr().err.count("no more entries are written")
-    assert fault != "damaged" or b"nonsense\n" == path.read_bytes()
+    assert finding != "damaged" or b"nonsense\n" == path.read_bytes()
 
 
 def test_a_full_disk_stops_the_log_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

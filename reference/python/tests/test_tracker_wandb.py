@@ -19,7 +19,7 @@ SECONDS = 20
 
 
 class Run:
-    """A run of Weights & Biases that keeps what it is handed, or fails as it is told."""
+    """A run of Weights & Biases that keeps what it is handed, or fails on request."""
 
     def __init__(self, failing: Callable[[str], bool] = lambda call: False) -> None:
         self.logged: list[dict[str, Any]] = []
@@ -138,7 +138,7 @@ def test_settings_count_too(run: Run, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("call", ["init", "define_metric", "log", "finish"])
-def test_a_failure_is_told_once_and_stops_nothing(
+def test_a_failure_is_reported_once_and_stops_nothing(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever call fails, the training and the bundle go on, and standard error tells it once."""
@@ -161,7 +161,7 @@ def test_a_failure_that_passes_loses_no_later_step(monkeypatch: pytest.MonkeyPat
     assert [1, 2] == [payload["train/step"] for payload in run.logged]
 
 
-def test_a_missing_library_is_told_once(
+def test_a_missing_library_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where wandb is not installed, a project is logged without it."""
@@ -181,7 +181,7 @@ def test_without_a_project_nothing_is_sent(run: Run) -> None:
 
 @pytest.fixture
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the real library write to a folder and talk to nobody."""
+    """Let the real library write to a folder, without a network."""
     pytest.importorskip("wandb")
     for name, value in {
         "WANDB_MODE": "offline",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logged_runs import faults, steps
+from logged_runs import findings, steps
 from toyspec.tracker import LossTracker, MetricsTracker, TrainingLogger, cross_entropy_with_entropy_loss
 
 jax = pytest.importorskip("jax")
@@ -91,7 +91,7 @@ def test_a_thousand_logged_steps_compile_nothing(
     average = losses.get_average("loss")
     assert average is not None
     assert 2.5 > average
-    assert (STEPS, []) == (len(steps(tmp_path)), faults(tmp_path))
+    assert (STEPS, []) == (len(steps(tmp_path)), findings(tmp_path))
 
 
 def test_each_metric_is_converted_once_and_only_when_due(

@@ -56,7 +56,7 @@ def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[
 
 
 def test_bar_shows_loss_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line is drawn anew, every 0.1 s at most: step, share, loss, steps a second and the time left."""
+    """One line is drawn again, every 0.1 s at most: step, share, loss, steps a second and the time left."""
     monkeypatch.setenv("COLUMNS", "120")
     screen, clock = Screen(), ManualClock()
     bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
@@ -92,7 +92,7 @@ def test_resumed_bar_counts_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
 def test_full_disk_stops_the_logs_and_not_the_training(tmp_path: Path) -> None:
-    """When no file can grow any more, each log and the checkpoints say so, and all steps are trained."""
+    """When no file can grow any more, each log and the checkpoints report it, and all steps are trained."""
     done = trained(_LIMITED, tmp_path / "run", 60)
     assert 0 == done.returncode
     assert 60 == len(done.stdout.splitlines())

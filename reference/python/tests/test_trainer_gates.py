@@ -84,7 +84,7 @@ def test_evaluations_are_compared_where_both_have_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_run_that_diverged_is_aborted(tmp_path: Path, loss: float) -> None:
-    """A loss that is no number cannot be compared, at any step."""
+    """A loss that is not a number cannot be compared, at any step."""
     base = baseline(tmp_path, 3.0)
     assert ["abort", "abort"] == [found.verdict for step in (1, 2) if (found := base.compare(step, Losses(loss, loss)))]
 

@@ -37,7 +37,7 @@ def assert_alike(expected: Any, actual: Any, place: str) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the run, trained anew."""
+    """Return the run, trained again."""
     return golden_run(tmp_path_factory.mktemp("golden"))
 
 
@@ -50,7 +50,7 @@ def test_corpus_has_what_the_trainer_writes(run: Path, case: str) -> None:
 
 
 def test_golden_run_passes_the_strictest_check(run: Path) -> None:
-    """The run is complete and has neither an error nor a warning, in the corpus and trained anew."""
+    """The run is complete and has neither an error nor a warning, in the corpus and trained again."""
     kept = [resource_path("conformance", "cases", *case.split("/")) for case in FILES]
     assert 0 == main(["check", "--require-complete", "--fail-on", "warning", str(run), *kept])
 

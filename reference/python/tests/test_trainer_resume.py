@@ -138,7 +138,7 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
 def test_what_cannot_be_resumed(
     tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stream that is not a torn run of this program is refused with the reason, and left as it is."""
+    """A stream that is not a torn run of this program is refused with the reason, and left unchanged."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run/events.jsonl").write_bytes(content)
     assert exit_codes.USAGE == train("--resume", "--out", tmp_path / "run")

@@ -18,7 +18,7 @@ from toyspec.trainer.language_model import LanguageModel
 from training_runs import events, kinds, losses, train
 
 
-def judged(path: Path) -> list[tuple[str | None, list[str]]]:
+def checked(path: Path) -> list[tuple[str | None, list[str]]]:
     """Return the state of each stream below *path*, and the rules of its findings that are no information."""
     return [
         (report.state, [finding.rule for finding in report.findings if finding.severity != "info"])
@@ -31,7 +31,7 @@ def test_run_is_complete_and_without_findings(tmp_path: Path) -> None:
     assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "a", "--eval-every", "2", "--sample-every", "3")
     options = ("--compare-to", tmp_path / "a", "--gate", "loss_ratio<2", "--eval-every", "2")
     assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "b", *options)
-    assert [("complete", [])] * 4 == judged(tmp_path)
+    assert [("complete", [])] * 4 == checked(tmp_path)
 
 
 def test_events_come_in_their_order(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_comparison_with_a_baseline(tmp_path: Path) -> None:
 
 
 def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:
-    """A loss that is no number is null in both logs, and with a baseline the run is given up."""
+    """A loss that is not a number is null in both logs, and with a baseline the run is given up."""
     train("--steps", "8", "--out", tmp_path / "good")
     wild = ("--steps", "8", "--lr", "1e9", "--eval-every", "4")
     assert exit_codes.OK == train(*wild, "--out", tmp_path / "wild")
@@ -150,7 +150,7 @@ def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:
     )
     assert {"passed": False, "metric": "loss", "value": None, "threshold": 9.0} == end["quality_gate"]
     assert ["abort"] == [event["verdict"] for event in kinds(tmp_path / "given-up", "compare")]
-    assert {("complete", ())} == {(state, tuple(rules)) for state, rules in judged(tmp_path)}
+    assert {("complete", ())} == {(state, tuple(rules)) for state, rules in checked(tmp_path)}
 
 
 def test_replaced_run_moves_aside(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_run_that_is_cut_short_says_why(
     monkeypatch.setattr(LanguageModel, "evaluate", fail)
     assert status == train("--steps", "9", "--eval-every", "4", "--out", tmp_path / "a")
     assert end == tuple(events(tmp_path / "a")[-1][key] for key in ("reason", "error", "final_step"))
-    assert ("complete", []) in judged(tmp_path / "a")
+    assert ("complete", []) in checked(tmp_path / "a")
 
 
 def test_defect_shows_its_traceback(

@@ -60,8 +60,8 @@ def test_what_has_no_value_is_absent() -> None:
     assert {} == views_of(b'{"a":1}\n').members
 
 
-def test_faulty_members_take_no_part() -> None:
-    """A faulty loss leaves its step; a faulty step or t leaves nothing of it; the run's own phase counts."""
+def test_invalid_members_take_no_part() -> None:
+    """An invalid loss leaves its step; an invalid step or t leaves nothing of it; the run's own phase counts."""
     members = views_of(
         stream(
             {**START, "phase": "eval"},
@@ -130,7 +130,7 @@ def test_every_answer_about_a_run_is_its_view(phase: str | None, tmp_path: Path)
 
 
 def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
-    """A run_start after its first steps still says of which phase they are."""
+    """A run_start after its first steps still decides their phase."""
     path = tmp_path / "log.jsonl"
     path.write_bytes(stream(step(1, loss=3.0), step(2, phase="train", loss=2.0), {**START, "phase": "eval"}))
     assert [3.0] == views_of(path).members["loss_curve"]

@@ -136,7 +136,7 @@ def is_elsewhere(address: str) -> bool:
 
 
 def broken(page: BuiltPage, addresses: list[str], site: Path, pages: dict[str, BuiltPage]) -> Iterator[str]:
-    """Yield each of *addresses*, which stand in *page*, that leads to no file of *site* or to no anchor of a page."""
+    """Yield each of *addresses*, which are in *page*, that leads to no file of *site* or to no anchor of a page."""
     for address in addresses:
         if is_elsewhere(address):
             continue

@@ -79,7 +79,7 @@ Colour = tuple[float, float, float]
 
 
 class Faint(NamedTuple):
-    """A text that stands out too little from what is behind it."""
+    """A text with too little contrast to its background."""
 
     ratio: float
     text: str

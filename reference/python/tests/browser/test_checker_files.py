@@ -1,4 +1,4 @@
-"""The page "Check a log" unpacks what is packed, names what is no log, and works without a network or a server."""
+"""The page "Check a log" unpacks what is packed, names what is not a log, and works without a network or a server."""
 
 from __future__ import annotations
 

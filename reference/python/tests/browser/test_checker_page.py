@@ -1,4 +1,4 @@
-"""The page "Check a log" judges what is dropped, picked, pasted or in its address, and shows it safely."""
+"""The page "Check a log" checks what is dropped, picked, pasted or in its address, and shows it safely."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest
 
 
 def test_one_file(checker: Page) -> None:
-    """A file that was picked shows its state, its finding with the place marked, and what the run says of itself."""
+    """A file that was picked shows its state, its finding with the place marked, and the run's metadata."""
     pick_text(checker, START + GLUED + END)
     assert "1 run: damaged · 1 error" == status(checker)
     finding = checker.locator(".tc-finding")
@@ -81,7 +81,7 @@ def test_rule_pages(checker: Page) -> None:
 
 
 def test_dropped_files(checker: Page) -> None:
-    """Files that are dropped are judged; those beside an events.jsonl take part in its verdict."""
+    """Files that are dropped are checked; those beside an events.jsonl take part in its verdict."""
     transfer = checker.evaluate_handle(
         """(stream) => {
             const transfer = new DataTransfer();
@@ -129,7 +129,7 @@ def test_bundle(checker: Page, tmp_path: Path) -> None:
 
 
 def test_pasted_text(checker: Page) -> None:
-    """Text that is typed or pasted is judged, with the line feed that copying lost."""
+    """Text that is typed or pasted is checked, with the LF that copying lost."""
     checker.get_by_role("button", name="Paste text").click()
     checker.get_by_label("lines of a log").fill((START + END).rstrip())
     checker.get_by_role("button", name="Check the text").click()
@@ -300,7 +300,7 @@ def test_phone(watch: Watch, scheme: Any) -> None:
 
 
 def test_page_without_the_checker(page: Page) -> None:
-    """Where the site was built without npm the page says so, and what to do instead."""
+    """Where the site was built without npm the page says that, and what to do instead."""
     stub = Path(__file__).resolve().parents[4] / "reference" / "typescript" / "page" / "left-out.js"
     page.route("**/checker/page/main.js", lambda route: route.fulfill(path=stub, content_type="text/javascript"))
     page.goto(CHECK)

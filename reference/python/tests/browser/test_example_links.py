@@ -51,7 +51,7 @@ def test_click(page: Page) -> None:
 
 
 def test_other_json_has_no_link(page: Page) -> None:
-    """JSON that is no record, such as a list of known failures, has no such link."""
+    """JSON that is not a record, such as a list of known failures, has no such link."""
     page.goto("how-to/write-an-emitter/")
     block = page.locator(".language-json", has_text="known_failures")
     expect(block).to_be_visible()

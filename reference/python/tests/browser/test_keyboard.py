@@ -20,7 +20,7 @@ def tab_to(page: Page, selector: str, most: int = 60) -> int:
 
 
 def test_first_stop_skips_to_the_content(page: Page) -> None:
-    """Tab shows a link that leads past the navigation; the next stop behind it is in the article."""
+    """Tab shows a link that leads past the navigation; the next stop after it is in the article."""
     page.goto(PAGE)
     assert 1 == tab_to(page, ".md-skip")
     expect(page.locator(".md-skip")).to_be_in_viewport()

@@ -39,7 +39,7 @@ def opened(site: Path) -> list[str]:
 
 
 def without_search(page: Page, site: Path) -> Page:
-    """Return *page*, for which the index of the search is empty: each page would build it anew, for nothing."""
+    """Return *page*, for which the index of the search is empty: each page would build it again, for nothing."""
     index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8")) | {"docs": []}
     page.context.route("**/search_index.json", lambda route: route.fulfill(json=index))
     return page
@@ -91,7 +91,7 @@ def test_scheme_can_be_chosen(page: Page) -> None:
 
 
 def test_links_in_sentences_are_underlined(page: Page) -> None:
-    """A link in a sentence is told by more than its colour."""
+    """A link in a sentence differs by more than its colour."""
     for address in ("", "spec/", "spec/stream/"):
         page.goto(address)
         links = page.locator("article :is(p, li) > a:not([class])")
@@ -100,7 +100,7 @@ def test_links_in_sentences_are_underlined(page: Page) -> None:
 
 
 def test_copied_example_is_the_example(watch: Watch) -> None:
-    """The button of an example copies its lines as they are, however they are broken on a phone."""
+    """The button of an example copies its lines unchanged, however they are broken on a phone."""
     page = watch.new_page(PHONE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("spec/rules/step-goes-backwards/")

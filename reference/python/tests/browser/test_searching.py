@@ -1,4 +1,4 @@
-"""The search of the site finds rules, kinds and words, without a server behind it."""
+"""The search of the site finds rules, kinds and words, without a server."""
 
 from __future__ import annotations
 

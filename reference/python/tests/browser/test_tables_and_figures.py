@@ -17,7 +17,7 @@ STATEMENTS = json.loads((ROOT / "spec/requirements.json").read_bytes())["require
 
 
 def test_table_is_filtered_by_every_word(page: Page) -> None:
-    """Only rows with all the words stay, wherever they stand in the row, and the field says how many."""
+    """Only rows with all the words stay, wherever they are in the row, and the field says how many."""
     page.goto("requirements/")
     rows = page.locator("article tbody tr:visible")
     expect(rows).to_have_count(len(STATEMENTS))

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from browser.serving import is_fresh, newest_change, serving
 from browser.watching import Watch
 
-FAULTS = {
+FINDINGS = {
     "console": '<script>console.error("broken")</script>',
     "uncaught: ": '<script>throw new Error("broken")</script>',
     "request out of the site": '<img src="http://elsewhere.example/a.png">',
@@ -24,9 +24,9 @@ FAULTS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[str]:
-    """Serve a folder with one page for each fault, and one without."""
+    """Serve a folder with one page for each finding, and one without."""
     head = '<!doctype html><html lang="en"><title>a</title><link rel="icon" href="data:,">'
-    for number, markup in enumerate(["", *FAULTS.values()]):
+    for number, markup in enumerate(["", *FINDINGS.values()]):
         (tmp_path / f"{number}.html").write_text(head + markup, encoding="utf-8")
     with serving(tmp_path) as address:
         yield address
@@ -43,7 +43,7 @@ def test_site_is_fresh_until_a_source_changes(tmp_path: Path) -> None:
     assert not is_fresh(tmp_path)
 
 
-def test_page_without_fault_is_quiet(browser: Browser, folder: str) -> None:
+def test_page_without_problems_is_quiet(browser: Browser, folder: str) -> None:
     """A page that asks for nothing makes no trouble."""
     watch = Watch(browser, folder)
     watch.new_page().goto("0.html")
@@ -51,11 +51,11 @@ def test_page_without_fault_is_quiet(browser: Browser, folder: str) -> None:
     assert [] == watch.troubles
 
 
-@pytest.mark.parametrize("number", range(1, len(FAULTS) + 1), ids=list(FAULTS))
+@pytest.mark.parametrize("number", range(1, len(FINDINGS) + 1), ids=list(FINDINGS))
 def test_fault_is_seen(browser: Browser, folder: str, number: int) -> None:
     """Each way in which a page can fail is noted, with its address or that of what is missing."""
     watch = Watch(browser, folder)
     watch.new_page().goto(f"{number}.html", wait_until="networkidle")
     watch.close()
-    begin = list(FAULTS)[number - 1]
+    begin = list(FINDINGS)[number - 1]
     assert any(begin in trouble for trouble in watch.troubles), watch.troubles

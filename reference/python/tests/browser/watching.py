@@ -16,7 +16,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # A page that wants another host is told that there is none.
+    # A page that asks for another host gets the answer that there is none.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 

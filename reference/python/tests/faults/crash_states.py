@@ -1,4 +1,4 @@
-"""Every state that a crash can leave of a log: each cut, and what may come behind it."""
+"""Every state that a crash can leave of a log: each cut, and what may come after it."""
 
 from __future__ import annotations
 

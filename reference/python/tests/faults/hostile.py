@@ -65,8 +65,8 @@ HOSTILE: dict[str, Callable[[], Iterator[bytes]]] = {
     "D01 nothing but NUL": lambda: _line(b"", bytes(1024), b"", 64 * _MIB),
     "H16 nothing but LF": lambda: _short_lines(b"\n"),
     "H17 many damaged lines": lambda: _short_lines(b"{]\n", STREAM_BYTES // 8),
-    "H22 many kinds that nobody knows": lambda: _short_lines(b'{"kind":"k%d"}\n', STREAM_BYTES // 4),
-    "H22 many keys that nobody knows": lambda: _short_lines(b'{"kind":"note","t":0.0,"text":"","k%d":1}\n'),
+    "H22 many unknown kinds": lambda: _short_lines(b'{"kind":"k%d"}\n', STREAM_BYTES // 4),
+    "H22 many unknown keys": lambda: _short_lines(b'{"kind":"note","t":0.0,"text":"","k%d":1}\n'),
     "H22 many open regions": lambda: _short_lines(b'{"kind":"region_enter","t":0.0,"region":"r%d"}\n'),
     "H21 many columns of numbers": lambda: _short_lines(b'{"kind":"step","t":0.0,"step":1,"extra":{"x%d":1.0}}\n'),
 }

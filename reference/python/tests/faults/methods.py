@@ -1,4 +1,4 @@
-"""Ways to make a real system fail. One that this system forbids skips its test and says so; it is no pass."""
+"""Ways to make a real system fail. One that this system forbids skips its test with the reason; it does not pass."""
 
 from __future__ import annotations
 

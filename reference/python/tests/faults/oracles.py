@@ -28,8 +28,8 @@ def survey(data: bytes) -> tuple[list[bytes], ReadReport]:
     return records, report
 
 
-def judge(data: bytes) -> None:
-    """Demand that the checker says of *data* what the reader says, and names places that exist."""
+def check(data: bytes) -> None:
+    """Demand that checker and reader agree about *data*, and that findings name places that exist."""
     report, reading = check_bytes(data), read(data, mode="salvage").report
     assert (report.state, report.profile, report.events) == (reading.state, reading.profile, reading.records)
     assert report.bytes == len(data)
@@ -54,10 +54,10 @@ def feed_in_pieces(data: bytes, chance: random.Random) -> None:
     assert (whole.state, whole.fragment(), whole.gap_bytes) == (pieces.state, pieces.fragment(), pieces.gap_bytes)
 
 
-def mend(data: bytes, folder: Path) -> None:
+def fix(data: bytes, folder: Path) -> None:
     """Demand that a repair of *data* keeps every byte, in the stream or beside it, and that a second does nothing.
 
-    A damaged stream and one of another format are refused and stay as they are.
+    A damaged stream and one of another format are refused and stay unchanged.
     """
     stream = folder / "events.jsonl"
     for old in folder.iterdir():
@@ -82,9 +82,9 @@ def mend(data: bytes, folder: Path) -> None:
 def examine(data: bytes, folder: Path, chance: random.Random) -> None:
     """Demand all of it."""
     survey(data)
-    judge(data)
+    check(data)
     feed_in_pieces(data, chance)
-    mend(data, folder)
+    fix(data, folder)
 
 
 def _demand_account(data: bytes, report: ReadReport) -> None:

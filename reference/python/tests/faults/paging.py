@@ -13,13 +13,13 @@ PAGE = os.environ.get("TOYSPEC_FAULTS_PAGE", "")
 
 
 def replaced(text: str, mark: str, lines: Iterable[str]) -> str:
-    """Return *text* with *lines* in place of what stands between ``<!-- mark -->`` and ``<!-- /mark -->``."""
+    """Return *text* with *lines* in place of what is between ``<!-- mark -->`` and ``<!-- /mark -->``."""
     marks = (f"<!-- {mark} -->", f"<!-- /{mark} -->")
     pattern = re.compile(rf"(?<={re.escape(marks[0])}\n).*?(?={re.escape(marks[1])})", re.DOTALL)
     inside = "".join(f"{line}\n" for line in ("", *lines, ""))
     changed, count = pattern.subn(lambda _: inside, text)
     if count != 1:
-        raise ValueError(f"{marks[0]} has to be there once, with {marks[1]} behind it")
+        raise ValueError(f"{marks[0]} has to be there once, with {marks[1]} after it")
     return changed
 
 

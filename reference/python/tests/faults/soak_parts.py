@@ -18,7 +18,7 @@ from toyspec.writing.run_writer import RunWriter
 MARK = b"\x1e\n"
 """What a follower notes where another file begins."""
 ANOTHER_FILE = frozenset({"rotated", "replaced", "truncated"})
-"""Events after which a follower begins anew."""
+"""Events after which a follower begins again."""
 
 
 class SoakWriter(Protocol):
@@ -40,7 +40,7 @@ class SoakWriter(Protocol):
         """Write the last record."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
 
 
 WriterOpening = Callable[[Path, Any], SoakWriter]
@@ -84,7 +84,7 @@ def in_two_writes(run: Path, exist: Any) -> SoakWriter:
 
 
 class Gluing:
-    """A broken writer that resumes without a look at what stands behind the last LF."""
+    """A broken writer that resumes without reading what is after the last LF."""
 
     def __init__(self, run: Path, exist: str) -> None:
         run.mkdir(exist_ok=True)
@@ -115,7 +115,7 @@ class Gluing:
         self._write(kind="run_end", reason="completed")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         os.close(self._descriptor)
 
 
@@ -204,7 +204,7 @@ def throws_away(path: Path, *, dry_run: bool = False) -> Repair:
 
 
 def asks_for_no_lock(path: Path, *, dry_run: bool = False) -> Repair:
-    """Be broken: cut without asking whether somebody writes."""
+    """Be broken: cut without asking whether another process writes."""
     data = path.read_bytes()
     committed = data.rfind(b"\n") + 1
     fragment = len(data) - committed

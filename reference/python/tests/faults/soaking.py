@@ -41,7 +41,7 @@ class Account(msgspec.Struct):
     lost: int = 0
     """Acknowledged records that are not in a file, and records of a file that a later one took back."""
     invented: int = 0
-    """Records that nobody wrote, and unreadable lines."""
+    """Records that no writer wrote, and unreadable lines."""
     unfollowed: int = 0
     """Runs that a follower gave in another way than their file has them."""
 

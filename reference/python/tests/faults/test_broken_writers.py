@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.judging import Verdict, fail_every_call, inject, share
+from faults.checking import Verdict, fail_every_call, inject, share
 from faults.killing import killed
 
 CLEAN = (0, 0, 0, 0)
@@ -57,7 +57,7 @@ def test_p03_a_writer_that_writes_twice_is_caught() -> None:
 
 
 def test_c02_a_writer_that_seeks_to_the_end_is_caught(tmp_path: Path) -> None:
-    """Two of them write over one another and leave no trace but what is missing, as soon as they run side by side."""
+    """Two of them write over one another and leave no trace but what is missing, as soon as they run in parallel."""
     for attempt in range(20):
         folder = tmp_path / str(attempt)
         folder.mkdir()
@@ -67,5 +67,5 @@ def test_c02_a_writer_that_seeks_to_the_end_is_caught(tmp_path: Path) -> None:
 
 
 def test_c01_c11_the_second_of_two_writers_is_refused(tmp_path: Path) -> None:
-    """Nothing is lost between two processes: one of them writes, the other one is told."""
+    """Nothing is lost between two processes: one of them writes, the other one gets an error."""
     assert CLEAN == wrongs(inject(share("library", tmp_path, count_each=6000)))

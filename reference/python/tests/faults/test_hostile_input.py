@@ -247,7 +247,7 @@ print(found)
 
 
 def test_s07_one_rotten_run_among_thousands_hides_none(tmp_path: Path) -> None:
-    """Among many runs, what is damaged, empty, a directory or out of reach is told, and the rest is judged."""
+    """Among many runs, what is damaged, empty, a directory or out of reach is reported, and the rest is checked."""
     runs = scaled(300, 1500)
     for number in range(runs):
         run = tmp_path / f"{number:06}"
@@ -287,7 +287,7 @@ def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile
 
 @pytest.mark.parametrize("way", ["read", "check"])
 def test_h25_a_compressed_bomb_is_not_let_off(way: str, tmp_path: Path) -> None:
-    """Compressed bytes are bytes that are no record: a stream of a million lines in 3 KB is judged within 256 MiB."""
+    """Compressed bytes are bytes that are no record: a stream of a million lines in 3 KB is checked within 256 MiB."""
     stream = tmp_path / "events.jsonl"
     stream.write_bytes(gzip.compress(gzip.compress(START * 1_000_000)))
     command = [sys.executable, "-m", "faults.probe", "256", way, str(stream)]

@@ -56,7 +56,7 @@ def test_n01_without_append_one_writer_loses_nothing_and_a_second_is_refused(tmp
 
 @pytest.mark.parametrize("late", [1, 3, 10])
 def test_n02_attributes_that_are_late_are_no_loss(late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A follower that is told an old size for a while calls nothing torn, truncated or gone, and then gives it all."""
+    """A follower that sees an old size for a while calls nothing torn, truncated or gone, and then gives it all."""
     path = tmp_path / "events.jsonl"
     path.write_bytes(START)
     cached: list[os.stat_result] = []
@@ -99,10 +99,10 @@ def test_n04_n06_a_file_that_is_uploaded_whole_is_read_whole(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EINVAL, errno.EOPNOTSUPP])
-def test_n05_a_system_without_append_is_told_at_the_start(
+def test_n05_a_system_without_append_is_reported_at_the_start(
     error: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Where a file cannot be opened for appending, one line says so before the first step, and training goes on."""
+    """Where a file cannot be opened for appending, one line reports it before the first step, and training goes on."""
 
     def refuse(path: str, flags: int, mode: int) -> int:
         if flags & os.O_APPEND:

@@ -1,4 +1,4 @@
-"""What a run writes into a page stands between its marks, and nothing else changes."""
+"""What a run writes into a page is between its marks, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = "a\n<!-- x -->\nold\n\nold\n<!-- /x -->\nb <!-- y -->\n<!-- /y -->\n"
 
 
 def test_figures_replace_those_of_the_run_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Published twice, the second figures stand there alone; back references in them are text."""
+    """Published twice, only the second figures are there; back references in them are text."""
     page = tmp_path / "page.md"
     page.write_text(PAGE)
     monkeypatch.setattr(paging, "PAGE", str(page))

@@ -26,7 +26,7 @@ LINES = LOG.split(b"\n")[:-1]
 
 @pytest.mark.parametrize("size", [1, 63, 4096, 100_000])
 def test_d01_d02_nul_bytes_at_the_end_are_set_aside_before_anything_follows(size: int, tmp_path: Path) -> None:
-    """A resumed writer moves the bytes that a power loss left, and no record stands behind them."""
+    """A resumed writer moves the bytes that a power loss left, and no record is after them."""
     stream = tmp_path / "run/events.jsonl"
     stream.parent.mkdir()
     head = b"".join(line + b"\n" for line in LINES[:-1])
@@ -67,9 +67,9 @@ def test_d05_blocks_of_garbage_invent_nothing() -> None:
         garbage = bytes(chance.choice([10, *range(256)]) for _ in range(size))
         count("crash states tried")
         found, _ = survey(LOG[:place] + garbage + LOG[place + size :])
-        strangers = [line for line in found if line not in LINES]
-        count("records invented", len(strangers))
-        assert not strangers
+        invented = [line for line in found if line not in LINES]
+        count("records invented", len(invented))
+        assert not invented
 
 
 def test_d06_d07_the_first_and_the_last_record_are_synced_with_their_name(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_d01_d02_repair_of_every_power_loss_keeps_what_was_written(tmp_path: Pat
 
 
 def test_d09_a_flipped_bit_changes_one_record_at_most() -> None:
-    """Without checksums a number that has changed cannot be told; but all other records stay, and no other comes."""
+    """Without checksums a number that has changed cannot be detected; all other records stay, and none is added."""
     for place in range(0, len(LOG) - 1, scaled(13, 5)):
         for bit in range(8):
             state = bytearray(LOG)

@@ -13,7 +13,7 @@ import pytest
 import toyspec
 from faults.crash_states import VARIANTS, Variant, committed, log, states
 from faults.killing import Toll, killed
-from faults.oracles import judge, mend, survey
+from faults.oracles import check, fix, survey
 from faults.tally import IS_LONG, ROWS, count, scaled, settle
 from toyspec.reading.follower import follow
 from toyspec.reading.reader import read
@@ -48,7 +48,7 @@ def reckon(toll: Toll) -> None:
 def test_p01_p02_p03_p04_a_kill_loses_nothing_that_was_acknowledged(
     writer: str, size: int, short: int, long: int
 ) -> None:
-    """After SIGKILL all acknowledged records are there; a fragment ends between pages and is no record.
+    """After SIGKILL all acknowledged records are there; a fragment ends between pages and is not a record.
 
     Not so with a writer that has a buffer, or that writes twice for a record.
     """
@@ -77,12 +77,12 @@ def test_p02_p03_p07_c09_d01_d02_d04_every_crash_state_is_read_right(variant: Va
         count("crash states tried")
         assert (0, 0) == settle(expected, expected, found), state
         if IS_LONG:
-            judge(state)
-            mend(state, tmp_path)
+            check(state)
+            fix(state, tmp_path)
 
 
 def test_p03_a_record_without_its_lf_is_shown_apart() -> None:
-    """A cut just before the LF leaves a record that nobody was told about: it is no record of the stream."""
+    """A cut just before the LF leaves a record that was never acknowledged: it is not a record of the stream."""
     reading = read(LOG[:-1])
     assert "run_end" not in [record.kind for record in reading]
     uncommitted = reading.report.uncommitted

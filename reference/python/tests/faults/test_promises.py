@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspec
-from faults.judging import fail_every_call, inject
+from faults.checking import fail_every_call, inject
 from faults.killing import killed
 from faults.mutations import mutated
-from faults.oracles import feed_in_pieces, mend, survey
+from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
 from strategies import streams
 from toyspec.errors import StreamRefusedError
@@ -123,7 +123,7 @@ def test_promise_6_a_follower_is_a_reader(data: bytes, seed: int) -> None:
 @pytest.mark.proves("writing/training-goes-on")
 @pytest.mark.proves("writing/failure-told")
 def test_promise_7_training_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whichever call fails, and however, no log call raises unless that was asked for; what is lost is told once."""
+    """Whichever call fails, and however, no log call raises unless that was asked for; each loss is reported once."""
     for at in range(1, scaled(12, 40)):
         failing = toyspec.testing.FailingCalls(at=at, error=5, lasting="for-ever")
         with toyspec.RunWriter(tmp_path / str(at), calls=failing.calls) as run:
@@ -147,7 +147,7 @@ def test_promise_8_repair(data: bytes) -> None:
     """A repair keeps every byte, in the stream or beside it; a second one does nothing; damage is left alone."""
     count("inputs fuzzed")
     with tempfile.TemporaryDirectory() as folder:
-        mend(data, Path(folder))
+        fix(data, Path(folder))
         stream = Path(folder) / "events.jsonl"
         before = stream.read_bytes()
         file = AppendFile.reopen(str(stream))

@@ -25,7 +25,7 @@ def test_r01_a_renamed_file_is_written_on(tmp_path: Path) -> None:
 
 
 def test_r02_an_inode_that_is_used_again_hides_nothing(tmp_path: Path) -> None:
-    """Deleted and made anew, many times: each new file is told and read, whatever inode it gets."""
+    """Deleted and made again, many times: each new file is reported and read, whatever inode it gets."""
     path = tmp_path / "events.jsonl"
     path.write_bytes(START + step(0))
 

@@ -91,7 +91,7 @@ def test_c04_a_lock_whose_owner_was_killed_is_free_although_its_child_lives(tmp_
 
 
 def test_c07_a_repair_is_refused_while_a_part_is_being_written(tmp_path: Path) -> None:
-    """What stands behind the last LF of a live stream belongs to its writer."""
+    """What is after the last LF of a live stream belongs to its writer."""
     path = tmp_path / "events.jsonl"
     file = AppendFile.create(str(path))
     file.append(b'{"kind":"note","t":0.0,"text":""}')

@@ -1,6 +1,6 @@
 """A writer, a killer, a rotator and followers at random: nothing is lost, nothing invented, nothing silent.
 
-Once as steps that Hypothesis draws, where every look is exact, and once as processes that run side by side. Both are
+Once as steps that Hypothesis draws, where every look is exact, and once as processes that run in parallel. Both are
 tested with broken writers, followers and repairs: each of them has to be caught.
 """
 
@@ -33,7 +33,7 @@ from toyspec.writing.run_writer import RunWriter
 
 
 class Watcher:
-    """A follower that looks when it is told to, and what it has seen of the present file."""
+    """A follower that polls on request, and what it has seen of the present file."""
 
     def __init__(self, path: Path) -> None:
         self._follower: Follower = follow(path, until="forever")
@@ -52,7 +52,7 @@ class Watcher:
                         self.seen.clear()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._follower.close()
 
 
@@ -73,7 +73,7 @@ class StaleWatcher(Watcher):
 
 
 class HastyWatcher(Watcher):
-    """Broken: takes what stands behind the last LF for a record."""
+    """Broken: takes what is after the last LF for a record."""
 
     def look(self) -> None:
         """Take in what is new, finished or not."""

@@ -92,7 +92,7 @@ def test_e01_e05_e06_e07_e08_e13_a_failing_system_call_ends_the_log_alone(inject
 def test_e02_e03_e06_e07_a_failing_c_library_ends_the_log_alone(
     call: str, at: int, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A write that takes a part is completed or taken back; errors of sync and close are told."""
+    """A write that takes a part is completed or taken back; errors of sync and close are reported."""
     run = tmp_path / "run"
     stream = run / "events.jsonl"
     sync = ["--sync"] if call == "fsync" else []
@@ -120,8 +120,8 @@ def test_e02_e01_a_full_disk_leaves_whole_records(fill: int, tmp_path: Path) -> 
     assert copy.stat().st_size > 40_000
 
 
-def test_e12_a_full_disk_at_the_start_is_told_before_the_training(tmp_path: Path) -> None:
-    """Where not even the directory fits, one line says so and training goes on."""
+def test_e12_a_full_disk_at_the_start_is_reported_before_the_training(tmp_path: Path) -> None:
+    """Where not even the directory fits, one line reports it and training goes on."""
     disk = tmp_path / "disk"
     disk.mkdir()
     done = victim(str(disk / "run"), "3", prefix=small_disk(disk, "4k,nr_inodes=1"))
@@ -187,7 +187,7 @@ def test_e04_e02_a_limit_of_file_size_leaves_whole_records(limit: int, tmp_path:
 
 
 def test_e10_an_error_at_the_exit_of_the_interpreter_is_impossible(tmp_path: Path) -> None:
-    """Nothing is left to be written when the interpreter ends: a run that nobody closes has all its records."""
+    """Nothing is left to be written when the interpreter ends: a run that is never closed has all its records."""
     program = "import sys, toyspec; run = toyspec.RunWriter(sys.argv[1]); run.run_start(); run.step(1)"
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, check=True)
     assert b"" == done.stderr
@@ -196,7 +196,7 @@ def test_e10_an_error_at_the_exit_of_the_interpreter_is_impossible(tmp_path: Pat
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_e01_s06_a_full_output_is_an_error_of_the_command(tmp_path: Path) -> None:
-    """A command whose output cannot be written ends with a status that says so, without a traceback."""
+    """A command whose output cannot be written ends with a status that reports it, without a traceback."""
     with toyspec.RunWriter(tmp_path / "run") as run:
         run.run_start()
     with open("/dev/full", "wb") as full:

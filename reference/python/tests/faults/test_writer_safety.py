@@ -115,7 +115,7 @@ def test_a_disk_that_is_nearly_full_keeps_the_fragment_where_it_is(tmp_path: Pat
 
 
 def test_an_empty_stream_replaces_no_earlier_one(tmp_path: Path) -> None:
-    """It is used as it is, and what is kept stays where it is."""
+    """It is used unchanged, and what is kept stays where it is."""
     stream = bundle(tmp_path / "r", b"")
     Path(f"{stream}.prev").write_bytes(START + STEP)
     with start_run(tmp_path, run_id="r"):

@@ -1,4 +1,4 @@
-"""Writers that the fault tests judge: the library's own, and broken ones that have to be caught."""
+"""Writers that the fault tests check: the library's own, and broken ones that have to be caught."""
 
 from __future__ import annotations
 

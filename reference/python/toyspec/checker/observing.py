@@ -1,4 +1,4 @@
-"""The input of the rules between lines: one record after the other, and facts about the whole stream."""
+"""The input of the rules that relate records: one record after the other, and facts about the whole stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reader = Callable[[Any, str, Any], Any]
 
 
 class StreamFinding(NamedTuple):
-    """A finding of a rule between lines, at the record that is being observed."""
+    """A finding of a rule that relates records, at the record that is being observed."""
 
     rule: str
     pointer: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Rule:
-    """A rule between lines. The default has no findings."""
+    """A rule that relates records. The default has no findings."""
 
     kinds: frozenset[str] | None = None
     """The kinds that the rule observes; None means every record, of unknown kinds too."""
@@ -173,7 +173,7 @@ class Monotone(Rule):
         self._last = getattr(block.records[-1], self._field)
 
     def gap(self) -> None:
-        """Drop the last value if the rule says so."""
+        """Drop the last value if the rule is cleared by a gap."""
         if self._cleared:
             self._last = None
 
@@ -221,7 +221,7 @@ class SequencePerPhase(Rule):
             self._bases[phase] = getattr(records[-1], self._field)
 
     def gap(self) -> None:
-        """Drop the bases if the rule says so."""
+        """Drop the bases if the rule is cleared by a gap."""
         if self._cleared:
             self._bases.clear()
 

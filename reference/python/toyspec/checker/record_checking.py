@@ -1,4 +1,4 @@
-"""Checks the records of a stream one by one, reports findings, and returns each as input of the rules between lines."""
+"""Checks the records of a stream one by one, and prepares each for the rules that relate records."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Nested(Rule):
                 self._open.pop()
 
     def gap(self) -> None:
-        """Drop the open regions if the rule says so."""
+        """Drop the open regions if the rule is cleared by a gap."""
         if self._cleared:
             self._open.clear()
 

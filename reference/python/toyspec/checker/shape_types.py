@@ -127,8 +127,8 @@ def decoder(types: tuple[type[msgspec.Struct], ...], tag: str | None) -> Callabl
     if tag is None:
         return msgspec.json.Decoder(types[0]).decode
     # Only a union requires the tag; no line has this one.
-    nobody = msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0")
-    return msgspec.json.Decoder(Union[(*types, nobody)]).decode
+    unused = msgspec.defstruct("Unused", [], tag_field=tag, tag="\0")
+    return msgspec.json.Decoder(Union[(*types, unused)]).decode
 
 
 @cache

@@ -230,7 +230,7 @@ class StreamChecker:
         return None
 
     def _take_run(self, lines: Lines, records: list[Any], start: int, end: int, types: Collection[type]) -> None:
-        """Take in the records from *start* to *end*, at once if no rule between lines has a finding."""
+        """Take in the records from *start* to *end*, at once if no rule that relates records has a finding."""
         assert self._rules is not None
         assert self._fast is not None
         run = records if end - start == len(records) else records[start:end]
@@ -353,7 +353,7 @@ class StreamChecker:
         self._collector.arrange(start)
         self._observe(seen, place)
 
-    # Rules between lines.
+    # Rules that relate records.
 
     def _observe(self, seen: Observation, place: Place) -> None:
         assert self._rules is not None

@@ -1,4 +1,4 @@
-"""The rules between lines, made from ``schemas/<profile>/v1/stream.json``: see spec/stream.md."""
+"""The rules that relate records, made from ``schemas/<profile>/v1/stream.json``: see spec/stream.md."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Plan(NamedTuple):
 
 
 class StreamRules:
-    """All rules between lines of one profile, in the order of its ``stream.json``."""
+    """All rules of one profile that relate records, in the order of its ``stream.json``."""
 
     def __init__(self, profile: str) -> None:
         self._plan = _plan(profile)

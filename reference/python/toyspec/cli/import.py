@@ -26,7 +26,7 @@ Nothing is lost silently: the report counts what was carried unchanged, changed
 and dropped, with causes and examples. Each run keeps its part as import.json.
 
 A run appears whole or not at all, so an import that was stopped can be run
-again: it goes on. A run that was imported before is left as it is; if its
+again: it goes on. A run that was imported before is left unchanged; if its
 source has grown since, it is imported again, and its earlier stream stays
 beside it as events.jsonl.prev."""
 

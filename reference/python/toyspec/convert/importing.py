@@ -60,7 +60,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
     The *format* is found out from each source unless given. A bundle has its part of the report in ``import.json``.
-    A run that was imported before is left as it is; if its source has changed since, it is imported again, and
+    A run that was imported before is left unchanged; if its source has changed since, it is imported again, and
     the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source that cannot be read is in ``errors``. Raise

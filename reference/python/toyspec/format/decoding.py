@@ -146,7 +146,7 @@ def _closed(profile: Profile) -> _Closed:
     types = tuple(public)
     if tag is not None:
         # Only a union requires the tag; no line has this one.
-        types = (*types, msgspec.defstruct("Nobody", [], tag_field=tag, tag="\0"))
+        types = (*types, msgspec.defstruct("Unused", [], tag_field=tag, tag="\0"))
     decode = msgspec.json.Decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
     return _Closed(decode, public, {cls: _tag(cls) for cls in public.values()})
 

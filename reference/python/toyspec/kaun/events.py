@@ -39,7 +39,7 @@ class SkippedLine(msgspec.Struct, frozen=True):
 class ScalarStream:
     """A position in the events of one run. It starts at the first byte.
 
-    Lines of a kind other than scalar are passed over. A line that is unreadable, or no scalar although it says so,
+    Lines of a kind other than scalar are passed over. A line that is unreadable, or of kind scalar but not a valid one,
     is passed over and listed.
     """
 

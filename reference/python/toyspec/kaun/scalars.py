@@ -63,7 +63,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _count(value: Any) -> int | None:
-    """Return a number as an integer, its fraction cut; None for what is no number from 0."""
+    """Return a number as an integer, its fraction cut; None for anything but a number ≥ 0."""
     if not _is_number(value) or not math.isfinite(value):
         return None
     count = math.trunc(value)

@@ -61,7 +61,7 @@ class ScalarStore:
     def best_for_tag(self, tag: str) -> Scalar | None:
         """Return the scalar with the smallest value where smaller is better, else with the largest; None without one.
 
-        Smaller is better where the last ``minimize`` of the tag says so, and without any, where the tag has ``loss``
+        Smaller is better if the last ``minimize`` of the tag is true or, without any, if the tag has ``loss``
         or ``error`` in it. What is not finite takes no part. Of equal ones, the first is the best.
         """
         smaller = is_smaller_better(tag, self._minimize.get(tag, UNSET))

@@ -68,7 +68,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def event(self) -> Any:
         """The object as the type of its kind, for example ``Step``; None if the kind is unknown or a field is wrong.
 
-        The formats of dates and the rules between lines are not checked here; the checker does that.
+        The formats of dates and the rules that relate records are not checked here; the checker does that.
         """
         if self._event is msgspec.UNSET:
             self._event = event_of(self.raw, self.value, self.kind, self.profile)

@@ -12,7 +12,7 @@ A ``Row`` is a ``Record``, so everything that takes records takes rows. Besides 
 
 ``values`` keeps NaN and infinities as floats; null is None. ``time`` is in seconds since the Unix epoch where the time
 key is absolute (``row.time_origin == "unix"``), else since the start of the run (``"run"``). ``config`` is what the
-record says of the run's settings. A converter counts a member of ``value`` that is in none of them as dropped.
+record states of the run's settings. A converter counts a member of ``value`` that is in none of them as dropped.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every member that is no object by its name, those of inner objects behind the name and a dot."""
+    """Yield every member that is not an object by its name; inner members by the outer name, a dot and their own."""
     for key, member in value.items():
         if isinstance(member, dict) and member:
             yield from flat(member, f"{prefix}{key}.")

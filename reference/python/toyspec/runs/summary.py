@@ -172,7 +172,7 @@ class RunSummary:
         return "running" if self.is_running else self.extent.state
 
     def smaller_is_better(self, name: str) -> bool | None:
-        """Return whether smaller values of the series *name* are better; None where nothing says so."""
+        """Return whether smaller values of the series *name* are better; None if that is unknown."""
         if self.profile == "kaun/v1":
             return is_smaller_better(name, self.minimized.get(name, UNSET))
         goal = self.goals.get(name)

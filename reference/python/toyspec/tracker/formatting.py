@@ -36,7 +36,7 @@ def format_metrics(metrics: Mapping[str, Any], precision: int = _DECIMALS) -> st
     """Return ``name=value`` for every metric, joined by `` | ``, by the rules of the standard console line.
 
     *precision* is the number of decimals where the rules say three. Scalars of array libraries are converted once;
-    what is no number is shown as inert text.
+    anything but a number is shown as inert text.
     """
     parts = []
     for name, value in metrics.items():
@@ -64,7 +64,7 @@ def format_value(name: str, value: float, *, form: Form = "standard", precision:
 
 
 def format_label(name: str, *, form: Form = "standard") -> str:
-    """Return what stands before the equals sign: the name, made inert, and in the compact form shortened."""
+    """Return the text before the equals sign: the name, escaped, and shortened in the compact form."""
     return _COMPACT_LABELS.get(name, printable(name)) if form == "compact" else printable(name)
 
 
@@ -104,7 +104,7 @@ def _plain(value: float, form: Form, precision: int) -> str:
     if not _SMALLEST_PLAIN <= abs(value) < _FIRST_HUGE:
         return _scientific(value, form, precision)
     text = f"{value:.{precision}f}"
-    # Judged after rounding: 999.9996 is shown as 1,000, not as 1000.000.
+    # Compared after rounding: 999.9996 is shown as 1,000, not as 1000.000.
     return text if abs(float(text)) < _FIRST_SEPARATED else f"{value:,.0f}"
 
 

@@ -16,7 +16,7 @@ _NEAR_ZERO = 1e-6
 
 
 class GradientStatistics(msgspec.Struct, frozen=True):
-    """What a ``grad`` event says of one gradient."""
+    """The statistics of one gradient in a ``grad`` event."""
 
     shape: tuple[int, ...]
     l2: float | None

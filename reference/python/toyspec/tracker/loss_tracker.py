@@ -26,7 +26,7 @@ class LossTracker:
         self._series: dict[str, _Series] = {}
 
     def update(self, **metrics: Any) -> None:
-        """Add one value to each metric; raise TypeError for what is no number."""
+        """Add one value to each metric; raise TypeError for anything but a number."""
         for name, value in metrics.items():
             series = self._series.get(name)
             if series is None:

@@ -161,7 +161,7 @@ def _mean_entropy(xp: Any, log_probs: Array) -> Array:
 
 
 def _indices(xp: Any, labels: Array) -> Array:
-    # PyTorch takes no other integers as indices; JAX has no 64-bit integers unless it is told to.
+    # PyTorch takes no other integers as indices; JAX has no 64-bit integers unless that is switched on.
     from array_api_compat import is_torch_namespace
 
     return xp.astype(labels, xp.int64) if is_torch_namespace(xp) else labels

@@ -58,8 +58,8 @@ class TrainingLogger:
         """Log the *metrics* of one step, for example ``loss=1.5, lr=3e-4``.
 
         Without *step* the number is one more than the last, from 0. A smaller step than the last means that the
-        training has gone back. Raise ValueError for a negative step, TypeError for a step that is no integer or a
-        metric that is no number.
+        training has gone back. Raise ValueError for a negative step, TypeError for a step that is not an integer or a
+        metric that is not a number.
         """
         number = self._next_step if step is None else step
         if type(number) is not int:

@@ -19,7 +19,7 @@ _FIXED_STEP_SECONDS = 0.01
 
 
 class RunClock(Clock, Protocol):
-    """A clock that is told when a step is done."""
+    """A clock that is notified of each finished step."""
 
     def step_is_done(self) -> None:
         """Do what the end of a step does to this clock."""

@@ -76,7 +76,7 @@ class LanguageModel:
         A model whose weights are not finite writes nothing.
         """
         random, weights, context = np.random.default_rng(seed), self.weights(), self.architecture.context
-        # A prompt that is shorter than the context stands at the beginning of a paragraph.
+        # A prompt that is shorter than the context is at the start of a paragraph.
         tokens = text.encoded(prompt.rjust(context, "\n"))
         with np.errstate(all="ignore"):
             for _ in range(count):

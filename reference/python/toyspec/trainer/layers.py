@@ -76,7 +76,7 @@ class Attention(NamedTuple):
 
 
 def attention(qkv: Floats, heads: int) -> Attention:
-    """Return causal self-attention; *qkv* is batch by length by queries, keys and values side by side."""
+    """Return causal self-attention; *qkv* is batch by length by queries, keys and values, concatenated."""
     query, key, value = _heads(qkv, heads)
     scores = (query @ key.swapaxes(-1, -2)) / np.sqrt(qkv.dtype.type(query.shape[-1]))
     length = qkv.shape[1]

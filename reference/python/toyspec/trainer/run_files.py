@@ -68,7 +68,7 @@ class RunFiles:
         self._attempt(METRICS_FILE, self._open_metrics)
 
     def resume(self, furthest_step: int) -> float:
-        """Go on with a run that had come to *furthest_step*, and return the seconds that its metrics log tells of.
+        """Resume a run that had reached *furthest_step*; return the seconds that its metrics log covers.
 
         The steps that are repeated compute the same numbers, so the metrics log keeps the lines that it has.
         """

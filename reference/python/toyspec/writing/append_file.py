@@ -137,7 +137,7 @@ class AppendFile:
         """Write *line*, which must not have an LF, and its LF.
 
         When this returns, the line is committed. When it raises OSError, the line is not in the file, or the file
-        is closed for good and says so. ``sync="now"`` forces the file and its directory to the device.
+        is closed for good and reports it. ``sync="now"`` forces the file and its directory to the device.
         """
         with self.lock:
             if self._is_writing:
@@ -281,7 +281,7 @@ class AppendFile:
                 self._remove_part(written)
             self._in_flight = b""
         except OSError as error:
-            self._give_up(f"a line could not be written ({cause_of(cause)}) nor removed ({cause_of(error)})")
+            self._give_up(f"a line could be neither written ({cause_of(cause)}) nor removed ({cause_of(error)})")
 
     def _remove_part(self, written: int) -> None:
         """Cut the *written* bytes off the end, if they are there: not what another process has appended."""

@@ -45,7 +45,7 @@ class DroppedRecords:
             self.begin(cause)
 
     def tell_caller(self, cause: str) -> None:
-        """Count a record whose caller gets an error. The stream says so too: the caller may go on without it."""
+        """Count a record whose caller gets an error. The stream records it too, since the caller may continue."""
         self.count += 1
         self.outage += 1
         self.cause = cause

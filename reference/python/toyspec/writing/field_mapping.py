@@ -62,7 +62,7 @@ def _places(kind: Kind, names: tuple[str, ...]) -> _Places:
 def _count(name: str, value: float) -> int:
     if type(value) is int and value >= 0:
         return value
-    # Clocks give fractions of a microsecond, which nobody needs.
+    # Clocks give fractions of a microsecond, which no reader needs.
     whole = math.floor(value + 0.5) if name.endswith("_us") and math.isfinite(value) else value
     if not math.isfinite(whole) or whole < 0 or whole != int(whole):
         raise ValueError(f"metric {name!r} is a count and must be a whole number ≥ 0, got {value!r}")

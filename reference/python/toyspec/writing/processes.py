@@ -33,7 +33,7 @@ def _jax_index() -> int | None:
     if jax is None:
         return None
     index = int(jax.process_index())
-    # JAX that runs alone may stand beside another library that does not.
+    # JAX that runs alone may run beside another library that does not.
     return index if int(jax.process_count()) > 1 else None
 
 

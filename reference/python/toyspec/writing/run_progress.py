@@ -1,6 +1,6 @@
 """The progress of a toy/v1 stream, by which its writer refuses records that would make the stream invalid.
 
-It covers the rules between lines with severity error; records that cause only a warning may be written.
+It covers the rules of severity error that relate records; records that cause only a warning may be written.
 """
 
 from __future__ import annotations

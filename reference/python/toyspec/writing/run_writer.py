@@ -84,8 +84,8 @@ class RunWriter(EventMethods):
         first record of a resumed stream writes that ``run_resume``: see ``start_run``.
 
         *on_error* ``"disable"`` stops no program: a full disk drops records until there is room, an invalid record is
-        left out once the run has started, and a stream that cannot be written is no longer logged to. Standard error
-        tells of each once; ``dropped`` counts. ``"raise"`` raises OSError and InvalidEventError.
+        left out once the run has started, and a stream that cannot be written is no longer logged to. Each of
+        these is reported once on standard error; ``dropped`` counts. ``"raise"`` raises OSError and InvalidEventError.
 
         A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too, at most
         *sync_seconds* after the sync before. *subsample* N writes every N-th step and the last.

@@ -71,8 +71,8 @@ class TextFormat:
     def error(self, error: PathError) -> None:
         """Show a path that could not be read."""
         self._tally.error()
-        fault = self._terminal.styled(printable(error.message), "error")
-        self._terminal.line(f"{paths.shown(error.path)}: {fault}")
+        shown = self._terminal.styled(printable(error.message), "error")
+        self._terminal.line(f"{paths.shown(error.path)}: {shown}")
 
     def skipped(self, skipped: Skipped) -> None:
         """Name a file that is not a run, where infos are shown."""

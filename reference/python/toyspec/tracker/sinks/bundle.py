@@ -53,7 +53,7 @@ class BundleSink(Sink):
 
     @classmethod
     def open(cls, config: LogConfig, *, process: int) -> BundleSink | None:
-        """Return the bundle of *config*; None where its folder cannot be made, which is told on standard error.
+        """Return the bundle of *config*; None where its folder cannot be made, which is reported on standard error.
 
         Raise FileExistsError only with ``exist="fail"``, StreamRefusedError only for a run that has ended, with
         ``exist="resume"``.

@@ -26,7 +26,7 @@ _MILLISECONDS = 1000
 class ThroughputLogSink(Sink):
     """A metrics/v1 log that steps are appended to; unlike ``MetricsLog`` it keeps no entry in memory.
 
-    Where the log there is damaged or in use, or the system fails for good, that is told once and no more entries are
+    Where the log there is damaged or in use, or writing has failed, this is reported once and no more entries are
     written; a disk that is full drops entries until there is room.
     """
 

@@ -1,4 +1,4 @@
-"""Judges any writer by what it leaves on the disk when calls fail or others write as well."""
+"""Checks any writer by what it leaves on the disk when calls fail or others write as well."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Verdict(msgspec.Struct):
     damaged: int = 0
     """Streams with an unreadable line."""
     believed: int = 0
-    """Records that it acknowledged after a failed sync, or for whose part it was told that they failed."""
+    """Records that it acknowledged after a failed sync, or of which a part was reported as failed."""
 
 
 def fail_every_call(
