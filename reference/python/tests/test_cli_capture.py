@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import command, environment, toyspec
-from logged_runs import events, faults
+from logged_runs import events, findings
 from strategies import streams
 from toyspec.integrations.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
@@ -39,11 +39,11 @@ def test_command_keeps_its_output_and_its_status(status: int, reason: str, tmp_p
     assert (plain.stdout, status) == (done.stdout, done.returncode)
     assert [(step, {"loss": round(2.5 / step, 4), "lr": 0.0003}) for step in (1, 2, 3)] == values(tmp_path)
     assert reason == events(tmp_path)[-1]["reason"]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_filter_reads_standard_input(tmp_path: Path) -> None:
-    """JSON lines with a step are read as they are; other lines pass."""
+    """JSON lines with a step are read unchanged; other lines pass."""
     lines = b'start\n{"step": 1, "loss": 2.5}\n{"step": 2, "loss": NaN}\nend\n'
     done = toyspec("capture", "--run-id", "demo", cwd=tmp_path, stdin=lines)
     assert (lines, 0) == (done.stdout, done.returncode)

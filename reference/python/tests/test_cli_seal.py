@@ -46,7 +46,7 @@ def test_seals_each_run_once(runs: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_seal_that_no_longer_holds_is_replaced_on_request(
     runs: Path, change: str, fact: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that changed since is refused; --again seals it as it is, and keeps the earlier seal."""
+    """A run that changed since is refused; --again seals its present content, and keeps the earlier seal."""
     main(["seal", "runs"])
     (runs / "a" / ("notes" if change == "add" else "flow.json")).write_text("{ }")
     before = (runs / "a" / "SHA256SUMS").read_bytes()

@@ -287,7 +287,7 @@ def test_live_log_is_followed(tmp_path: Path) -> None:
 
 
 def test_doctor_names_every_format(tmp_path: Path) -> None:
-    """A folder with one log of each dialect, a run, a foreign file and a damaged one is told apart."""
+    """A folder with one log of each dialect, a run, a foreign file and a damaged one are distinguished."""
     for name in NAMES:
         path, _ = sample(name)
         (tmp_path / name).mkdir()

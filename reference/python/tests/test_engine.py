@@ -55,7 +55,7 @@ def test_choice_and_its_reason_are_reported(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_engine_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules and words may differ between versions, so plain Python checks then; a demand for the engine fails with the reason."""
+    """Rules and words may differ between versions: plain Python checks then, and a demand for the engine fails."""
     monkeypatch.setattr(toyspec_engine, "__version__", "0.0.9")
     monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
     engine._loaded.cache_clear()

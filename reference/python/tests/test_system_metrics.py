@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
-from logged_runs import events, faults
+from logged_runs import events, findings
 from toyspec.integrations.system_metrics import Measurement, SystemMetrics, available_probes
 
 
@@ -25,7 +25,7 @@ def test_measurements_are_system_events(tmp_path: Path) -> None:
         event["memory_limit_bytes"],
         event["extra"],
     )
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_failing_probe_is_left_out_and_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

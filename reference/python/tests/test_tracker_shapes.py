@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
-from logged_runs import events, faults, kinds
+from logged_runs import events, findings, kinds
 from toyspec.integrations import mlflow, wandb
 from toyspec.integrations.logging_handler import RunHandler
 from toyspec.integrations.summary_writer import SummaryWriter
@@ -35,7 +35,7 @@ def test_wandb_script(tmp_path: Path) -> None:
     assert [(0, {"loss": 2.5}), (1, {"loss": 2.4, "val/acc": 0.5}), (None, {"summary/best": 0.5})] == values(tmp_path)
     (meaning,) = [event for event in found if event["kind"] == "define"]
     assert ("val/*", "max", "epoch") == (meaning["name"], meaning["goal"], meaning["step_name"])
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_wandb_values_of_one_step_are_one_record(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_mlflow_script(tmp_path: Path) -> None:
     assert [(1, {"loss": 2.5}), (2, {"loss": 2.4, "acc": 0.5})] == values(tmp_path)
     assert 'settings: {"tag.team":"a"}' in [event.get("text") for event in found]
     assert mlflow.active_run() is None
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_mlflow_server_is_refused() -> None:
@@ -149,7 +149,7 @@ def test_summary_writer_purges_what_comes_again(tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path), run_id="demo", purge_step=2) as writer:
         writer.add_scalar("loss", 0.5, 2)
     assert [1] == [event["from_step"] for event in events(tmp_path) if event["kind"] == "run_resume"]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_torchtitan_shape(tmp_path: Path) -> None:

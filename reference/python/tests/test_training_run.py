@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logged_runs import events, faults, kinds
+from logged_runs import events, findings, kinds
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
 
 
@@ -27,7 +27,7 @@ def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
     assert ("line", ["a"]) == (first["name"], first["tags"])
     assert first["packages"].keys() >= {"python", "toyspec"}
     assert first["argv"]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_later_settings_are_kept_in_a_note(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_values_may_come_in_any_order_of_steps(tmp_path: Path) -> None:
     run.end()
     assert ["run_start", *["scalars"] * 4, "run_end"] == kinds(tmp_path)
     assert 3 == events(tmp_path)[-1]["final_step"]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_steps_that_repeat_become_plain_values(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_named_run_continues_where_its_training_resumes(tmp_path: Path) -> None:
     second.end()
     resumed = [event for event in events(tmp_path) if event["kind"] == "run_resume"]
     assert [2] == [event["from_step"] for event in resumed]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_named_run_that_begins_again_keeps_the_earlier_log(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_training_after_the_end_of_a_run_is_another_run(tmp_path: Path, capsys: 
     second.end()
     assert ["demo", "demo-001"] == sorted(path.name for path in tmp_path.iterdir())
     assert "continues as run demo-001" in capsys.readouterr().err
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 @pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo-rank1"])])
@@ -148,7 +148,7 @@ run.log({{"loss": 1.0}}, step=1)
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
     assert expected == events(tmp_path)[-1]["reason"]
-    assert [] == faults(tmp_path)
+    assert [] == findings(tmp_path)
 
 
 def test_only_numbers_are_values() -> None:

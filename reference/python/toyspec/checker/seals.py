@@ -87,14 +87,14 @@ class Seal:
                     messages.SEAL_LINE if line.endswith(b"\n") else messages.SEAL_CUT_OFF,
                 )
             else:
-                fault = self._fault(sealed, number, first_lines)
-                if fault is not None:
-                    yield Place(number, offset), fault
+                problem = self._problem(sealed, number, first_lines)
+                if problem is not None:
+                    yield Place(number, offset), problem
             offset += len(line)
         if (os.fsencode(self._name),) not in first_lines:
             yield Place(1, 0), messages.seal_without_stream(name=shortened(self._name))
 
-    def _fault(self, sealed: SealLine, number: int, first_lines: dict[tuple[bytes, ...], int]) -> str | None:
+    def _problem(self, sealed: SealLine, number: int, first_lines: dict[tuple[bytes, ...], int]) -> str | None:
         """Return what is wrong with the file that a line of the seal names; None if nothing is."""
         name = shortened(sealed.name.decode("utf-8", "replace"))
         parts = parts_of(sealed.name)
@@ -103,7 +103,7 @@ class Seal:
             if first != number:
                 return messages.sealed_twice(name=name, line=first)
         found = self._hashed.result if parts == (os.fsencode(self._name),) else digest_in(self._directory, parts)
-        if found.fault is not None:
+        if found.problem is not None:
             return _fault_message(found, name)
         if found.digest == sealed.digest:
             return None
@@ -124,10 +124,10 @@ def _read(directory: str, max_bytes: int) -> SidecarText:
 
 
 def _fault_message(found: FileDigest, name: str) -> str:
-    if found.fault == "missing":
+    if found.problem == "missing":
         return messages.sealed_missing(name=name)
-    if found.fault == "outside":
+    if found.problem == "outside":
         return messages.sealed_outside(name=name)
-    if found.fault == "irregular":
+    if found.problem == "irregular":
         return messages.sealed_irregular(name=name)
     return messages.sealed_unreadable(name=name, reason=found.cause)

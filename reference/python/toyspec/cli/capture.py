@@ -89,7 +89,7 @@ def _of_input(capture: Capture, training: TrainingRun) -> int:
 
 
 def _of_command(command: list[str], capture: Capture, training: TrainingRun) -> int:
-    # A program that writes to a pipe keeps its lines back; Python's can be told not to.
+    # A program that writes to a pipe keeps its lines back; PYTHONUNBUFFERED changes that for Python.
     environment = {"PYTHONUNBUFFERED": "1", **os.environ}
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)

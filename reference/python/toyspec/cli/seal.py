@@ -36,7 +36,7 @@ directory. From then on `toyspec check` reports every change, and so does
 
 RUN is a run directory, a stream in one, or a directory with runs below it.
 A run is sealed only when it is complete and no writer has it open. A run
-whose seal is intact is left as it is."""
+whose seal is intact is left unchanged."""
 
 _EPILOG = """\
 exit status:

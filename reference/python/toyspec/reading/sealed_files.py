@@ -31,7 +31,7 @@ _SEALS = re.compile(os.fsencode(SEAL_FILE) + rb"(\.[^/]*)?")
 TEMPORARY_FILE = f"{SEAL_FILE}.new"
 """Name of a seal that is being written; no seal lists it."""
 
-Fault = Literal["missing", "outside", "irregular", "unreadable"]
+Problem = Literal["missing", "outside", "irregular", "unreadable"]
 """Why a file has no digest. Outside: its path leaves the bundle, and it was not opened. Irregular: no regular file."""
 
 
@@ -42,15 +42,15 @@ class FileDigest(msgspec.Struct, frozen=True):
     """SHA-256 in lower-case hexadecimal digits."""
     size: int = 0
     """Number of bytes."""
-    fault: Fault | None = None
+    problem: Problem | None = None
     cause: str = ""
-    """What the system said, for the fault unreadable."""
+    """What the system said, for the problem unreadable."""
 
 
 class _FaultError(Exception):
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault)
-        self.fault = fault
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 def digest_in(
@@ -67,12 +67,14 @@ def digest_in(
         finally:
             os.close(descriptor)
     except _FaultError as error:
-        return FileDigest(fault=error.fault)
+        return FileDigest(problem=error.problem)
     except (FileNotFoundError, NotADirectoryError):
-        return FileDigest(fault="missing")
+        return FileDigest(problem="missing")
     except OSError as error:
         is_irregular = error.errno in {errno.ELOOP, errno.ENXIO}  # links in a circle, a socket
-        return FileDigest(fault="irregular") if is_irregular else FileDigest(fault="unreadable", cause=cause_of(error))
+        return (
+            FileDigest(problem="irregular") if is_irregular else FileDigest(problem="unreadable", cause=cause_of(error))
+        )
 
 
 def _open_inside(directory: str, parts: Sequence[bytes] | None) -> int:

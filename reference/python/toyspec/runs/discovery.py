@@ -58,7 +58,7 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     """Yield the stream at *path*, or every stream in the directory and below it, in the order of their names.
 
     *hints* are patterns of file names of other programs' logs; such a file is found in directories without a stream. Of
-    directories ``checkpoint-<step>`` side by side only the one with the largest step is searched for them.
+    directories ``checkpoint-<step>`` next to each other only the one with the largest step is searched for them.
 
     A directory that cannot be listed is a PathError and does not stop the rest. Symbolic links to
     directories are followed only where they are named; below a directory only regular files are streams.

@@ -172,8 +172,8 @@ class _Progress:
 
 def _digest(directory: str, name: bytes, progress: Callable[[int], None]) -> str:
     found = digest_in(directory, name.split(b"/"), on_bytes=progress)
-    if found.fault is not None:
-        cause = {"unreadable": found.cause}.get(found.fault, "it changed while the run was sealed")
+    if found.problem is not None:
+        cause = {"unreadable": found.cause}.get(found.problem, "it changed while the run was sealed")
         raise OSError(errno.EIO, cause, os.path.join(directory, os.fsdecode(name)))
     return found.digest
 
