@@ -158,7 +158,7 @@ def test_misuse_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="mode is 'lenient'"):
         read(RUN, mode="lenient")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="profile is 'toy/v2'"):
-        read(RUN, profile="toy/v2")  # type: ignore[arg-type]
+        read(RUN, profile="toy/v2")
     with pytest.raises(ValueError, match="decode is 'type'"):
         read(b"", decode="type")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="attempts is 'some'"):

@@ -83,8 +83,8 @@ class FileReport(msgspec.Struct, kw_only=True):
 
     path: str
     """The path as given or found; ``-`` is standard input."""
-    profile: Profile | None
-    """None for a file of another format, and if there is no stream."""
+    profile: str | None
+    """Name of the profile, also of a user's own; None for a file of another format, and if there is no stream."""
     state: State | None
     """None only if there is no stream."""
     valid: bool

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 def check(  # noqa: PLR0913 - the options of a check are keywords
     *paths: str | os.PathLike[str],
-    profile: Profile | None = None,
+    profile: str | None = None,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -58,10 +58,10 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
 ) -> Report:
     """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
-    *profile* None detects the profile of each stream. The log of another program is checked by its *dialect*, which is
-    recognized, or the one that is named; None checks none. *select* and *ignore* name rules. *jobs* processes work in
-    parallel. A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not
-    exist, and nothing else.
+    *profile* None detects the profile of each stream; it may also be the directory of a user's profile. The log of
+    another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none.
+    *select* and *ignore* name rules. *jobs* processes work in parallel. A path that cannot be read is listed in
+    ``errors``. Raises UnknownRuleError for a rule that does not exist, and ValueError for such a profile.
     """
     options = _options(profile, select, ignore, max_line_bytes, dialect)
     report = Report(files=[], errors=[])
@@ -73,10 +73,22 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     return report
 
 
+def profile_options(profile: str) -> dict[str, Any]:
+    """Return the members of CheckOptions for a profile that the user named.
+
+    Raises ProfileError for a directory that is no profile, and ValueError for anything else.
+    """
+    if profile in get_args(Profile):
+        return {"profile": profile}
+    from toyspec.format.own_profiles import loaded, profile_named
+
+    return {"own_profile": loaded(profile_named(profile)).directory}
+
+
 def check_bytes(  # noqa: PLR0913 - the options of check
     data: bytes,
     *,
-    profile: Profile | None = None,
+    profile: str | None = None,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -94,10 +106,10 @@ def check_bytes(  # noqa: PLR0913 - the options of check
 
 
 def _options(
-    profile: Profile | None, select: Iterable[str], ignore: Iterable[str], max_line_bytes: int, dialect: str | None
+    profile: str | None, select: Iterable[str], ignore: Iterable[str], max_line_bytes: int, dialect: str | None
 ) -> CheckOptions:
     return CheckOptions(
-        profile=profile,
+        **({} if profile is None else profile_options(profile)),
         select=frozenset(select),
         ignore=frozenset(ignore),
         max_line_bytes=max_line_bytes,
@@ -179,13 +191,21 @@ def _verdicts(
         done += found.size if isinstance(found, Stream) else 0
 
 
+def severity_profile(report: FileReport) -> Profile:
+    """Return the profile whose severities a report has: that of toyspec which is nearest."""
+    if report.dialect is not None:
+        return "metrics/v1"
+    return cast("Profile", report.profile) if report.profile in get_args(Profile) else "toy/v1"
+
+
 def summarize(files: Iterable[FileReport]) -> Summary:
     """Return the totals over *files*."""
     count = 0
     totals = {"error": 0, "warning": 0, "info": 0}
     for report in files:
         count += 1
-        severities = Collector(CheckOptions(profile=report.profile))
+        severities = Collector(CheckOptions())
+        severities.profile = severity_profile(report)
         for finding in report.findings:
             totals[finding.severity] += 1
         for rule, number in report.suppressed.items():

@@ -53,6 +53,10 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
 
     *name* is the name of its file if it has no path: then nothing is beside it.
     """
+    if options.own_profile is not None:
+        from toyspec.checker.own_checker import OwnChecker
+
+        return OwnChecker(path, options)
     detect = _detection(path, name)
     read_as = options.choice.choose(head, detect, path=path)
     # Imported here: what one of them needs costs the others their start.

@@ -29,6 +29,8 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: Profile | None = None
     """The profile to check against; None detects it from the first readable record."""
+    own_profile: str | None = None
+    """The directory of a user's profile, which takes the place of *profile*."""
     dialect: str | None = "auto"
     """The dialect to read other files by: ``auto`` recognizes it, None reads no dialects."""
     step_key: str | None = None
@@ -49,8 +51,10 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def choice(self) -> DialectChoice:
-        """The dialects that may be used; none if the profile is named."""
-        return DialectChoice(None if self.profile else self.dialect, step=self.step_key, own=self.dialects)
+        """The dialects that may be used; none if a profile is named."""
+        return DialectChoice(
+            None if self.profile or self.own_profile else self.dialect, step=self.step_key, own=self.dialects
+        )
 
     def reports(self, rule: str) -> bool:
         """Return whether findings of *rule* are wanted."""

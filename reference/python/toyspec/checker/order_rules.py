@@ -16,7 +16,7 @@ from toyspec.generated import messages
 from toyspec.generated.streams import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 class Rule:
@@ -138,13 +138,18 @@ class Present(Rule):
             yield StreamFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
 
 
+def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
+    # The profile of a user may order by any field.
+    return COLUMNS.get(field) or (lambda records: [getattr(record, field) for record in records])
+
+
 class Monotone(Rule):
     """A field does not decrease; with repeats refused it increases."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         del facts
         self._rule, self._field = rule["rule"], rule["field"]
-        self._column = COLUMNS[self._field]
+        self._column = _column_of(self._field)
         self._strict = rule["repeats"] == "refused"
         self._cleared = rule["cleared_by_gap"]
         self._last: Any = None
@@ -185,7 +190,7 @@ class SequencePerPhase(Rule):
         self._rule, self._kind, self._field = rule["rule"], rule["kind"], rule["field"]
         self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
         self._restart, self._cleared = rule["restart"], rule["cleared_by_gap"]
-        self._facts, self._column = facts, COLUMNS[self._field]
+        self._facts, self._column = facts, _column_of(self._field)
         self.kinds = frozenset({self._kind, self._restart["kind"]})
         self.loud = frozenset({self._restart["kind"]})
         self._bases: dict[str, int] = {}

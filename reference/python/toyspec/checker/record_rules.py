@@ -67,9 +67,7 @@ class RecordValidator:
 
     def __init__(self, profile: Profile) -> None:
         self._fields = FIELDS[profile]
-        self._definitions = msgspec.json.decode(
-            read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
-        )["$defs"]
+        self._definitions = _definitions(profile)
         self._validators: dict[str, Any] = {}
 
     def findings(
@@ -101,6 +99,17 @@ class RecordValidator:
             schema = {**self._definitions[kind], "$defs": self._definitions}
             validator = self._validators[kind] = _Validator(schema, format_checker=_FORMATS)
         return validator
+
+
+def _definitions(profile: Profile) -> dict[str, Any]:
+    """Return the schemas of the kinds of *profile*."""
+    from toyspec.format.own_profiles import is_loaded, loaded
+
+    if is_loaded(profile):
+        return loaded(profile).kinds
+    text = read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
+    definitions: dict[str, Any] = msgspec.json.decode(text)["$defs"]
+    return definitions
 
 
 def nearest(name: str, known: list[str]) -> str | None:

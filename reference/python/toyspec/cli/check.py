@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
@@ -94,8 +94,9 @@ def _add_rules(parser: Parser) -> None:
         )
     parser.add_argument(
         "--profile",
-        choices=("toy/v1", "metrics/v1", "kaun/v1"),
-        help="format of the streams; default: detected from the first record",
+        metavar="NAME|DIR",
+        help="format of the streams: toy/v1, metrics/v1, kaun/v1, or a directory with schemas and stream.json; "
+        "default: detected from the first record",
     )
     add_dialect(parser)
     parser.add_argument(
@@ -132,7 +133,7 @@ def run(options: Namespace) -> int:
     from toyspec.cli.verdicts import Verdict, check_paths
 
     wanted = CheckOptions(
-        profile=options.profile,
+        **_profile_options(options.profile),
         dialect=choice.name,
         step_key=choice.step,
         dialects=choice.own,
@@ -158,6 +159,17 @@ def run(options: Namespace) -> int:
     if interrupted:
         return exit_codes.INTERRUPTED
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
+
+
+def _profile_options(profile: str | None) -> dict[str, Any]:
+    if profile is None:
+        return {}
+    from toyspec.checker.checking import profile_options
+
+    try:
+        return profile_options(profile)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:

@@ -7,8 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.terminal import Terminal
+from toyspec.escaping import printable
 from toyspec.resources import read_resource, resource_path
 
 if TYPE_CHECKING:
@@ -21,12 +23,18 @@ _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec schema [KIND | --bundled PROFILE]"
+    parser.usage = "toyspec schema [KIND | --bundled PROFILE | types | page] [--profile DIR]"
     parser.description = (
         "Print the JSON Schema (2020-12) of a kind, byte for byte: every reference is a\n"
-        "URN. Without KIND, list all kinds."
+        "URN. Without KIND, list all kinds.\n\n"
+        "With --profile, the profile is a directory of your own: KIND prints its schema\n"
+        "without references, types prints its types for Python (msgspec) or TypeScript,\n"
+        "and page its fields in Markdown."
     )
-    parser.epilog = "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json"
+    parser.epilog = (
+        "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json\n"
+        "  toyspec schema types --profile evals/ --language typescript > evals.ts"
+    )
     parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
     parser.add_argument(
         "--bundled",
@@ -34,10 +42,19 @@ def configure(parser: Parser) -> None:
         choices=PROFILES,
         help="print toy/v1, metrics/v1 or kaun/v1 as one document without outside references",
     )
+    parser.add_argument(
+        "--profile", metavar="DIR", help="a profile of your own: a directory with schemas and stream.json"
+    )
+    parser.add_argument(
+        "--language", choices=("python", "typescript"), default="python", help="language of the types; default: python"
+    )
 
 
 def run(options: Namespace) -> int:
     """Print the schema or the list and return an exit code."""
+    if options.profile is not None:
+        _print_own(options)
+        return exit_codes.OK
     if options.bundled and options.kind:
         raise UsageError(f"--bundled prints a whole profile; leave out {options.kind!r}")
     if options.bundled:
@@ -47,6 +64,30 @@ def run(options: Namespace) -> int:
     else:
         _list(Terminal())
     return exit_codes.OK
+
+
+def _print_own(options: Namespace) -> None:
+    from toyspec.format.own_profiles import load_profile
+    from toyspec.format.profile_types import page, python_types, typescript_types
+
+    try:
+        profile = load_profile(os.path.abspath(options.profile))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if options.kind == "types":
+        sys.stdout.write(python_types(profile) if options.language == "python" else typescript_types(profile))
+    elif options.kind == "page":
+        sys.stdout.write(page(profile))
+    elif options.kind in profile.kinds:
+        sys.stdout.write(inert_json(profile.kinds[options.kind]) + "\n")
+    elif options.kind is None:
+        terminal = Terminal()
+        terminal.line(terminal.styled(profile.name, "strong"))
+        terminal.line(f"  {', '.join(map(printable, profile.kinds))}")
+    else:
+        raise UsageError(
+            f"unknown kind {options.kind!r}{did_you_mean(options.kind, [*profile.kinds, 'types', 'page'])}"
+        )
 
 
 def kinds(profile: str) -> list[str]:

@@ -66,6 +66,11 @@ def _profile_of(first: Mapping[str, Any]) -> Profile | None:
     return "metrics/v1" if "step" in first and "wall_time_ms" in first else None
 
 
+def enter_tag(profile: str, tag: str | None) -> None:
+    """Let *tag* be the key that names the kind in records of *profile*, which is a profile of the user."""
+    _TAGS[profile] = tag  # type: ignore[index]  # a name that is known at run time only
+
+
 def tag_of(profile: Profile | None) -> str | None:
     """Return the key that names the kind of a record; None, which is never a key, if the profile has no kinds."""
     tag: str | None = _TAGS[profile]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -130,7 +130,7 @@ def follow(  # noqa: PLR0913
     path: str | os.PathLike[str],
     *,
     until: Until = "run_end",
-    profile: Profile | None = None,
+    profile: Profile | str | None = None,
     poll_seconds: float = 0.25,
     idle_seconds: float | None = None,
     stop: Callable[[], bool] | None = None,
@@ -152,15 +152,18 @@ def follow(  # noqa: PLR0913
     Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
     After a file was opened, such errors are waited out; see ``Follower.trouble``.
     """
-    for name, value, allowed in (("until", until, get_args(Until)), ("profile", profile, (None, *get_args(Profile)))):
-        if value not in allowed:
-            raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(filter(None, allowed))}")
+    if until not in get_args(Until):
+        raise ValueError(f"until is {until!r}; it must be one of {', '.join(get_args(Until))}")
+    if profile is not None and profile not in get_args(Profile):
+        from toyspec.format.own_profiles import profile_named
+
+        profile = cast("Profile", profile_named(profile))
     if poll_seconds < 0:
         raise ValueError(f"poll_seconds is {poll_seconds}; it must not be negative")
     polling = Polling(
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
     )
-    feed = partial(RecordFeed, profile=profile, max_line_bytes=max_line_bytes)
+    feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
     return Follower(_Tail(os.fspath(path), until, feed, choice), polling)
 

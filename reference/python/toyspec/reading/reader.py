@@ -270,7 +270,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     mode: Mode = "tail",
-    profile: Profile | None = None,
+    profile: Profile | str | None = None,
     attempts: AttemptView = "all",
     decode: Target = "value",
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -281,7 +281,8 @@ def read(  # noqa: PLR0913 - each is an option of its own
 
     *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
     which is read from its position and stays open. A file of gzip data is decompressed as it is read. *profile* is
-    detected by default; a file of another format has none, and its records are not interpreted. *attempts*
+    detected by default; a file of another format has none, and its records are not interpreted. It may also be the
+    directory of a user's profile; its records have no ``event``. *attempts*
     ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so it cannot read pipes.
     *decode* ``"event"`` makes ``record.event`` fast and ``record.value`` slow; both stay equal. *max_line_bytes* is the
     longest line that is read, LF excluded. *name* is the name of the file that bytes or the file object come from: it
@@ -296,8 +297,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     _choice("mode", mode, get_args(Mode))
     _choice("attempts", attempts, get_args(AttemptView))
     _choice("decode", decode, get_args(Target))
-    if profile is not None:
-        _choice("profile", profile, get_args(Profile))
+    profile = None if profile is None else _profile(profile)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
         # Bytes are the stream itself; only files may be compressed.
@@ -325,6 +325,14 @@ def read(  # noqa: PLR0913 - each is an option of its own
 
         feed = partial(RowFeed, read_as, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
+
+
+def _profile(name: str) -> Any:
+    if name in get_args(Profile):
+        return name
+    from toyspec.format.own_profiles import profile_named
+
+    return profile_named(name)
 
 
 def _read_as(

@@ -1,0 +1,196 @@
+"""Profiles of users: what a directory of schemas gives, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from command_line import toyspec
+from toyspec import check, check_bytes, follow, read
+from toyspec.format.own_profiles import ProfileError, load_profile
+from toyspec.format.profile_types import page, python_types, typescript_types
+
+STREAM: dict[str, Any] = {
+    "$schema": "urn:toyspec:meta:stream:v1",
+    "profile": "probes/v1",
+    "tag": "kind",
+    "file": "probes.jsonl",
+    "complete": {"last": "end"},
+    "rules": [
+        {"rule": "run-start-missing", "type": "first", "kind": "start"},
+        {"rule": "run-end-missing", "type": "present", "kind": "end"},
+        {"rule": "step-goes-backwards", "type": "monotone", "field": "n", "repeats": "refused", "cleared_by_gap": True},
+    ],
+}
+KINDS: dict[str, Any] = {
+    "start": {"type": "object", "properties": {"kind": {"const": "start"}}, "required": ["kind"]},
+    "probe": {
+        "$id": "urn:probes:probe",
+        "$defs": {"count": {"type": "integer", "minimum": 0}},
+        "type": "object",
+        "description": 'A probe with "quotes" and a | bar.',
+        "properties": {
+            "kind": {"const": "probe"},
+            "n": {"$ref": "#/$defs/count", "description": "Its number."},
+            "result": {"enum": ["good", "bad"]},
+            "class": {"type": "object", "properties": {"deep-er": {"type": ["number", "null"]}}},
+            "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "parts": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["kind", "n"],
+    },
+    "end": {
+        "type": "object",
+        "properties": {"kind": {"const": "end"}, "n": {"$ref": "urn:probes:probe#/$defs/count"}},
+        "required": ["kind"],
+    },
+}
+GOOD = b'{"kind":"start"}\n{"kind":"probe","n":1,"result":"good","counts":{"a":1}}\n{"kind":"end"}\n'
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a profile."""
+    return written(tmp_path_factory.mktemp("probes"))
+
+
+def written(folder: Path, stream: dict[str, Any] | None = None, **kinds: Any) -> Path:
+    """Write a profile into *folder*, with members that are replaced."""
+    (folder / "stream.json").write_text(json.dumps(STREAM | (stream or {})), encoding="utf-8")
+    for name, schema in (KINDS | kinds).items():
+        (folder / f"{name}.json").write_text(json.dumps(schema), encoding="utf-8")
+    return folder
+
+
+def findings(data: bytes, profile: Path) -> list[tuple[str, int, str]]:
+    """Return the findings: rule, line and pointer."""
+    report = check_bytes(data, profile=str(profile))
+    assert "probes/v1" == report.profile
+    return [(finding.rule, finding.line, finding.pointer) for finding in report.findings]
+
+
+def test_records_are_checked_by_their_schemas(profile: Path) -> None:
+    """Each keyword has the rule that it has in toyspec's own profiles, at its place."""
+    assert [] == findings(GOOD, profile)
+    lines = [
+        b'{"kind":"start"}',
+        b'{"kind":"probe","n":-1,"result":"fair"}',
+        b'{"kind":"probe","result":1,"class":{"deep-er":"x"},"clas":1}',
+        b'{"kind":"prob","n":3}',
+        b'{"kind":"end"}',
+    ]
+    assert [
+        ("out-of-range", 2, "/n"),
+        ("unexpected-value", 2, "/result"),
+        ("missing-key", 3, "/n"),
+        ("unexpected-value", 3, "/result"),
+        ("wrong-type", 3, "/class/deep-er"),
+        ("unknown-key", 3, "/clas"),
+        ("unknown-kind", 4, "/kind"),
+    ] == sorted(findings(b"\n".join(lines) + b"\n", profile), key=lambda each: each[1])
+
+
+def test_stream_rules_and_states(profile: Path) -> None:
+    """The rules of stream.json, the last kind, fragments and damage work as in toyspec's own profiles."""
+    report = check_bytes(b'{"kind":"probe","n":2}\n{"kind":"probe","n":2}\n', profile=str(profile))
+    assert "torn" == report.state
+    assert ["run-start-missing", "step-goes-backwards", "run-end-missing"] == [each.rule for each in report.findings]
+    assert ("complete", "torn") == tuple(check_bytes(data, profile=str(profile)).state for data in (GOOD, GOOD[:-1]))
+    assert "damaged" == check_bytes(GOOD + b"{\n", profile=str(profile)).state
+    assert ["stream-empty"] == [each.rule for each in check_bytes(b"", profile=str(profile)).findings]
+
+
+def test_reader_and_follower_take_the_directory(profile: Path, tmp_path: Path) -> None:
+    """Records have their kind, and integers are ints whatever their spelling."""
+    path = tmp_path / "probes.jsonl"
+    path.write_bytes(GOOD.replace(b'"n":1', b'"n":1.0'))
+    reading = read(path, profile=str(profile), mode="strict")
+    records = list(reading)
+    assert ["start", "probe", "end"] == [record.kind for record in records]
+    assert (1, int) == (records[1]["n"], type(records[1]["n"]))
+    assert ("probes/v1", "complete", None) == (reading.report.profile, reading.report.state, records[1].event)
+    assert 3 == len(list(read(path, profile="probes/v1", decode="event")))
+    with follow(path, profile=str(profile)) as follower:
+        assert ["start", "probe", "end", "ended"] == [item.kind for item in follower]
+
+
+def test_command_line(profile: Path, tmp_path: Path) -> None:
+    """Check exits as elsewhere, in parallel too, and its JSON names the profile."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(GOOD if name != "b" else GOOD + b'{"kind":"probe"}\n')
+    done = toyspec("check", "--profile", str(profile), "-j", "2", "--format", "json", str(tmp_path))
+    report = json.loads(done.stdout)
+    assert (1, ["probes/v1"] * 3) == (done.returncode, [file["profile"] for file in report["files"]])
+    assert ["missing-key"] == [each["rule"] for file in report["files"] for each in file["findings"]]
+    assert 0 == toyspec("check", "--profile", str(profile), str(tmp_path / "a")).returncode
+    wrong = toyspec("check", "--profile", str(tmp_path), "x")
+    assert (2, True) == (wrong.returncode, b"stream.json: No such file" in wrong.stderr)
+    assert 2 == toyspec("check", "--profile", "nope/v1", "x").returncode
+    assert b"probe" in toyspec("schema", "--profile", str(profile)).stdout
+    assert b"did you mean 'probe'" in toyspec("schema", "prob", "--profile", str(profile)).stderr
+    assert "probes/v1" == check(tmp_path / "a", profile=str(profile)).files[0].profile
+
+
+def test_python_types_decode_records(profile: Path) -> None:
+    """The types are a module that msgspec decodes into, with every key."""
+    namespace: dict[str, Any] = {"__name__": "probe_types"}
+    exec(compile(python_types(load_profile(str(profile))), "probe_types", "exec", dont_inherit=True), namespace)
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("probe_types")
+    module.__dict__.update(namespace)
+    sys.modules["probe_types"] = module
+    line = b'{"kind":"probe","n":1,"class":{"deep-er":null},"parts":["x"],"result":"bad"}'
+    probe = msgspec.json.decode(line, type=module.Record)
+    assert (1, None, ["x"], "bad") == (probe.n, probe.class_.deep_er_, probe.parts, probe.result)
+    assert json.loads(line) == json.loads(msgspec.json.encode(probe))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"kind":"probe","n":1,"result":"fair"}', type=module.Record)
+
+
+def test_typescript_types_and_page(profile: Path) -> None:
+    """Optional keys are marked, objects are nested, and the page has a row for each key."""
+    text = typescript_types(load_profile(str(profile)))
+    assert '  "class"?: {\n    "deep-er"?: number | null;\n  };' in text
+    assert '"counts"?: Record<string, number>;\n  "parts"?: Array<string>;' in text
+    assert "export type Rec = End | Probe | Start;" in text
+    assert "| `n` | number | yes | Its number. |" in page(load_profile(str(profile)))
+
+
+@pytest.mark.parametrize(
+    ("stream", "kinds", "fact"),
+    [
+        ({"profile": "toy/v1"}, {}, "write a name of your own and a version"),
+        ({"profile": "Evals"}, {}, "/profile"),
+        ({"rules": [{"rule": "nope", "type": "once", "kind": "start"}]}, {}, "unknown rule 'nope'"),
+        ({"rules": [{"rule": "step-skipped", "type": "odd"}]}, {}, "/rules/0"),
+        ({"rules": [{"rule": "run-end-missing", "type": "present", "kind": "stop"}]}, {}, "there is no kind 'stop'"),
+        (
+            {},
+            {"end": {"properties": {"kind": {"const": "end"}, "n": {"type": "string"}}}},
+            "must have the type number",
+        ),
+        ({"tag": None}, {}, "without a tag the only kind is entry.json"),
+        ({}, {"start": {"properties": {"kind": {"const": "stop"}}}}, "must be the const 'start'"),
+        ({}, {"start": {"properties": {"kind": {"const": "start"}, "x": {"$ref": "#/$defs/y"}}}}, "nothing is at"),
+        (
+            {},
+            {"start": {"properties": {"kind": {"const": "start"}, "x": {"$ref": "#/properties/x"}}}},
+            "back to itself",
+        ),
+        ({}, {"start": {"properties": {"kind": {"const": "start"}, "x": {"type": 1}}}}, "not a JSON Schema"),
+        ({}, {"start": []}, "must be an object"),
+    ],
+)
+def test_wrong_profiles(stream: dict[str, Any], kinds: dict[str, Any], fact: str, tmp_path: Path) -> None:
+    """What is wrong is named with its file; nothing is entered into the tables."""
+    written(tmp_path, stream, **kinds)
+    with pytest.raises(ProfileError, match=r": ") as raised:
+        load_profile(str(tmp_path))
+    assert fact in str(raised.value)
