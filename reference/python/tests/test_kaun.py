@@ -16,6 +16,7 @@ import pytest
 from msgspec import UNSET
 
 from files import content
+from run_streams import EVERY_FAILURE
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
@@ -193,9 +194,7 @@ def test_a_scalar_beyond_a_limit_is_left_out(tmp_path: Path, capfd: pytest.Captu
         strict.log_scalar("x" * 2**24, 1.0, step=1)
 
 
-@pytest.mark.parametrize("on_error", ["disable", "raise"])
-@pytest.mark.parametrize("effect", ["error", "short-write"])
-@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+@EVERY_FAILURE
 def test_no_failing_call_ends_the_program_or_spoils_the_run(
     tmp_path: Path,
     lasting: Literal["once", "for-ever"],

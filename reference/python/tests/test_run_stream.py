@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from files import content
+from run_streams import START, kinds, with_stream
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
@@ -17,7 +18,6 @@ from toyspec.reading.reader import read
 from toyspec.testing import FailingCalls, ManualClock
 from toyspec.writing.run_writer import RunWriter
 
-START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.5,"step":4,"loss":0.5}\n'
 END = b'{"kind":"run_end","t":1.5,"reason":"completed"}\n'
 
@@ -26,18 +26,6 @@ END = b'{"kind":"run_end","t":1.5,"reason":"completed"}\n'
 def directory(tmp_path: Path) -> Path:
     """Return the directory of a run; it does not exist."""
     return tmp_path / "runs" / "r"
-
-
-def with_stream(directory: Path, data: bytes) -> Path:
-    """Put a stream into the directory of a run and return its path."""
-    directory.mkdir(parents=True)
-    (directory / "events.jsonl").write_bytes(data)
-    return directory / "events.jsonl"
-
-
-def kinds(run: RunWriter) -> list[str | None]:
-    """Return the kinds of the records in the stream."""
-    return [record.kind for record in read(run.events_path)]
 
 
 def test_replace_keeps_the_old_stream_beside(directory: Path) -> None:

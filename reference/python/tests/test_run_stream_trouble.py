@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from files import content
+from run_streams import EVERY_FAILURE, START, kinds, with_stream
 from toyspec.checker.checking import check
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.reading.reader import read
@@ -20,25 +21,11 @@ from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
 from toyspec.writing.run_writer import RunWriter
 
-START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
-
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """Return the directory of a run; it does not exist."""
     return tmp_path / "runs" / "r"
-
-
-def with_stream(directory: Path, data: bytes) -> Path:
-    """Put a stream into the directory of a run and return its path."""
-    directory.mkdir(parents=True)
-    (directory / "events.jsonl").write_bytes(data)
-    return directory / "events.jsonl"
-
-
-def kinds(run: RunWriter) -> list[str | None]:
-    """Return the kinds of the records in the stream."""
-    return [record.kind for record in read(run.events_path)]
 
 
 def leave_by(error: BaseException | None, run: RunWriter) -> None:
@@ -71,9 +58,7 @@ def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable
     return acknowledged
 
 
-@pytest.mark.parametrize("on_error", ["disable", "raise"])
-@pytest.mark.parametrize("effect", ["error", "short-write"])
-@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+@EVERY_FAILURE
 def test_no_failing_call_ends_the_program_or_spoils_the_stream(
     tmp_path: Path,
     lasting: Literal["once", "for-ever"],

@@ -36,7 +36,7 @@ class ToyspecError(Exception):
 
 
 class EngineError(ToyspecError, ValueError):
-    """``TOYSPEC_ENGINE`` names an engine that does not exist or is not installed."""
+    """The variable ``TOYSPEC_ENGINE`` names an engine that does not exist or is not installed."""
 
 
 class StreamError(ToyspecError):
