@@ -82,7 +82,7 @@ class Sweep:
         self._corpus = version()
         self._memory.keep_questions(self._corpus, self._digests)
         self._recordings: dict[str, Recording] = {}
-        self._is_built = False
+        self._is_sound = False
 
     def run(self, mutants: Sequence[Mutant]) -> list[Fate]:
         """Return what became of each of *mutants*; raise WorkshopError or RecordingError."""
@@ -120,7 +120,7 @@ class Sweep:
 
     def _tested(self, mutant: Mutant) -> Fate:
         """Run the tests of the crate for *mutant*."""
-        self._build()
+        self._demand_sound()
         started = time.monotonic()
         with self._workshop.changed(mutant):
             fault = self._workshop.test()
@@ -130,18 +130,17 @@ class Sweep:
         _say(f"tests, {time.monotonic() - started:.0f} s: {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
 
-    def _build(self) -> None:
-        """Build the unchanged crate, and let its tests pass."""
-        if not self._is_built:
-            fault = self._workshop.build() or self._workshop.test()
+    def _demand_sound(self) -> None:
+        """Raise WorkshopError if a test of the unchanged crate fails."""
+        if not self._is_sound:
+            fault = self._workshop.test()
             if fault is not None:
-                raise WorkshopError(f"the crate fails without any change: {fault}")
-            self._is_built = True
+                raise WorkshopError(f"the crate fails its tests without any change: {fault}")
+            self._is_sound = True
 
     def _recording(self, asked: str) -> Recording:
         """Return the recording of all questions that are not in the set *asked*."""
         if asked not in self._recordings:
-            self._build()
             done = self._memory.questions(asked)
             pairs = zip(self._questions, self._digests, strict=True)
             questions = [question for question, digest in pairs if digest not in done]

@@ -50,7 +50,9 @@ class Workshop:
 
     def unchanged(self) -> str:
         """Return the path of a copy of the program, which is built anew: the last build may be that of a mutant."""
-        self.build()
+        fault = self.build()
+        if fault is not None:
+            raise WorkshopError(f"the crate does not build without any change: {fault}")
         path = os.path.join(self.folder, "unchanged-adapter")
         shutil.copy2(self.adapter, path)
         return path

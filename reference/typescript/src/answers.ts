@@ -64,7 +64,7 @@ export function answer(request: Request, data: Uint8Array | null): Answer {
 function withInput(request: Request, data: Uint8Array | null, make: (request: Request, input: Input) => Answer): Answer {
   if (data !== null) return make(request, { stream: data, name: request.name, bundle: undefined });
   if (request.directory === undefined) return { untestable: "there is no stream" };
-  const bundle = openBundle(request.directory);
+  const bundle = openBundle(request.directory, request.max_line_bytes);
   if (bundle === null) return request.role === "checker" ? verdictAnswer(reportMissing(request.directory)) : { error: "the directory holds no stream" };
   return make(request, { stream: bundle.stream, name: bundle.name, bundle });
 }

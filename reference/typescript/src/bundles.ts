@@ -23,12 +23,12 @@ export interface Bundle {
   manifest: ObjectNode | undefined;
 }
 
-/** Returns the stream of a bundle and the files beside it, null where there is no stream. */
-export function openBundle(directory: string): Bundle | null {
+/** Returns the stream of a bundle and the files beside it, none of which may be longer than a line; null where there is no stream. */
+export function openBundle(directory: string, maxLineBytes: number = LIMITS.max_line_bytes): Bundle | null {
   const name = streamIn(directory);
   if (!existsSync(join(directory, name))) return null;
   const stream = readFileSync(join(directory, name));
-  const beside = sidecarsIn(directory);
+  const beside = sidecarsIn(directory, maxLineBytes);
   const sidecars = name === EVENTS ? beside : [];
   return { directory: basename(resolve(directory)), name, stream, sidecars, manifest: manifestIn(beside) };
 }
@@ -36,7 +36,7 @@ export function openBundle(directory: string): Bundle | null {
 /** Yields the records of a stream or bundle at a path, and returns the report; see `readAsync`. */
 export async function* readFile(path: string, options: ReadOptions = {}): AsyncGenerator<Record, Report> {
   const stream = statSync(path).isDirectory() ? join(path, streamIn(path)) : path;
-  const manifest = manifestIn(sidecarsIn(dirname(stream)));
+  const manifest = manifestIn(sidecarsIn(dirname(stream), options.maxLineBytes));
   return yield* readAsync(createReadStream(stream), { name: stream, hasManifest: manifest !== undefined, ...options });
 }
 
@@ -44,17 +44,17 @@ function streamIn(directory: string): string {
   return existsSync(join(directory, EVENTS)) ? EVENTS : PROFILES["metrics/v1"].file;
 }
 
-/** Returns the files beside a stream in a directory. */
-export function sidecarsIn(directory: string): Sidecar[] {
-  return SIDECARS.filter((name) => existsSync(join(directory, name))).map((name) => readSidecar(directory, name));
+/** Returns the files beside a stream in a directory; one of more bytes than the limit is not read. */
+export function sidecarsIn(directory: string, limit: number = LIMITS.max_line_bytes): Sidecar[] {
+  return SIDECARS.filter((name) => existsSync(join(directory, name))).map((name) => readSidecar(directory, name, limit));
 }
 
-function readSidecar(directory: string, name: Sidecar["name"]): Sidecar {
+function readSidecar(directory: string, name: Sidecar["name"], limit: number): Sidecar {
   const path = join(directory, name);
   try {
     const status = statSync(path);
     if (!status.isFile()) return { name, data: null, trouble: "it is no regular file" };
-    if (status.size > LIMITS.max_line_bytes) return { name, data: null, trouble: `it is longer than ${LIMITS.max_line_bytes} bytes` };
+    if (status.size > limit) return { name, data: null, trouble: `it is longer than ${limit} bytes` };
     return { name, data: readFileSync(path) };
   } catch (error) {
     return { name, data: null, trouble: String(error) };
