@@ -56,7 +56,8 @@ final class RunWriter implements AutoCloseable {
         if (exist == Exist.REPLACE) {
             return;
         }
-        if (existing.profile(path) != profile || existing.isDamaged()) {
+        boolean isForeign = !existing.records.isEmpty() && existing.profile(path) != profile; // without a record, it is nobody's
+        if (isForeign || existing.isDamaged()) {
             throw new IOException(path + " is damaged or not a stream of " + profile.id + ": it has to be looked at first");
         }
         if (profile == Profile.TOY) {
