@@ -72,7 +72,8 @@ def _sources(root: Path) -> dict[str, str]:
 
 
 def _languages(root: Path) -> list[str]:
-    return sorted(path.parent.name for path in (root / "reference").glob("*/README.md"))
+    # The engine is no implementation of its own: it is Rust's, as a module of Python.
+    return sorted(path.parent.name for path in (root / "reference").glob("*/README.md") if path.parent.name != "engine")
 
 
 def _implementations(root: Path, by_hand: str) -> list[str]:
