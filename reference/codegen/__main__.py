@@ -66,14 +66,13 @@ def outputs() -> dict[str, str]:
 
 def pages() -> dict[str, str]:
     """Return the reference pages and diagrams of the site, made from the current package."""
-    from codegen import api_page, cli_page, formats_page, report_page
+    from codegen import api_page, cli_page, formats_page
     from codegen.diagrams import diagrams
 
     return {
         api_page.PAGE: api_page.api_page(),
         cli_page.PAGE: cli_page.cli_page(),
         formats_page.PAGE: formats_page.formats_page(),
-        report_page.PAGE: report_page.report_page(),
     } | diagrams()
 
 

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from codegen.report_page import report_section
 from toyspec.cli.commands import COMMANDS, command_parser
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ Every command takes `--help`. `toyspec --version` prints the version.
 def cli_page() -> str:
     """Return the page: every command with its arguments, options and examples."""
     rows = "\n".join(f"| [`toyspec {name}`](#toyspec-{name}) | {summary} |" for name, summary in COMMANDS.items())
-    return "\n".join([_HEAD.format(rows=rows), *(_section(command_parser(name)) for name in COMMANDS)])
+    sections = (_section(command_parser(name)) for name in COMMANDS)
+    return "\n".join([_HEAD.format(rows=rows), *sections, report_section()])
 
 
 def _section(parser: argparse.ArgumentParser) -> str:

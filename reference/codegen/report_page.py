@@ -1,4 +1,4 @@
-"""Makes the page on the report of the checker, from its schema and from a report."""
+"""Makes the section on the report of the checker, from its schema and from a report."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from codegen.spec_tables import described
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = "docs/reference/report.md"
-
 Schema = dict[str, Any]
 
 _STREAM = """\
@@ -26,15 +24,13 @@ _STREAM = """\
 """
 
 _HEAD = """\
-# The report
-
-<!-- Made by `make generate` from schemas/; do not edit. -->
+## The JSON report
 
 What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes it.
 `--format jsonl` prints the same parts line by line, and so while the check goes on; see
-[`toyspec check`](cli.md#toyspec-check). In Python, `toyspec.check` gives the same as [objects](python.md#check).
+[`toyspec check`](#toyspec-check). In Python, `toyspec.check` gives the same as [objects](python.md#check).
 
-## Example
+### Example
 
 A run in which the second line is
 
@@ -49,11 +45,11 @@ REPORT
 ```
 """
 
-_PARTS = {"The report": "", "An entry of `files`": "file", "A finding": "finding"}
+_PARTS = {"The document": "", "An entry of `files`": "file", "A finding": "finding"}
 
 
-def report_page() -> str:
-    """Return the page: an example report from the current checker, and the meaning of every key."""
+def report_section() -> str:
+    """Return the section: an example report from the current checker, and the meaning of every key."""
     head = _HEAD.replace("LINE", _STREAM.splitlines()[1]).replace("REPORT", _example())
     return "\n".join([head, *_sections()])
 
@@ -72,7 +68,7 @@ def _sections() -> Iterator[str]:
     document = sources.load(sources.SCHEMAS / "report/v1/report.json")
     for title, name in _PARTS.items():
         schema = document["$defs"][name] if name else document
-        yield f"## {title}\n\n{_fields(schema, document)}"
+        yield f"### {title}\n\n{_fields(schema, document)}"
         for key, value in schema["properties"].items():
             for inner in (value, value.get("items", {})):
                 if "properties" in inner:

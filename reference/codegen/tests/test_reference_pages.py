@@ -14,7 +14,7 @@ from codegen import sources
 from codegen.api_page import _split, api_page
 from codegen.cli_page import _escaped, cli_page
 from codegen.reference_pages import reference_pages, rules_page
-from codegen.report_page import report_page
+from codegen.report_page import report_section
 from codegen.spec_tables import sentence
 from toyspec.cli.commands import COMMANDS, command_parser
 
@@ -48,7 +48,8 @@ def test_library_page_has_every_public_name(python: str) -> None:
 
 def test_tables_are_tables(cli: str, python: str) -> None:
     """Every row has two cells: what looks like a further bar is escaped."""
-    rows = [line for line in (cli + python).splitlines() if line.startswith("| ")]
+    commands = cli.partition("\n## The JSON report\n")[0]
+    rows = [line for line in (commands + python).splitlines() if line.startswith("| ")]
     assert [] == [row for row in rows if row.replace("\\|", "").count("|") != 3]
 
 
@@ -65,9 +66,9 @@ def test_parameters_are_parted_at_outer_commas() -> None:
     ast.parse(f"def f({arguments}): ...")
 
 
-def test_report_page_shows_a_report_that_its_schema_takes() -> None:
+def test_report_section_shows_a_report_that_its_schema_takes() -> None:
     """The example is a report by the schema, and a table explains each of its keys."""
-    page = report_page()
+    page = report_section()
     shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
     schema = sources.load(sources.SCHEMAS / "report/v1/report.json")
     jsonschema.Draft202012Validator(schema).validate(shown)
