@@ -127,4 +127,4 @@ def is_manifest(lines: Lines, data: bytes | None) -> bool:
 
 
 def _bytes_before(text: str, index: int) -> int:
-    return index if text.isascii() else len(text[:index].encode("utf-8", "surrogatepass"))
+    return len(text[:index].encode())

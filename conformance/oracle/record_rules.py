@@ -41,7 +41,7 @@ class RecordRules:
     def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         """Yield the errors of *value* and of the values in it, at most one for each place."""
         schema = tables.resolved(schema, self.profile)
-        found = list(self.own_faults(value, schema, pointer))
+        found = list(self.own_faults(value, schema))
         if found:
             yield Fault(min(found, key=_PRIORITY.index), value.start, pointer)
             if "wrong-type" in found:
@@ -55,22 +55,21 @@ class RecordRules:
         for index, item in enumerate(value.items):
             yield from self.judged(item, schema.get("items", {}), f"{pointer}/{index}")
 
-    def own_faults(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[str]:
+    def own_faults(self, value: Value, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that *value* itself breaks."""
         types = schema.get("type")
         if types is not None and not self.is_type(value, [types] if isinstance(types, str) else types):
             yield "wrong-type"
         if "const" in schema and not _equals(value, schema["const"]):
-            yield "unsupported-schema" if pointer in {"/schema", "/schema_version"} else "unexpected-value"
+            yield "unsupported-schema"  # every other constant is a tag, by which the schema was found
         if "enum" in schema and not any(_equals(value, choice) for choice in schema["enum"]):
             yield "unexpected-value"
         if value.type == "string":
             yield from self.string_faults(value.text, schema)
         if value.type == "number":
             yield from self.number_faults(value.text, schema)
-        if value.type == "array" and not (
-            schema.get("minItems", 0) <= len(value.items) <= schema.get("maxItems", len(value.items))
-        ):
+        count = len(value.items)
+        if value.type == "array" and not schema.get("minItems", count) <= count <= schema.get("maxItems", count):
             yield "out-of-range"
 
     def is_type(self, value: Value, types: list[str]) -> bool:
@@ -92,7 +91,7 @@ class RecordRules:
 
     def number_faults(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that a number breaks."""
-        number: float = int(literal) if is_integer(literal) else float(literal)
+        number = float(literal)
         if (
             number < schema.get("minimum", number)
             or number > schema.get("maximum", number)
@@ -107,11 +106,12 @@ class RecordRules:
         if found is None:
             return False
         year, month, day, hour, minute, second = map(int, found.groups()[:6])
-        zone = int(found[8] or 0) * 60 + int(found[9] or 0)
+        hours, minutes = int(found[8] or 0), int(found[9] or 0)
         if not _is_date(year, month, day) or hour > 23 or minute > 59 or second > 60:
             return False
-        if int(found[8] or 0) > 23 or int(found[9] or 0) > 59:
+        if hours > 23 or minutes > 59:
             return False
+        zone = hours * 60 + minutes
         utc = hour * 60 + minute + (zone if found[7] == "-" else -zone)
         return second < 60 or utc % 1440 == 1439
 
