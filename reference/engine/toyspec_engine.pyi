@@ -37,6 +37,18 @@ class OutcomeFields(TypedDict):
     skipped: str | None
     trouble: tuple[int | None, str] | None
 
+class PieceFields(TypedDict):
+    """Whole lines: columns of them, or none where Python reads them."""
+
+    bytes: int
+    lines: int
+    last: int
+    kinds: list[tuple[str, int]]
+    phase: str | None
+    times: tuple[float, float] | None
+    steps: tuple[int, int] | None
+    columns: list[tuple[str, bytes, bytes]]
+
 @final
 class Options:
     def __new__(
@@ -62,6 +74,9 @@ class Batch:
     def next(self, seconds: float) -> OutcomeFields | None: ...
     @property
     def received(self) -> int: ...
+
+def columns(data: bytes, profile: Profile) -> list[PieceFields]:
+    """Return what whole lines of a stream hold, in their order."""
 
 def fail() -> None:
     """Panic: shows that a panic becomes an exception."""

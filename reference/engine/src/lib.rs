@@ -2,6 +2,7 @@
 
 mod batch;
 mod checker;
+mod columns;
 mod failures;
 mod reports;
 
@@ -16,5 +17,6 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<checker::Options>()?;
     module.add_class::<checker::Checker>()?;
     module.add_class::<batch::Batch>()?;
+    module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)
 }

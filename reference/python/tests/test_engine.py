@@ -9,15 +9,17 @@ import subprocess
 import sys
 import time
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command_line import command, environment
-from toyspec import EngineError, check, check_bytes, engine
+from toyspec import EngineError, StreamError, check, check_bytes, engine
 from toyspec.checker import CheckOptions, open_checker
 from toyspec.findings import FileReport
+from toyspec.runs.summary import summarize_run
 from toyspec.version import __version__
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
@@ -170,3 +172,42 @@ def test_mutated_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch) -> N
             data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
         native, python = both(monkeypatch, lambda data=bytes(data): check_bytes(data, name="events.jsonl"))
         assert native == python, bytes(data)
+
+
+def facts(path: Path) -> tuple[Any, ...] | str:
+    """Return everything that a summary knows of the run at *path*, or why there is none."""
+    try:
+        run = summarize_run(str(path), measure="loss")
+    except StreamError as error:
+        return str(error)
+    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
+    measured = [(step, run.measured.value(step)) for step in run.measured.steps]
+    return run.row(), run.kinds, run.first_step, run.evals, run.goals, run.report, curves, measured, run.measures
+
+
+@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1"])
+def test_summaries_of_the_corpus_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of numbers say what records say: curves, times, kinds, measures and the report."""
+    root = Path(__file__).resolve().parents[3] / "conformance/cases" / profile
+    for path in sorted(root.rglob("*.jsonl"))[::3]:
+        native, python = both(monkeypatch, partial(facts, path))
+        assert native == python, path
+
+
+def test_summary_of_a_long_stream_is_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So it is with thousands of steps of two phases, nulls, steps that repeat, damage, and a cut end."""
+    chance = random.Random(7)
+    lines = [START]
+    for number in range(9000):
+        loss = chance.choice([b"null", b"%.6f" % chance.random()]) if number > 4000 else b"1.5"
+        line = b'{"kind":"step","t":%d,"step":%d,"loss":%b,"extra":{"acc":%d}}\n' % (
+            number,
+            number % 8000,
+            loss,
+            number,
+        )
+        lines.append(chance.choices([line, line.replace(b"{", b'{"phase":"eval",', 1), line[9:]], [90, 10, 1])[0])
+    (tmp_path / "events.jsonl").write_bytes(b"".join(lines)[:-20])
+    native, python = both(monkeypatch, partial(facts, tmp_path))
+    assert native == python
+    assert {"loss", "acc"} <= set(native[0] and native[6])

@@ -13,6 +13,7 @@
 mod attempts;
 mod canonical;
 mod check;
+mod columns;
 mod composer;
 mod dates;
 mod escape;
@@ -50,6 +51,7 @@ pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
     StreamChecker,
 };
+pub use columns::{columns, Column, Columns, Piece};
 pub use composer::{check_run_id, Composer};
 pub use escape::printable;
 pub use follower::{Event, Followed, Follower};

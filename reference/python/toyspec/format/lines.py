@@ -84,6 +84,11 @@ class LineSplitter:
             lines.append(b"")
         return self._cut_into(lines, chunk)
 
+    def skip(self, lines: int, size: int) -> None:
+        """Count *lines* whole lines of *size* bytes that were read elsewhere; call it after an LF."""
+        self._number += lines
+        self._offset += size
+
     @property
     def next_number(self) -> int:
         """Number of the line that the next LF ends, counted from 1."""

@@ -79,6 +79,10 @@ class Reading:
             return self._records
         return (record if record.event is None else record.event for record in self._records)
 
+    def give_numbers(self) -> bool:
+        """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be."""
+        return self._walk.gives_numbers()
+
     @property
     def report(self) -> ReadReport:
         """The report of the whole reading; reads the rest of the stream first, and raises as iterating does.
@@ -123,6 +127,18 @@ class _Walk:
         if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed:
             return False
         self._new_feed = partial(self._new_feed, target="bare event")
+        return True
+
+    def gives_numbers(self) -> bool:
+        """Switch to blocks of numbers if nothing was read yet; return whether it did."""
+        from toyspec.engine import native
+
+        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed or native() is None:
+            return False
+        from toyspec.reading.number_blocks import NumberFeed
+
+        kind: type[RecordFeed] = NumberFeed
+        self._new_feed = partial(kind, **self._new_feed.keywords)
         return True
 
     def blocks(self) -> Generator[list[Record]]:
@@ -200,7 +216,7 @@ class _Account:
 
     def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
         """Take in *chunk*; its records become the block, up to its first gap if that is returned."""
-        before = self.feed.gap_bytes
+        before, records = self.feed.gap_bytes, self.feed.records
         found: list[Any] = self.feed.feed(chunk)
         first = None
         if self.feed.gap_bytes != before:
@@ -213,7 +229,7 @@ class _Account:
                     self.note(gap)
                 found = [item for item in found if not isinstance(item, Gap)]
         self.block = found
-        self.records += len(found)
+        self.records += self.feed.records - records if first is None else len(found)
         return first
 
     def note(self, gap: Gap) -> None:

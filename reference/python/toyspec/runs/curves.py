@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
@@ -44,6 +49,31 @@ class Curve:
         self._taken += 1
         if self._taken == self._share:
             self._close()
+
+    def add_all(self, steps: Sequence[int], values: array[float]) -> None:
+        """Add the value at each of *steps*, NaN where it was not finite: what ``add`` does, at once."""
+        if not steps:
+            return
+        if any(map(isnan, (values[0], values[-1], sum(values)))):
+            for step, value in zip(steps, values, strict=True):
+                self.add(step, None if isnan(value) else value)
+            return
+        self.count += len(steps)
+        self.first = self.first or (steps[0], values[0])
+        self.last = (steps[-1], values[-1])
+        least, most = min(values), max(values)
+        if self.lowest is None or least < self.lowest[1]:
+            self.lowest = (steps[values.index(least)], least)
+        if self.highest is None or most > self.highest[1]:
+            self.highest = (steps[values.index(most)], most)
+        at = 0
+        while at < len(values):
+            end = at + self._share - self._taken
+            self._open.extend(values[at:end])
+            self._taken += len(values[at:end])
+            at = end
+            if self._taken == self._share:
+                self._close()
 
     def means(self, most: int | None = None) -> list[float | None]:
         """Return the mean of each part in order, None where nothing was finite; of *most* parts at most."""
@@ -87,4 +117,6 @@ def _halved(means: list[float | None]) -> list[float | None]:
 def _mean(values: list[float]) -> float | None:
     if not values:
         return None
-    return sum(value / len(values) for value in values)
+    total = sum(values)
+    # The sum of the largest numbers is infinite, their mean is not.
+    return total / len(values) if isfinite(total) else sum(value / len(values) for value in values)

@@ -11,7 +11,8 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
-from toyspec.runs.summary import LOSS_TAGS, Extent, RunSummary, summarize_run
+from toyspec.runs.extents import Extent
+from toyspec.runs.summary import LOSS_TAGS, RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

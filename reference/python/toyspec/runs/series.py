@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from itertools import islice
 from math import isfinite
+from operator import lt
 from typing import TYPE_CHECKING
 
 from toyspec.runs.metrics_of import metrics_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.reading.records import Record
 
 _NOT_FINITE = float("nan")
@@ -30,6 +34,16 @@ class Series:
             return
         self.steps.insert(at, step)
         self._values.insert(at, _NOT_FINITE if value is None else value)
+
+    def add_all(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in the value at each of *steps*, NaN where it was not finite."""
+        is_next = bool(steps) and (not self.steps or steps[0] > self.steps[-1])
+        if is_next and all(map(lt, steps, islice(steps, 1, None))):
+            self.steps.extend(steps)
+            self._values.extend(values)
+            return
+        for step, value in zip(steps, values, strict=True):
+            self.add(step, value if isfinite(value) else None)
 
     def has(self, step: int) -> bool:
         """Return whether there is a value at *step*, finite or not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
@@ -17,10 +17,12 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.manifests import read_manifest
+from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.reader import read
 from toyspec.reading.rows import Row
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
+from toyspec.runs.extents import Extent
 from toyspec.runs.members import flat
 from toyspec.runs.metrics_of import default_goal, metrics_of
 from toyspec.runs.series import Series, measured
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     Watch = Callable[[Iterable["Record"], int], Iterable["Record"]]
 
-    from toyspec.findings import DialectUse, Profile, State
+    from toyspec.findings import DialectUse, Profile
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
 
@@ -71,6 +73,7 @@ def summarize_run(
     summary = RunSummary(stream, measure)
     choice = dialect or DialectChoice()
     reading = read(stream, mode="salvage", dialect=choice)
+    reading.give_numbers()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
     report = reading.report
     if report.profile is None and report.dialect is None:
@@ -97,18 +100,6 @@ def _size(stream: str) -> int:
         return os.path.getsize(stream)
     except OSError:
         return 0
-
-
-class Extent(NamedTuple):
-    """What is known of a stream as a whole."""
-
-    state: State
-    records: int | None
-    """Number of records; None where not all were read."""
-    size: int
-    """Size in bytes."""
-    is_checked: bool = True
-    """False where damage between the ends of the stream would not have been seen."""
 
 
 class RunSummary:
@@ -263,9 +254,12 @@ class RunSummary:
         if profile == "kaun/v1":
             self.start = read_manifest(os.path.dirname(self.path)) or {}
 
-    def take(self, records: Iterable[Record], learn: Literal["attempts", "nothing"] = "nothing") -> None:
-        """Add *records* in order."""
+    def take(self, records: Iterable[Record | NumberBlock], learn: Literal["attempts", "nothing"] = "nothing") -> None:
+        """Add *records* in order, blocks of numbers among them."""
         for record in records:
+            if isinstance(record, NumberBlock):
+                self._take_block(record)
+                continue
             if learn == "attempts":
                 self.attempts.learn(record)
             kind = "entry" if record.profile == "metrics/v1" else record.kind or "without kind"
@@ -281,6 +275,27 @@ class RunSummary:
                 self._take_entry(record.value)
             elif record.profile == "kaun/v1":
                 self._take_scalar(record)
+
+    def _take_block(self, block: NumberBlock) -> None:
+        """Add many records at once."""
+        for kind, number_of in block.kinds:
+            if kind in self.kinds or len(self.kinds) < _MAX_NAMES:
+                self.kinds[kind] = self.kinds.get(kind, 0) + number_of
+        for time in block.times or ():
+            self._take_time(time)
+        own = self.attempts.own_phase
+        if block.steps is None or (block.phase or own) != own:
+            return
+        first, self.last_step = block.steps
+        self.first_step = first if self.first_step is None else self.first_step
+        for name, (steps, values) in block.columns.items():
+            if name not in self.series and len(self.series) < _MAX_NAMES:
+                self.series[name] = Curve()
+            if name in self.series:
+                self.series[name].add_all(steps, values)
+        if self._measure is not None:
+            self.measures.update(block.columns if len(self.measures) < _MAX_NAMES else ())
+            self.measured.add_all(*block.columns.get(self._measure, ((), ())))
 
     def _keep(self, record: Record, measure: str) -> None:
         step = record.step if isinstance(record, Row) else record.get("step", self.last_step)
