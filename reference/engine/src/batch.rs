@@ -17,6 +17,8 @@ use crate::failures::{caught, failure};
 use crate::reports::{trouble, ReportFields, Trouble};
 
 const CHUNK_BYTES: usize = 1 << 18;
+/// Python compares a bundle with its seal while it reads the stream.
+const SEAL: &str = "SHA256SUMS";
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 
 /// Checks files on threads.
@@ -54,7 +56,7 @@ struct Task {
 enum Outcome {
     Report(FileReport),
     Skipped(String),
-    /// Python checks the file: it is compressed, or may be the log of another program.
+    /// Python checks the file: it is compressed or sealed, or may be the log of another program.
     Left,
     Trouble(Trouble),
     Failed(String),
@@ -167,7 +169,8 @@ impl Shared {
         let mut file = File::open(&task.path)?;
         let mut count = self.read(&mut file, chunk)?;
         let mut checker = StreamChecker::at(&task.path, self.options.clone());
-        let is_left = chunk[..count].starts_with(&GZIP_MAGIC) || !file.metadata()?.is_file();
+        let is_sealed = task.path.with_file_name(SEAL).symlink_metadata().is_ok();
+        let is_left = is_sealed || chunk[..count].starts_with(&GZIP_MAGIC) || !file.metadata()?.is_file();
         checker.feed(&chunk[..count]);
         if is_left || self.may_be_dialects && !checker.begins_with_own_record() {
             self.received.fetch_sub(count as u64, Ordering::Relaxed);
