@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from conformance.escaping import markdown
 from conformance.mutation.survivors import VERDICTS
 
 if TYPE_CHECKING:
@@ -32,12 +34,15 @@ def page(fates: Sequence[Fate], found: Findings, listed: Survivors, every: int) 
             f"| {score.listed} | {score.percent} |"
         )
     yield ""
-    counts = dict.fromkeys(VERDICTS, 0)
-    for fate in fates:
-        entry = listed.entries.get(fate.mutant.place)
-        if entry is not None:
-            counts[entry.verdict] += 1
-    yield "Listed survivors, by verdict:"
+    entries = [listed.entries[fate.mutant.place] for fate in fates if fate.mutant.place in listed.entries]
+    counts = Counter((entry.verdict, entry.module, entry.reason) for entry in entries)
+    yield "Survivors are listed for one of two reasons."
     yield ""
-    for verdict, meaning in VERDICTS.items():
-        yield f"- *{verdict}*: {counts[verdict]}. The mutant {meaning.replace('the oracle', 'the crate')}."
+    for verdict in ("equivalent", "not-observable"):
+        number = sum(count for key, count in counts.items() if key[0] == verdict)
+        yield f"- *{verdict}*: {number}. The mutant {VERDICTS[verdict].replace('the oracle', 'the crate')}."
+    yield ""
+    yield "| verdict | source file | mutants | why no question can catch them |"
+    yield "|---|---|---|---|"
+    for (verdict, module, reason), count in sorted(counts.items()):
+        yield f"| {verdict} | {module}.rs | {count} | {markdown(reason)} |"
