@@ -325,6 +325,15 @@ class NamesTheStreamAfterItself(Oracle):
             return descriptor
 
 
+class TakesEmptyStreams(Oracle):
+    """Writes into an existing stream that is empty, although it is told to refuse it."""
+
+    class bundles_type(Bundles):
+        def demand_open(self, stream: Stream, exist: str, profile: str) -> None:
+            if stream.data or exist != "fail":
+                super().demand_open(stream, exist, profile)
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="writer", proves=proves, reason=reason)
 
@@ -360,6 +369,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(AppendsToAnything, "writing/append-refused", "outcome is written"),
     _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
     _mutant(StartsTimeAnew, "stream/time-forward", "wrote time-goes-backwards"),
+    _mutant(TakesEmptyStreams, "writing/existing-refused", "outcome is written"),
     _mutant(TakesAnyRunId, "bundle/run-id-safe", "outcome is written"),
     _mutant(NamesTheStreamAfterItself, "bundle/stream-name", r"the file \w+\.jsonl is missing"),
 )

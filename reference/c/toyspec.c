@@ -2193,6 +2193,8 @@ static int open_stream(struct toyspec_writer *w, enum toyspec_exist exist) {
     int code = make_directories(w->path, &w->made);
     if (!code) code = exist == TOYSPEC_REPLACE ? open_replacing(w->path, &w->descriptor, &w->moved)
                                                : open_locked(w->path, &w->descriptor, &w->moved.created);
+    /* An empty file too: its creator may be about to write to it. */
+    if (!code && exist == TOYSPEC_FAIL && !w->moved.created) code = EXISTS;
     return code ? code : take_over(w, exist);
 }
 

@@ -88,6 +88,10 @@ func open(path string, profile Profile, exist Exist) (*Writer, error) {
 		defer removeDirectories()
 		return stream.undo()
 	}
+	if exist == Fail && !stream.created {
+		// An empty file too: its creator may be about to write to it.
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrExists), w.Close())
+	}
 	if err := w.takeOver(exist); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), w.Close())
 	}

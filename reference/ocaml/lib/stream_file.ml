@@ -149,6 +149,8 @@ let can_pass = function
   | Unix.Unix_error ((ENOSPC | EFBIG | EINTR | EAGAIN | EWOULDBLOCK | EUNKNOWNERR (122 | 69)), _, _) -> true
   | _ -> false
 
+let is_created f = f.created
+
 let fail f line written error =
   let cause = match error with Unix.Unix_error (code, _, _) -> Unix.error_message code | other -> Printexc.to_string other in
   if not (take_back f line written) then close_for_good f ("part of a line was written (" ^ cause ^ ") and cannot be removed");

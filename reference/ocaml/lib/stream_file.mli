@@ -51,5 +51,8 @@ val close_for_good : t -> string -> unit
 val discard : t -> unit
 (** [discard f] closes [f]. It removes a file that was created here and is still empty; an earlier stream moves back. *)
 
+(** [is_created f] is true if there was no file before. *)
+val is_created : t -> bool
+
 val abandon : t -> unit
 (** [abandon f] is [discard f] after everything was removed from the file. *)

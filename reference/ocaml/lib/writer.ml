@@ -37,6 +37,8 @@ let check_state w (report : Reader.report) =
 (* Brings an existing stream to a line end, or says why it cannot be written to. *)
 let take_over w exist =
   let size = Stream_file.size w.file in
+  (* An empty file too: its creator may be about to write to it. *)
+  if exist = Fail && not (Stream_file.is_created w.file) then refuse w.path "the stream exists";
   if size > 0 then begin
     if exist <> Resume then refuse w.path "the stream exists";
     let keep (record : Reader.record) = Sequence.note w.sequence record.value in

@@ -54,6 +54,11 @@ export class AppendFile {
   /** True where this writer created the file and nothing is in it yet. */
   private isCreated: boolean;
 
+  /** True where there was no file before, and nothing is in this one yet. */
+  get isNew(): boolean {
+    return this.isCreated;
+  }
+
   /** Opens and locks the file at a path, which is made; throws StreamRefusedError where another writer has it. */
   static open(path: string, checkEvery = 1000): AppendFile {
     return new AppendFile(path, openLocked(path), checkEvery);

@@ -63,8 +63,9 @@ export class Writer {
     const path = join(directory, PROFILES["toy/v1"].file);
     return opened(path, (file) => {
       const writer = new Writer(file, "toy/v1", options);
+      // An empty file too: its creator may be about to write to it.
+      if (exist === "fail" && !file.isNew) throw new StreamRefusedError(`${path}: the stream exists; choose another directory, or replace or resume it`);
       if (file.size === 0) return writer;
-      if (exist === "fail") throw new StreamRefusedError(`${path}: the stream exists; choose another directory, or replace or resume it`);
       if (exist === "resume") writer.takeOver();
       else writer.replaces = true;
       return writer;

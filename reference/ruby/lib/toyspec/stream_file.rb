@@ -61,6 +61,11 @@ module Toyspec
     # The renames that made room for this file, as SideFiles.keep_previous returns them.
     attr_writer :moved
 
+    # Returns whether there was no file before.
+    def created?
+      @created
+    end
+
     def initialize(path, file, created)
       @path, @file, @created, @process, @moved = path, file, created, Process.pid, []
       @file.sync = true

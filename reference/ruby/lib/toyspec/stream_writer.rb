@@ -200,6 +200,8 @@ module Toyspec
 
     # Brings the stream to a line end, or says why it cannot be written to.
     def take_over(exist)
+      # An empty file too: its creator may be about to write to it.
+      refuse("the stream exists") if exist == "fail" && !@file.created?
       return if @file.size.zero?
 
       refuse("the stream exists") if exist != "resume"
