@@ -9,7 +9,7 @@ from typing import Any
 
 from codegen import sources
 
-PAGE = "docs/migrations/compared.md"
+PAGE = "docs/parts/compared.md"
 RESULTS = "reference/rust/originals/results.json"
 _TABLE = re.compile(r"(<!-- generated:originals -->\n).*?(<!-- /generated -->)", re.DOTALL)
 _HEAD = "| original | direction | compared | result |\n|---|---|---|---|\n"

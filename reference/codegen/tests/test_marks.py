@@ -11,7 +11,7 @@ from codegen import sources
 from codegen.__main__ import outputs, pages
 
 # Made in part only, between marks of their own.
-IN_PART = ("docs/migrations/compared.md", "mkdocs.yml", "reference/c/", "spec/")
+IN_PART = ("docs/parts/compared.md", "mkdocs.yml", "reference/c/", "spec/")
 
 
 @pytest.fixture(scope="module")
