@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
-    r"([A-Za-z_][\w./()%@-]*)\s?[=: ]\s?"
+    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)\s?[=: ]\s?"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))",
     re.ASCII | re.IGNORECASE,
 )

@@ -33,6 +33,7 @@ _UNIX_SECONDS = (1e8, 1e11)
 _SCALES = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
 _DATE_LETTERS = 40
+_NUMBERS = frozenset([int, float])
 _MAX_INTEGER_FLOAT = 2.0**63
 
 
@@ -86,6 +87,7 @@ class Mapping:
         self._own = {key for key in own if key is not None}
         self._except = frozenset(key for key in values.exclude if not key.endswith("/"))
         self._except_prefixes = tuple(key for key in values.exclude if key.endswith("/"))
+        self._takes_all = not (values.prefix or values.exclude)
         self.time_origin: TimeOrigin | None = None
         """Origin of the times so far; None before the first one."""
 
@@ -112,6 +114,9 @@ class Mapping:
         return found[0]
 
     def _metrics(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
+        if self._takes_all and _NUMBERS.issuperset(map(type, members.values())):
+            own = self._own
+            return {key: member for key, member in members.items() if key not in own}
         prefix = self._values.prefix
         found: dict[str, float | int | None] = {}
         for key, member in members.items():
