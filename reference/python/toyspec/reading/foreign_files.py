@@ -29,6 +29,6 @@ def look_at(path: str) -> Look:
             head += chunk
     finally:
         source.close()
-    with read(path, mode="salvage") as reading:
+    with read(path, mode="salvage", dialect=None) as reading:
         first = next(reading, None)
     return look_of(head, None if first is None else list(first.value), is_all=len(head) <= HEAD_BYTES)

@@ -49,7 +49,16 @@ def views_of(
     *profile* is detected where it is not named, for bytes by the help of *name*, that of their file.
     Raises StreamMissingError or StreamUnreadableError; damage is skipped.
     """
-    reading = read(source, mode="salvage", attempts="latest", profile=profile, max_line_bytes=max_line_bytes, name=name)
+    # The views are defined for profiles; other logs have none.
+    reading = read(
+        source,
+        mode="salvage",
+        attempts="latest",
+        profile=profile,
+        max_line_bytes=max_line_bytes,
+        name=name,
+        dialect=None,
+    )
     records = list(reading)
     report = reading.report
     members: dict[str, Any] = {}
