@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from command_line import toyspec
-from toyspec import check, check_bytes, follow, read
-from toyspec.format.own_profiles import ProfileError, load_profile
+from toyspec import ProfileError, check, check_bytes, follow, read
+from toyspec.format.own_profiles import load_profile
 from toyspec.format.profile_types import page, python_types, typescript_types
 
 STREAM: dict[str, Any] = {

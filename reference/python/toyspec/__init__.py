@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toyspec.errors import (
         DamagedStreamError,
         EngineError,
+        ProfileError,
         RunStartMissingError,
         SourceError,
         StreamClosedError,
@@ -69,6 +70,7 @@ _HOMES = {
     "MetricsLog": "metrics.log",
     "MetricsLogError": "metrics.log",
     "PathError": "findings",
+    "ProfileError": "errors",
     "ReadReport": "read_reports",
     "Reading": "reading.reader",
     "Record": "reading.records",
@@ -123,6 +125,7 @@ __all__ = [
     "MetricsLog",
     "MetricsLogError",
     "PathError",
+    "ProfileError",
     "ReadReport",
     "Reading",
     "Record",

@@ -4,6 +4,7 @@
 
     ToyspecError
     ├── EngineError                 TOYSPEC_ENGINE names an engine that does not exist or is not installed
+    ├── ProfileError                the directory of a user's profile is wrong (a ValueError too)
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
     ├── SourceError                 a source cannot be imported, or a run cannot be exported
@@ -37,6 +38,13 @@ class ToyspecError(Exception):
 
 class EngineError(ToyspecError, ValueError):
     """The variable ``TOYSPEC_ENGINE`` names an engine that does not exist or is not installed."""
+
+
+class ProfileError(ToyspecError, ValueError):
+    """The profile of a user cannot be used; the message begins with the path of what is wrong."""
+
+    def __init__(self, path: str, fact: str) -> None:
+        super().__init__(f"{printable(path)}: {printable(fact)}")
 
 
 class StreamError(ToyspecError):

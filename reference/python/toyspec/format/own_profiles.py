@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from toyspec.errors import ToyspecError
-from toyspec.escaping import printable
+from toyspec.errors import ProfileError
 from toyspec.format import profiles
 from toyspec.generated.fields import DATE_TIMES, FIELDS, REQUIRED
 from toyspec.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
@@ -24,7 +23,7 @@ from toyspec.resources import read_resource
 Schema = dict[str, Any]
 
 STREAM_FILE = "stream.json"
-_OURS = frozenset(STREAMS)
+_OURS = tuple(STREAMS)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/v[0-9]+")
 _SHARED = "urn:toyspec:shared:v1"
 _WITHOUT = ("$schema", "$id", "$defs")
@@ -37,13 +36,6 @@ _COMPARED = {
     "same-as-last": ("number", "integer"),
     "nested": ("string",),
 }
-
-
-class ProfileError(ToyspecError, ValueError):
-    """A profile cannot be used; the message begins with the path of the file that is wrong."""
-
-    def __init__(self, path: str, fact: str) -> None:
-        super().__init__(f"{printable(path)}: {printable(fact)}")
 
 
 class OwnProfile(msgspec.Struct, frozen=True):
@@ -80,7 +72,7 @@ def profile_named(text: str) -> str:
         return text
     if os.path.isdir(text):
         return load_profile(os.path.abspath(text)).name
-    known = ", ".join([*sorted(_OURS), *_LOADED])
+    known = ", ".join([*_OURS, *_LOADED])
     raise ValueError(f"profile is {text!r}; it must be one of {known}, or a directory with {STREAM_FILE}")
 
 
