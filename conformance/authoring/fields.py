@@ -157,7 +157,7 @@ def _streams(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes
     numeric = [field for field in profile.fields(kind) if is_numeric(field.schema)]
     others = [field for field in profile.fields(kind) if not is_numeric(field.schema)]
     for group, name in [([field], field.name) for field in numeric] + ([(others, "other-fields")] if others else []):
-        what = f"`{group[0].shown}`" if group[0] in numeric else "each field that is no number"
+        what = f"`{group[0].shown}`" if group[0] in numeric else "each field that is not a number"
         for verdict, of_verdict in (("accepted", accepted), ("refused", refused)):
             samples = [
                 (field, sample)
@@ -307,7 +307,7 @@ def _missing_variant(profile: Profile, kind: str, key: str) -> dict[str, Any]:
 
 def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict[str, Any]:
     rules = sorted({finding["rule"] for finding in findings})
-    faulty = [rule for rule in rules if rule not in _INFOS]
+    invalid = [rule for rule in rules if rule not in _INFOS]
     return {
         "why": why,
         "profile": profile.name,
@@ -315,7 +315,7 @@ def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict
         "records": [],
         "findings": findings,
         "proves": {
-            "accepts": [] if faulty else ["rules/wrong-type", "rules/out-of-range", "writing/schema-valid"],
+            "accepts": [] if invalid else ["rules/wrong-type", "rules/out-of-range", "writing/schema-valid"],
             "rejects": [requirement for rule in rules for requirement in _proved(rule)],
         },
     }

@@ -131,7 +131,7 @@ def no_locks(case: Case, call: str, error: str) -> None:
 
 
 def lock_held(case: Case) -> None:
-    """A lock is held by another process; the message says so, and nothing changes."""
+    """A lock is held by another process; the message reports it, and nothing changes."""
     case.make(START + STEP)
     before = case.files()
     case.run(traced("flock", case.stream, "error=EAGAIN"))

@@ -37,7 +37,7 @@ def torn_metrics(case: Case) -> None:
 
 
 def side_file_there(case: Case) -> None:
-    """Side files of earlier tears are there; they stay as they are."""
+    """Side files of earlier tears are there; they stay unchanged."""
     _tear(case, SMALL)
     for name in (SIDE, f"{SIDE}-2"):
         case.make(name.encode(), os.path.join(case.directory, name))

@@ -37,24 +37,24 @@ def _meddled(case: Case, meddle: Callable[[], object]) -> None:
 
 
 def deleted(case: Case) -> None:
-    """The stream is deleted; it is started anew with all records."""
+    """The stream is deleted; it is started again with all records."""
     _meddled(case, lambda: os.remove(case.stream))
 
 
 def directory_deleted(case: Case) -> None:
-    """The directory is deleted; the stream is started anew with all records."""
+    """The directory is deleted; the stream is started again with all records."""
     _meddled(case, lambda: shutil.rmtree(case.directory))
 
 
 def renamed(case: Case) -> None:
-    """The stream is renamed; it is started anew, and the renamed file stays."""
+    """The stream is renamed; it is started again, and the renamed file stays."""
     moved = f"{case.stream}.1"
     _meddled(case, lambda: os.rename(case.stream, moved))
     case.demand(case.files()["events.jsonl.1"].startswith(b'{"kind":"run_start"'), "the renamed file is changed")
 
 
 def replaced(case: Case) -> None:
-    """The stream is replaced; it is started anew, and the other file is kept."""
+    """The stream is replaced; it is started again, and the other file is kept."""
 
     def replace() -> None:
         case.make(_FOREIGN, f"{case.stream}.new")
@@ -217,7 +217,7 @@ def forked(case: Case) -> None:
     case.run()
     case.say_all(f"open replace {case.directory}", "start", "step 1")
     child = case.say("fork 2")
-    case.demand(not child.is_ok, "the child is told that its record is written")
+    case.demand(not child.is_ok, "the child got an answer that its record is written")
     case.demand("crashed" not in child.text, "the child crashed")
     case.say_all("step 2", "end", "close")
     case.settle()

@@ -10,11 +10,11 @@ A program reads one command per line and answers with one line. It holds one wri
 | ``step N``, ``note N SIZE`` | writes a step, a note of step N with a text of SIZE bytes |
 | ``entry N`` | writes an entry of metrics/v1 |
 | ``value NAME`` | writes what is hostile in this language; see ``values.py`` |
-| ``fork N`` | writes step N in a forked child, and answers what the child was told |
+| ``fork N`` | writes step N in a forked child, and answers what the child got |
 | ``bundle DIRECTORY`` | logs a run with RunBundle, step 2 of 3 in a forked child; ``ok`` where that raised nothing |
 | ``read PATH`` | reads the stream to its end, with the reader of the library |
 | ``dropped`` | answers ``ok`` and the number of dropped records |
-| ``close`` | lets go of the stream |
+| ``close`` | releases the stream |
 
 The answers are ``ok`` (a record is then acknowledged), ``failed`` with the library's message, and ``untestable`` with
 the reason why the language cannot do it; ``lacks`` in programs.json has the reasons for whole commands. SIGINT raises

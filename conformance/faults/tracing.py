@@ -92,7 +92,7 @@ def wait_until_open(path: str) -> None:
                 if any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd")):
                     return
         time.sleep(0.01)
-    raise MachineError("nobody opened the stream")
+    raise MachineError("no process opened the stream")
 
 
 @cache

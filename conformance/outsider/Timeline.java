@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.regex.Pattern;
 
-/** What a toy/v1 stream has said so far, and so which record may follow. */
+/** The records of a toy/v1 stream so far, and so which record may follow. */
 final class Timeline {
     private static final Pattern SAFE_ID = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
 

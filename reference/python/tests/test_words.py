@@ -1,5 +1,6 @@
 """The tree speaks in the standard terms of the field: phrases that readers stumbled over do not come back."""
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,12 @@ SCOPE = (
     "schemas",
     "reference/codegen",
     "reference/python",
+    "conformance/README.md",
+    "conformance/authoring",
+    "conformance/cases",
+    "conformance/faults",
+    "conformance/outsider",
+    "conformance/sessions",
     "docs",
     ".ci",
     "Makefile",
@@ -23,16 +30,18 @@ SCOPE = (
     "CHANGELOG.md",
     "SECURITY.md",
 )
-"""Files and folders that are free of the phrases; a folder is added here once it is."""
+"""Files and folders that are free of the phrases; a folder is added here once it is.
+
+Not yet: the code of `conformance/`, whose names the mutation sweep of the oracle is recorded for, and the languages
+other than Python.
+"""
 
 EXCLUDED = (
     "schemas/bundled/",  # generated
     "reference/python/tests/test_words.py",  # this list
-    "conformance/oracle/",  # results of the mutation sweep are kept for exactly this text
-    "conformance/mutation/",  # names the mutants of that text
 )
 
-FAULT = r"(?<!make )(?<![/-])\bfault(?:y|s)?\b(?! test| injection)"
+FAULT = r"(?<!make )(?<![/-])\bfault(?:y|s)?\b(?! test| injection|/)"
 
 FAULT_INJECTION = (
     "conformance/__main__.py",
@@ -115,6 +124,15 @@ def _files() -> Iterator[Path]:
             yield path
 
 
+def _prose(path: Path, name: str) -> str:
+    """Return the text of a file; of a case only why it exists, since its other files are the bytes to test with."""
+    if not name.startswith(("conformance/cases/", "conformance/sessions/")):
+        return path.read_text(encoding="utf-8")
+    if path.name not in {"case.json", "session.json"}:
+        return ""
+    return str(json.loads(path.read_bytes())["why"])
+
+
 def hits(text: str) -> list[str]:
     """Return the banned phrases in *text*, each with its line number and its replacement."""
     return _found(text, BANNED)
@@ -137,7 +155,7 @@ def test_banned_phrases_are_gone() -> None:
     for path in _files():
         name = path.relative_to(ROOT).as_posix()
         banned = without_fault if name.startswith(FAULT_INJECTION) else BANNED
-        found[name] = _found(path.read_text(encoding="utf-8"), banned)
+        found[name] = _found(_prose(path, name), banned)
     assert found
     assert {} == {name: lines for name, lines in found.items() if lines}
 
