@@ -392,7 +392,7 @@ static void test_stream_that_is_gone_is_started_anew(void) {
         CHECK(warnings == 0);
         calls.later = 2;
         CHECK(toyspec_step(writer, 3, 2.5, NAN, NAN) == NULL);
-        CHECK(warnings == 1 && strstr(warning, path) == warning && strstr(warning, "started anew"));
+        CHECK(warnings == 1 && strstr(warning, path) == warning && strstr(warning, "started again"));
         CHECK(toyspec_end(writer, "completed", NULL) == NULL);
         CHECK(records_in(path, "complete") == 5 && warnings == 1);
         if (change == 3) CHECK(strcmp(contents(beside(".prev")), "other\n") == 0);

@@ -372,7 +372,7 @@ static bool is_blank(const char *line, size_t length) {
     return true;
 }
 
-/* ---- Parsing what was vetted ---- */
+/* ---- Parsing what was validated ---- */
 
 static size_t put_utf8(char *out, long code) {
     if (code < 0x80) {
@@ -587,7 +587,7 @@ static bool reads_back(const struct decimal *d, double number, bool narrow) {
 
 /* Gives the shortest digits that read back, of several the closest. */
 static struct decimal shortest(double number, bool narrow) {
-    /* Of a normal number, as many digits as any decimal keeps show every shorter form, with zeros behind it. */
+    /* Of a normal number, as many digits as any decimal keeps show every shorter form, with zeros after it. */
     bool normal = number >= (narrow ? (double)FLT_MIN : DBL_MIN);
     int most = narrow ? 9 : 17, kept = narrow ? FLT_DIG : DBL_DIG;
     for (int count = normal ? kept : 1; count < most; count++) {
@@ -1164,7 +1164,7 @@ const char *toyspec_read(int descriptor, const struct toyspec_options *options, 
     return read_stream(descriptor, options, NULL, each, context, report);
 }
 
-/* Returns the path of the stream in a bundle's directory, or any other path as it is, in memory of its own. */
+/* Returns the path of the stream in a bundle's directory, or any other path unchanged, in memory of its own. */
 static char *stream_at(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return strdup(path);
@@ -1220,7 +1220,7 @@ static bool is_kind(const struct toyspec_value *record, const char *kind) {
     return tag && tag->type == TOYSPEC_STRING && text_is(tag->text, kind);
 }
 
-/* Gives an integer member; false where there is none, or it is no integer of 64 bits. */
+/* Gives an integer member; false where there is none, or it is not an integer of 64 bits. */
 static bool integer_of(const struct toyspec_value *record, const char *key, int64_t *integer) {
     const struct toyspec_value *value = toyspec_get(record, key);
     if (!value || value->type != TOYSPEC_INTEGER) return false;
@@ -2259,7 +2259,7 @@ static int start_anew(struct toyspec_writer *w) {
     return code;
 }
 
-/* Finds out whether the path still names the file, and says once when it does not; the stream is started anew there. */
+/* Finds out whether the path still names the file, and says once when it does not; the stream is started again there. */
 static void look(struct toyspec_writer *w) {
     clock_gettime(CLOCK_MONOTONIC, &w->looked);
     if (is_at(w->path, w->descriptor)) return;
@@ -2268,7 +2268,7 @@ static void look(struct toyspec_writer *w) {
     w->told = !anew;
     if (told && !anew) return;
     snprintf(message, sizeof message, "%s: the file was deleted, renamed or replaced while it was open for writing; %s%s%s", w->path,
-             anew ? "it was started anew with all its bytes" : "records go on to the old file", code ? ": " : "", code ? reason_of(code) : "");
+             anew ? "it was started again with all its bytes" : "records go on to the old file", code ? ": " : "", code ? reason_of(code) : "");
     toyspec_warn(message);
 }
 

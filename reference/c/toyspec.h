@@ -132,7 +132,7 @@ uint64_t toyspec_dropped(const struct toyspec_writer *writer);
 /* Tells whether later records can be written. */
 bool toyspec_is_open(const struct toyspec_writer *writer);
 /* Writes run_end with a reason, the error that it is for, which may be NULL, and the last train step; then closes. A run
- * that has not begun, or has ended, is closed as it is. Accepts NULL. */
+ * that has not begun, or has ended, is closed unchanged. Accepts NULL. */
 const char *toyspec_end(struct toyspec_writer *writer, const char *reason, const char *error);
 /* Lets go of the stream; a run without run_end stays torn. A writer that has written nothing leaves everything as it was
  * before it was opened. Accepts NULL. */
@@ -193,7 +193,7 @@ const char *toyspec_read_file(const char *path, const struct toyspec_options *op
 
 /* Computes the views of a run: an object with the members that the chapter Views of the specification names, each where
  * it has a value; {} for a stream in a format that is not known. Null stands for a number that was not finite. Unreadable
- * lines and faulty records are left out. The summary is freed by toyspec_free. Returns NULL, or why the file could not be
+ * lines and invalid records are left out. The summary is freed by toyspec_free. Returns NULL, or why the file could not be
  * read. */
 const char *toyspec_summarize(int descriptor, const struct toyspec_options *options, struct toyspec_value *summary,
                               struct toyspec_report *report);
@@ -209,7 +209,7 @@ const char *toyspec_vet(const char *line, size_t length, bool first);
 extern const char toyspec_item[];
 int toyspec_number_width(const char *profile, const struct toyspec_value *record, const char *const *path, size_t depth);
 
-/* Parses one JSON text without judging it as a record: what toyspec_vet calls readable never fails. The value is freed
+/* Parses one JSON text without checking it as a record: what toyspec_vet calls readable never fails. The value is freed
  * by toyspec_free. Returns false for what is no JSON and where memory ran out. */
 bool toyspec_parse(const char *text, size_t length, struct toyspec_value *value);
 void toyspec_free(struct toyspec_value *value);

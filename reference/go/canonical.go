@@ -285,7 +285,7 @@ func isNumber(text string) bool {
 	return s.stop == "" && s.at == len(text)
 }
 
-// floatValue returns a number as binary64; false for what is no number. An overflow gives an infinity.
+// floatValue returns a number as binary64; false for what is not a number. An overflow gives an infinity.
 func floatValue(value any) (float64, bool) {
 	switch v := value.(type) {
 	case float64:

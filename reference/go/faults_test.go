@@ -460,7 +460,7 @@ func TestStreamThatIsGoneIsStartedAnew(t *testing.T) {
 		if _, report, err := readAll(t, string(content(t, path)), Options{Mode: Strict}); err != nil || report.Records != 5 {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
-		if len(*said) != 1 || !strings.HasPrefix((*said)[0], path) || !strings.Contains((*said)[0], "started anew") {
+		if len(*said) != 1 || !strings.HasPrefix((*said)[0], path) || !strings.Contains((*said)[0], "started again") {
 			t.Errorf("%s: %q is said", name, *said)
 		}
 		if kept, _ := os.ReadFile(path + ".prev"); name == "replaced by bytes" && string(kept) != "other\n" {

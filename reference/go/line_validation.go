@@ -36,7 +36,7 @@ func isBlank(line []byte) bool {
 }
 
 // scanner goes over one JSON text from the left, without recursion. It follows RFC 8259, except that it takes NaN
-// and infinities as numbers and half a surrogate pair as an escape, and notes the first of them as fault.
+// and infinities as numbers and half a surrogate pair as an escape, and notes the first of them as a problem.
 type scanner struct {
 	data  []byte
 	at    int

@@ -93,7 +93,7 @@ func (p Profile) fieldsOf(value map[string]any) []field {
 	return nil
 }
 
-// surroundings is what lies around a stream and tells its profile where its records do not.
+// environment is what lies around a stream and tells its profile where its records do not.
 type surroundings struct {
 	name   string // name of the file, "" where it was not given
 	beside string // directory of the file, "" for a stream without one

@@ -113,7 +113,7 @@ func Read(source io.Reader, options Options, each func(Record) error) (Report, e
 	return read(source, options, "", each)
 }
 
-// streamAt returns the path of the stream in a bundle's directory, and any other path as it is.
+// streamAt returns the path of the stream in a bundle's directory, and any other path unchanged.
 func streamAt(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -249,7 +249,7 @@ func (r *reading) finish() error {
 	return nil
 }
 
-// decodeObject returns the object that a vetted text holds; of a repeated key, the last value. Numbers keep their text,
+// decodeObject returns the object that a validated text holds; of a repeated key, the last value. Numbers keep their text,
 // but for the zero of digits alone, which has no sign.
 func decodeObject(data []byte) map[string]any {
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -316,7 +316,7 @@ func wholeInteger(value any, declared *field) any {
 	return value
 }
 
-// wholeNumber returns the digits of a number whose nearest binary64 value is whole, and any other number as it is.
+// wholeNumber returns the digits of a number whose nearest binary64 value is whole, and any other number unchanged.
 func wholeNumber(number json.Number) json.Number {
 	if !strings.ContainsAny(string(number), ".eE") {
 		return number

@@ -77,7 +77,7 @@ func (s *streamFile) takeBack(part []byte) error {
 	return s.file.Truncate(start)
 }
 
-// giveUp closes the file for good, and returns the error that says so once.
+// giveUp closes the file for good, and returns the error that reports it once.
 func (s *streamFile) giveUp(err error) error {
 	s.why = errors.Join(err, s.file.Close())
 	s.file = nil
@@ -158,10 +158,10 @@ func (s *streamFile) look() {
 	const what = "the file was deleted, renamed or replaced while it was open for writing"
 	size, err := s.startAnew()
 	if err != nil {
-		s.say(fmt.Sprintf("%s: %s; it could not be started anew, records go on to the old file: %v", s.path, what, err))
+		s.say(fmt.Sprintf("%s: %s; it could not be started again, records go on to the old file: %v", s.path, what, err))
 		return
 	}
-	Warn(fmt.Sprintf("%s: %s; it was started anew with the %d bytes written so far", s.path, what, size))
+	Warn(fmt.Sprintf("%s: %s; it was started again with the %d bytes written so far", s.path, what, size))
 	s.told = false
 }
 

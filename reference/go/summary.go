@@ -47,7 +47,7 @@ type Point struct {
 	Value float64  // NaN where it was not finite
 }
 
-// SummarizeFile returns the views of the run at path, a stream or a bundle's directory. Unreadable lines and faulty records
+// SummarizeFile returns the views of the run at path, a stream or a bundle's directory. Unreadable lines and invalid records
 // are left out.
 func SummarizeFile(path string, options Options) (Summary, error) {
 	stream, err := streamAt(path)

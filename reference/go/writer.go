@@ -231,7 +231,7 @@ func (w *Writer) completed(record map[string]any) map[string]any {
 }
 
 // End writes run_end with a reason, the error that it is for, "" where there is none, and the number and loss of the last
-// train step; then it lets go of the stream. A run that has not begun, or has ended, is closed as it is.
+// train step; then it releases the stream. A run that has not begun, or has ended, is closed unchanged.
 func (w *Writer) End(reason, message string) error {
 	w.mutex.Lock()
 	record := w.sequence.runEnd(reason, message)
@@ -250,7 +250,7 @@ func (w *Writer) Dropped() int {
 	return w.dropped
 }
 
-// Close lets go of the stream. A run that has not written run_end stays torn. A writer that has written nothing leaves
+// Close releases the stream. A run that has not written run_end stays torn. A writer that has written nothing leaves
 // everything as it was before it was opened.
 func (w *Writer) Close() error {
 	w.mutex.Lock()

@@ -22,7 +22,7 @@ let float_of : json -> float option = function
   | `Float x -> Some x
   | _ -> None
 
-(* The records of a known kind of which no required member is missing or faulty. *)
+(* The records of a known kind of which no required member is missing or invalid. *)
 let whole profile records =
   let is_whole (record : Reader.record) =
     match Profile.fields profile record.value with Some fields -> Validity.is_complete fields record.value | None -> false

@@ -94,7 +94,7 @@ let move w =
   (* The next record tries again; this one would be nowhere. *)
   | exception error -> w.look_at <- 0.; raise error
 
-(* Checks now and then whether the path still names the file, and starts the stream anew there where it does not. *)
+(* Checks now and then whether the path still names the file, and starts the stream again there where it does not. *)
 let look w ~due =
   let now = Unix.gettimeofday () in
   (* The wall clock may be set back. *)

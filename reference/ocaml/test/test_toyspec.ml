@@ -1,4 +1,4 @@
-(* What the corpus cannot show: files, locks, faults, and runs of kaun-board. *)
+(* What the corpus cannot show: files, locks, problems, and runs of kaun-board. *)
 
 let () =
   match Sys.argv with

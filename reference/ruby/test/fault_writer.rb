@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Writes what it is told to, one line at a time, for the fault runner: see conformance/faults/programs.py.
+# Writes the requested records, one for each line of input, for the fault runner: see conformance/faults/programs.py.
 
 require_relative "../lib/toyspec"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs all tests. What the corpus cannot show: files, locks, faults, and the source system's own methods.
+# Runs all tests. What the corpus cannot show: files, locks, problems, and the source system's own methods.
 require_relative "bundle_test"
 Dir[File.join(__dir__, "test_*.rb")].each { |path| require path unless path == File.expand_path(__FILE__) }
 

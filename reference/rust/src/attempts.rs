@@ -6,7 +6,7 @@ use crate::{Profile, Record};
 
 const FRAME: [&str; 3] = ["run_start", "run_resume", "run_end"];
 
-/// Learns from all records of a toy/v1 stream what its resumptions leave, then judges the same records again. Other
+/// Learns from all records of a toy/v1 stream what its resumptions leave, then checks the same records again. Other
 /// profiles have no resumptions. Memory grows with the number of resumptions only.
 #[derive(Default)]
 pub struct Attempts {
@@ -36,7 +36,7 @@ impl Attempts {
         }
     }
 
-    /// Returns whether a record is of the latest attempt: no later resumption goes back behind it.
+    /// Returns whether a record is of the latest attempt: no later resumption goes back after it.
     pub fn is_latest(&self, record: &Record) -> bool {
         let behind = self.resumed.partition_point(|&(line, _)| line <= record.line);
         self.resumed.get(behind).is_none_or(|&(_, from)| !self.is_superseded(record, from))

@@ -4,7 +4,7 @@ use crate::canonical::{encode, Refused};
 use crate::tables::MAX_SAFE_RUN_ID_CHARS;
 use crate::{Map, Number, Profile, Record, Value};
 
-/// Composes the lines of one stream. In toy/v1, a record that may not stand at its place is refused, and `t` never
+/// Composes the lines of one stream. In toy/v1, a record that may not be at its place is refused, and `t` never
 /// decreases; the other profiles have no order that a writer could break.
 #[derive(Clone, Debug)]
 pub struct Composer {

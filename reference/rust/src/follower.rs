@@ -15,12 +15,12 @@ const CHUNK_BYTES: usize = 1 << 16;
 /// What happens to a followed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Another file is at the path; the old one was renamed, and read to its end. Records start anew.
+    /// Another file is at the path; the old one was renamed, and read to its end. Records start again.
     Rotated,
-    /// The file is shorter than what had been committed. Records start anew.
+    /// The file is shorter than what had been committed. Records start again.
     Truncated,
     /// Another file is at the path and the old one is gone, or the file has other bytes where it was read. Records
-    /// start anew.
+    /// start again.
     Replaced,
     /// No file is at the path, and the old one was read to its end.
     Gone,
@@ -199,7 +199,7 @@ impl Follower {
         self.trusted = 0;
     }
 
-    /// Forgets a fragment that a repair cut off, or that was written anew.
+    /// Forgets a fragment that a repair cut off, or that was written again.
     fn take_back(&mut self, file: &mut LiveFile) {
         file.drop_uncommitted();
         self.feed.splitter.drop_fragment();

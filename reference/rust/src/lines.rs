@@ -74,7 +74,7 @@ impl Splitter {
         &self.held[..self.held.len().min(EXCERPT_BYTES)]
     }
 
-    /// Counts whole lines, `size` bytes together with what is pending, that were judged elsewhere.
+    /// Counts whole lines, `size` bytes together with what is pending, that were checked elsewhere.
     pub fn skip(&mut self, lines: u64, size: u64) {
         self.number += lines;
         self.committed += self.pending + size;

@@ -140,7 +140,7 @@ impl LiveFile {
         Ok(has_name(&self.status()?))
     }
 
-    /// Opens the path anew if it still names this file: a network file system shows what others wrote when a file is
+    /// Opens the path again if it still names this file: a network file system shows what others wrote when a file is
     /// opened.
     pub fn reopen(&mut self) -> io::Result<()> {
         let file = File::open(&self.path)?;

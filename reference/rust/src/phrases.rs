@@ -81,7 +81,7 @@ fn is_visible(character: char) -> bool {
     escaped.remove(0) == 'a' && escaped.chars().eq([character])
 }
 
-/// Returns a number in a message of a rule between lines: 1 and 1.0 are the same there.
+/// Returns a number in a message of a rule that relates records: 1 and 1.0 are the same there.
 pub(crate) fn plain_number(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e16 {
         return (number as i64).to_string();

@@ -1,4 +1,4 @@
-//! Checks one record against its schema and names every fault in it: see spec/checking.md.
+//! Checks one record against its schema and names every problem in it: see spec/checking.md.
 
 use std::fmt::Display;
 
@@ -68,7 +68,7 @@ pub(crate) struct Judgement<'t> {
 }
 
 impl Judgement<'_> {
-    /// Returns the fields that have an error of their own, and take no part in the rules between lines.
+    /// Returns the fields that have an error of their own, and take no part in the rules that relate records.
     pub fn faulty_fields(&self) -> impl Iterator<Item = &str> {
         let grave = self.faults.iter().filter(|fault| fault.rule != Rule::UnsafeInteger);
         grave.map(|fault| fault.pointer[1..].split('/').next().unwrap_or_default())

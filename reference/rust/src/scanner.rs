@@ -28,7 +28,7 @@ struct Open<'a> {
 }
 
 /// One scan of one text, strict and without recursion. It follows RFC 8259, except that it takes NaN and infinities
-/// for numbers and half a surrogate pair for an escape, and notes them as faults.
+/// for numbers and half a surrogate pair for an escape, and notes them as problems.
 pub(crate) struct Scanner<'a, 'f> {
     text: &'a [u8],
     entries: &'f mut Vec<Entry>,

@@ -79,7 +79,7 @@ pub struct PhaseTable {
 
 pub struct KindTable {
     pub name: &'static str,
-    /// False for what stands in a file beside the stream.
+    /// False for what is in a file beside the stream.
     pub is_record: bool,
     pub fields: &'static [Field],
 }
@@ -148,7 +148,7 @@ impl Pattern {
     }
 }
 
-/// A rule between lines, as `stream.json` has it.
+/// A rule that relates records, as `stream.json` has it.
 pub enum StreamRule {
     First {
         rule: Rule,

@@ -76,7 +76,7 @@ impl StreamFile {
         self.file.metadata().map(|data| data.len())
     }
 
-    /// Returns the bytes from the start, to be read through the same descriptor: closing another one would let go of
+    /// Returns the bytes from the start, to be read through the same descriptor: closing another one would release
     /// some kinds of locks.
     pub fn content(&mut self) -> io::Result<&mut File> {
         self.file.seek(SeekFrom::Start(0))?;
@@ -206,7 +206,7 @@ impl StreamFile {
     }
 }
 
-/// A forked process does not let go of the locks: they are its parent's.
+/// A forked process does not release the locks: they are its parent's.
 impl Drop for StreamFile {
     fn drop(&mut self) {
         if self.is_own() {

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 pub(crate) struct Entry {
     /// The first byte of the value.
     pub at: u32,
-    /// The byte behind it; of a container, the end of its opening bracket.
+    /// The byte after it; of a container, the end of its opening bracket.
     pub end: u32,
     /// The entry behind the value and all that is in it.
     pub next: u32,

@@ -1,4 +1,4 @@
-//! Judges one line as bytes and as JSON, before anything looks at its meaning: see spec/encoding.md.
+//! Checks one line as bytes and as JSON, before anything looks at its meaning: see spec/encoding.md.
 
 use crate::lines::is_blank;
 use crate::messages;
@@ -6,14 +6,14 @@ use crate::scanner::Scanner;
 use crate::tables::{Rule, MAX_FINDINGS_PER_RULE};
 use crate::tape::{Entry, Kind, Node};
 
-/// A line can repeat one long key in the pointers of all its faults; beyond this many characters they are counted only.
+/// A line can repeat one long key in the pointers of all its problems; beyond this many characters they are counted only.
 const POINTER_BUDGET: usize = 1 << 20;
 /// Longer lines are looked at once only.
 const LONG_LINE_BYTES: usize = 1 << 20;
 /// How a record begins that was appended to half of another.
 const RECORD_STARTS: [&str; 3] = ["{\"kind\":", "{\"type\":", "{\"step\":"];
 
-/// One fault of the bytes or JSON layer in one line.
+/// One problem of the bytes or JSON layer in one line.
 pub(crate) struct Fault {
     pub rule: Rule,
     /// Offset of the place in the line; the length of the line when it ends too early.
@@ -23,13 +23,13 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Returns a fault of the whole line.
+    /// Returns a problem of the whole line.
     pub fn whole(rule: Rule, at: usize, message: String) -> Fault {
         Fault { rule, at, pointer: String::new(), message }
     }
 }
 
-/// The faults of one line: at most `MAX_FINDINGS_PER_RULE` of each rule are listed, the others counted.
+/// The problems of one line: at most `MAX_FINDINGS_PER_RULE` of each rule are listed, the others counted.
 pub(crate) struct Faults {
     pub listed: Vec<Fault>,
     pub unlisted: Vec<(Rule, u64)>,
@@ -44,7 +44,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Returns whether a fault of the rule is listed; one that is not is counted here.
+    /// Returns whether a problem of the rule is listed; one that is not is counted here.
     pub fn counts(&mut self, rule: Rule) -> bool {
         let listed = self.seen.iter().find(|(seen, _)| *seen == rule).map_or(0, |&(_, count)| count);
         if listed < MAX_FINDINGS_PER_RULE && (self.budget > 0 || listed == 0) {
@@ -57,7 +57,7 @@ impl Faults {
         false
     }
 
-    /// Lists a fault that `counts` has asked for.
+    /// Lists a problem that `counts` has asked for.
     pub fn list(&mut self, fault: Fault) {
         self.budget = self.budget.saturating_sub(fault.pointer.chars().count());
         match self.seen.iter_mut().find(|(rule, _)| *rule == fault.rule) {
@@ -75,7 +75,7 @@ pub(crate) enum Status {
     Unreadable,
 }
 
-/// Judges lines one after the other; holds what the last one was made of.
+/// Checks lines one after the other; holds what the last one was made of.
 pub(crate) struct Vetter {
     pub faults: Faults,
     pub status: Status,
@@ -89,8 +89,8 @@ impl Default for Vetter {
 }
 
 impl Vetter {
-    /// Judges one line of any bytes, LF excluded. `first` says that it begins the stream. A text with LF in it, such
-    /// as a file that is one JSON object, is judged the same way: LF is white space.
+    /// Checks one line of any bytes, LF excluded. `first` says that it begins the stream. A text with LF in it, such
+    /// as a file that is one JSON object, is checked the same way: LF is white space.
     pub fn vet(&mut self, text: &[u8], first: bool) -> Status {
         if !self.faults.listed.is_empty() {
             self.faults = Faults::default();
@@ -107,7 +107,7 @@ impl Vetter {
         self.status
     }
 
-    /// Judges a line that is longer than the limit.
+    /// Checks a line that is longer than the limit.
     pub fn too_long(&mut self, length: u64, limit: usize) -> Status {
         self.faults = Faults::default();
         let message = messages::line_too_long(length, limit);
@@ -116,7 +116,7 @@ impl Vetter {
         self.status
     }
 
-    /// Returns the object of the readable line that was judged last.
+    /// Returns the object of the readable line that was checked last.
     pub fn record<'t>(&'t self, text: &'t [u8]) -> Option<Node<'t>> {
         (self.status == Status::Readable).then(|| Node::root(text, &self.entries))
     }
@@ -163,7 +163,7 @@ fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
     })
 }
 
-/// Returns a fault, its message naming the record that begins inside another, where one does.
+/// Returns a problem, its message naming the record that begins inside another, where one does.
 fn explained(mut fault: Fault, text: &[u8]) -> Fault {
     if fault.rule != Rule::InvalidJson || text.len() > LONG_LINE_BYTES {
         return fault;

@@ -158,7 +158,7 @@ fn summarized<R: Read>(open: impl Fn() -> Result<Reader<R>, Error>) -> Result<Su
     Ok(Summary { profile: report.profile, state: report.state, views })
 }
 
-/// A record of a known kind without its faulty members.
+/// A record of a known kind without its invalid members.
 struct Members<'r> {
     record: &'r Record,
     kind: Option<&'r str>,

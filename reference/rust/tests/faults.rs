@@ -231,7 +231,7 @@ fn a_stream_moved_before_its_lock_is_let_go() {
     }
 }
 
-/// A stream that is gone and cannot be started anew for good closes its writer: the old file is nowhere.
+/// A stream that is gone and cannot be started again for good closes its writer: the old file is nowhere.
 #[test]
 fn a_stream_that_cannot_be_started_anew_ends_writing() {
     let run = folder("taken-place").join("r");

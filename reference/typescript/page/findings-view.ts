@@ -120,7 +120,7 @@ function markedPart({ rule, pointer, excerpt }: Finding & { excerpt?: Excerpt })
   return { excerpt: excerpt!, count: pointer === "" ? 1 : valueLength(data, at) };
 }
 
-/** Returns a part of a line as it is, with its place marked; what follows is cut where it is long. */
+/** Returns a part of a line unchanged, with its place marked; what follows is cut where it is long. */
 function excerptView(line: number, marked: Marked): HTMLElement {
   const { data, start, mark, length } = matchMedia(NARROW).matches ? narrowed(marked.excerpt) : marked.excerpt;
   const at = mark - start;
@@ -175,7 +175,7 @@ function suppressedView(counts: [rule: string, count: number][]): HTMLElement {
   return html("ul", { class: "tc-suppressed" }, ...items);
 }
 
-/** Returns text with what stands in backticks as code. */
+/** Returns text with the parts in backticks as code. */
 function withCode(text: string): (string | HTMLElement)[] {
   // A value of the log may have one of its own.
   if (text.split("`").length % 2 === 0) return [text];

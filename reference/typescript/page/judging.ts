@@ -1,4 +1,4 @@
-/** Judges one stream of a selection, with the files beside it. */
+/** Checks one stream of a selection, with the files beside it. */
 
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
@@ -21,7 +21,7 @@ export interface Verdict {
   /** The first bytes after the last LF. */
   fragment: Uint8Array;
   facts: RunFacts | null;
-  /** What the file is known as, where it is not a log. */
+  /** What the file is known as, if it is not a log. */
   look: Look | null;
   /** True where the file is compressed, and what it holds was checked. */
   isPacked: boolean;

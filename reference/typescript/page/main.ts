@@ -1,4 +1,4 @@
-/** Puts the checker into the page `check`: takes files, has them judged, and shows what came of it. */
+/** Puts the checker into the page `check`: takes files, has them checked, and shows what came of it. */
 
 import { Checking, type Outcome } from "./checking.js";
 import { copy } from "./copying.js";
@@ -131,7 +131,7 @@ class Checker {
   }
 }
 
-/** Returns a button that copies what *make* returns, and says so. */
+/** Returns a button that copies what *make* returns, and reports it. */
 function copier(text: string, make: () => string): HTMLButtonElement {
   const made = button(text, {}, () => {
     void copy(make()).then((done) => {

@@ -50,7 +50,7 @@ const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
 const STEP_KEYS = ["step", "global_step", "_step", "current_steps", "iteration", "iter", "update", "batch", "epoch"];
 /** Members that place a record or name its subject, and are no measure. */
 const NO_MEASURES: ReadonlySet<string> = new Set(["kind", "type", "t", "step", "phase", "epoch", "wall_time", "wall_time_ms", "_timestamp", "_runtime"]);
-/** Members that tell apart what records of one kind are about. */
+/** Members that distinguish records of one kind. */
 const SUBJECTS = ["name", "region", "param", "tag"];
 
 /** Takes in the records of a stream in order. */

@@ -22,7 +22,7 @@ export interface SidecarFile {
   blob: Blob | null;
 }
 
-/** A stream to be judged, with what takes part in its verdict. */
+/** A stream to be checked, with what takes part in its verdict. */
 export interface Stream {
   path: string;
   /** Null for a folder in which there is no stream. */
@@ -31,11 +31,11 @@ export interface Stream {
   name: string;
   /** Path of the folder in which it was found; absent for a file of its own. */
   root?: string;
-  /** True where it was found below that folder, so that it is skipped where it is no log. */
+  /** True where it was found below that folder, so that it is skipped if it is not a log. */
   isBelow?: boolean;
   /** For a folder without a stream: true where other files of a run are in it. */
   isBundle?: boolean;
-  /** Name of the directory that the run's id is held against. */
+  /** Name of the directory that the run's id is compared with. */
   directory?: string | undefined;
   /** They take part in the verdict on events.jsonl; beside others they help to tell the profile. */
   sidecars: SidecarFile[];
@@ -60,7 +60,7 @@ export function streamsIn(selection: Selection): Stream[] {
   return found;
 }
 
-/** Judges files as if each was named; those that belong beside an events.jsonl take part in its verdict. */
+/** Checks files as if each was named; those that belong beside an events.jsonl take part in its verdict. */
 function looseStreams(files: readonly PickedFile[]): Stream[] {
   const hasEvents = files.some((file) => streamName(file.path) === EVENTS);
   const beside = hasEvents ? files.filter((file) => SIDECAR_NAMES.has(nameOf(file.path))) : [];

@@ -5,7 +5,7 @@ export class UnpackingError extends Error {}
 
 const CHUNK_BYTES = 1 << 18;
 
-/** Yields the bytes of a file, unpacked where it is gzip data; `onRead` is told how many bytes of the file were read. */
+/** Yields the bytes of a file, unpacked where it is gzip data; `onRead` gets the number of bytes that were read. */
 export async function* chunks(blob: Blob, onRead: (bytes: number) => void): AsyncGenerator<Uint8Array> {
   if (await isGzip(blob)) yield* unpacked(blob, onRead);
   else yield* slices(blob, onRead);

@@ -1,5 +1,5 @@
 /**
- * Judges as the page does, for tests that compare it with `toyspec check`: reads a selection from each line, as
+ * Checks as the page does, for tests that compare it with `toyspec check`: reads a selection from each line, as
  * {"files": [[path, base64]], "folders": [[name, [[path, base64]]]]}, and answers with {"json": …, "text": …}.
  */
 

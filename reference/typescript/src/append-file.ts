@@ -151,7 +151,7 @@ export class AppendFile {
       }
       this.adopt({ ...opened, isCreated: false });
     } catch (error) {
-      const failure = new StreamWriteError(this.path, "the stream was deleted, moved or replaced, and cannot be started anew", error);
+      const failure = new StreamWriteError(this.path, "the stream was deleted, moved or replaced, and cannot be started again", error);
       if (!failure.canPass) this.release();
       throw failure;
     }

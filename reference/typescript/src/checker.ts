@@ -1,4 +1,4 @@
-/** Judges one stream, fed in pieces of any size: see spec/checking.md. */
+/** Checks one stream, fed in pieces of any size: see spec/checking.md. */
 
 import { Collector, type Finding } from "./collecting.js";
 import { shortened } from "./escaping.js";
@@ -33,7 +33,7 @@ export interface FileReport {
   suppressed: { [rule: string]: number };
 }
 
-/** Is told of each line as it is judged: what a viewer shows beside the verdict. */
+/** Receives each line as it is checked: what a viewer shows beside the verdict. */
 export interface Watch {
   record(record: ObjectNode, kind: string | null, profile: ProfileName | null): void;
   gap(offset: number, length: number, reason: string): void;
@@ -47,7 +47,7 @@ export interface CheckOptions {
   name?: string | undefined;
   /** True where a manifest of kaun/v1 is beside the stream. */
   hasManifest?: boolean | undefined;
-  /** Name of the directory that the run's id is held against; absent for a stream in no bundle. */
+  /** Name of the directory that the run's id is compared with; absent for a stream in no bundle. */
   directory?: string | undefined;
   maxLineBytes?: number | undefined;
   watch?: Watch | undefined;
@@ -55,10 +55,10 @@ export interface CheckOptions {
 
 const NOTHING_BAD: ReadonlySet<string> = new Set();
 const STREAM_START: Place = { line: 1, lineOffset: 0, byte: 0 };
-/** Rules whose findings do not make a field faulty. */
+/** Rules whose findings do not make a field invalid. */
 const HARMLESS: ReadonlySet<string> = new Set(["unsafe-integer", "integer-as-float"]);
 
-/** Judges a stream as it is fed. */
+/** Checks a stream as it is fed. */
 export class StreamChecker {
   private readonly splitter: LineSplitter;
   private readonly limit: number;
@@ -94,7 +94,7 @@ export class StreamChecker {
     return knownLook(this.head.bytes, this.size <= this.head.bytes.length);
   }
 
-  /** Judges the lines that the chunk commits. */
+  /** Checks the lines that the chunk commits. */
   feed(chunk: Uint8Array): void {
     this.head.feed(chunk);
     for (const line of this.splitter.feed(chunk)) this.judgeLine(line);
@@ -124,7 +124,7 @@ export class StreamChecker {
     };
   }
 
-  /** Judges what the end of the stream and the files beside it add. */
+  /** Checks what the end of the stream and the files beside it add. */
   private judgeEnd(fragment: Fragment | null, sidecars: readonly Sidecar[]): void {
     const { collector } = this;
     if (fragment) this.judgeFragment(fragment);
@@ -159,7 +159,7 @@ export class StreamChecker {
     else this.judgeExactly(line);
   }
 
-  /** Takes in a record without fault; only the rules between lines can have something to say about it. */
+  /** Takes in a record without findings; only the rules that relate records can have something to say about it. */
   private takeProven(line: Line, kind: string, record: ObjectNode): void {
     this.records++;
     this.lastKind = kind;
@@ -202,7 +202,7 @@ export class StreamChecker {
     }
   }
 
-  /** Judges a record, puts the findings of its line, from index *start* on, in order, and observes it. */
+  /** Checks a record, puts the findings of its line, from index *start* on, in order, and observes it. */
   private judgeRecord(line: Line, record: ObjectNode, start: number): void {
     const profile = this.collector.profile ?? null;
     this.records++;

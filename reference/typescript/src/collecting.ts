@@ -3,7 +3,7 @@
 import { excerptAt, type Excerpt, type Place } from "./places.js";
 import { LIMITS, type ProfileName, RULES, type RuleTable, type Severity } from "./tables.js";
 
-/** One fault, at its cause. */
+/** One problem, at its cause. */
 export interface Finding {
   rule: string;
   severity: Severity;
@@ -43,7 +43,7 @@ export function severityOf(rule: string, profile: ProfileName | null | undefined
   return RULE_TABLES.get(rule)?.severity[profile ?? "toy/v1"] ?? "error";
 }
 
-/** Returns what is negative where the first of two faults comes first, by place and then by rule. */
+/** Returns what is negative where the first of two problems comes first, by place and then by rule. */
 export function byPlace(a: { offset: number; rule: string }, b: { offset: number; rule: string }): number {
   return a.offset - b.offset || RULE_ORDER.get(a.rule)! - RULE_ORDER.get(b.rule)!;
 }
@@ -97,7 +97,7 @@ export class Collector {
     return finding;
   }
 
-  /** Counts a fault that is reported once for each name, at its first place. */
+  /** Counts a problem that is reported once for each name, at its first place. */
   tally(rule: string, name: string, place: () => Place, message: (count: number) => string, pointer: string): void {
     const key = `${rule} ${name}`;
     const known = this.tallies.get(key);
@@ -121,7 +121,7 @@ export class Collector {
     this.findings.push(...found.sort(byPlace));
   }
 
-  /** Counts faults that are not listed. */
+  /** Counts problems that are not listed. */
   count(rule: string, number: number): void {
     if (this.isMuted) return;
     this.suppressed.set(rule, (this.suppressed.get(rule) ?? 0) + number);

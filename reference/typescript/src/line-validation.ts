@@ -1,4 +1,4 @@
-/** Judges one line as bytes and as JSON: see spec/encoding.md#order-of-line-validation. */
+/** Checks one line as bytes and as JSON: see spec/encoding.md#order-of-line-validation. */
 
 import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";
@@ -119,7 +119,7 @@ function firstNotUtf8(data: Uint8Array): number {
 function whyNotUtf8(data: Uint8Array, at: number): string {
   const lead = data[at]!;
   if (lead < 0xc2 || lead > 0xf4) return "invalid start byte";
-  // What ends too early would be whole with the right bytes behind it.
+  // What ends too early would be whole with the right bytes after it.
   const rest = data.subarray(at);
   const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   if (rest.length >= length) return "invalid continuation byte";

@@ -33,7 +33,7 @@ export class Prover {
     this.wanted = wantedBy(profile);
   }
 
-  /** Returns the kind of a record that has no fault, its integers written with digits alone; undefined where that is not proven. */
+  /** Returns the kind of a record that has no problem, its integers written with digits alone; undefined where that is not proven. */
   kindOf(parsed: { [key: string]: unknown }, text: string): string | undefined {
     const { tag } = PROFILES[this.profile];
     const kind = tag === null ? "entry" : parsed[tag];
@@ -42,7 +42,7 @@ export class Prover {
     return hasFields(parsed, fields, text) ? (kind as string) : undefined;
   }
 
-  /** Returns of a proven record the members that the rules between lines ask for. */
+  /** Returns of a proven record the members that the rules that relate records ask for. */
   node(parsed: { [key: string]: unknown }): ObjectNode {
     const members = new Map<string, Node>();
     for (const name of this.wanted) if (Object.hasOwn(parsed, name)) members.set(name, nodeOf(parsed[name]));

@@ -173,7 +173,7 @@ export class Reading {
     }
   }
 
-  /** Takes in a line that needs no vetting; most lines are like that. */
+  /** Takes in a line that needs no validation; most lines are like that. */
   private proven(line: Line, parsed: JsonObject): Record {
     this.committed += line.length + 1;
     this.records++;

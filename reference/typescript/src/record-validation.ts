@@ -1,4 +1,4 @@
-/** Judges one record by its schema: see spec/checking.md#the-record-layer. */
+/** Checks one record by its schema: see spec/checking.md#the-record-layer. */
 
 import { isDateTime } from "./date-times.js";
 import { shortened } from "./escaping.js";
@@ -10,7 +10,7 @@ import { type Node, type NumberNode, type ObjectNode, pointerTo } from "./scanne
 import { nearest } from "./suggestions.js";
 import { LIMITS, type FieldTable, type TypeTable } from "./tables.js";
 
-/** One fault in a record; `offset` counts from the start of the line. */
+/** One problem in a record; `offset` counts from the start of the line. */
 export interface RecordFault {
   rule: string;
   offset: number;
@@ -41,7 +41,7 @@ export interface RecordType {
   saysSo: boolean;
 }
 
-/** Returns the faults of a record of a known kind; at most one for each pointer, integer-as-float not counted. */
+/** Returns the problems of a record of a known kind; at most one for each pointer, integer-as-float not counted. */
 export function judgeRecord(record: ObjectNode, type: RecordType): RecordFault[] {
   const judge = new Judge(type.kind, type.takesFloats);
   judge.value(record, { types: ["object"], fields: type.fields }, []);

@@ -29,7 +29,7 @@ export interface ObjectNode {
   members: Map<string, Node>;
 }
 
-/** One fault of the bytes or JSON layer. */
+/** One problem of the bytes or JSON layer. */
 export interface Fault {
   rule: string;
   /** Byte offset in the line, from 0. */
@@ -50,7 +50,7 @@ export class ScanStopped extends Error {
 }
 
 const RANK: Record<string, number> = { "non-finite-number": 0, "lone-surrogate": 1, "duplicate-key": 2 };
-/** A line can repeat one long key in the pointers of all its faults; beyond this they are counted only. */
+/** A line can repeat one long key in the pointers of all its problems; beyond this they are counted only. */
 const POINTER_BUDGET = 1 << 20;
 
 const HALF_PAIR = /(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])/;
@@ -63,7 +63,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** One scan of one text, which is well-formed UTF-8 without NUL. Call `scan` once. */
 export class Scanner {
   readonly faults: Fault[] = [];
-  /** Number of further faults for each rule that are counted, not listed. */
+  /** Number of further problems for each rule that are counted, not listed. */
   readonly unlisted = new Map<string, number>();
   private at = 0;
   private readonly path: (string | number)[] = [];

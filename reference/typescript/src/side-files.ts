@@ -82,7 +82,7 @@ export function moveFragment(path: string, descriptor: number, offset: number): 
   fsyncSync(descriptor);
 }
 
-/** Takes back the last bytes of a file where they are those given: what others appended or cut is left as it is. */
+/** Takes back the last bytes of a file where they are those given: what others appended or cut is left unchanged. */
 export function takeBack(descriptor: number, bytes: Uint8Array): boolean {
   const { size } = fstatSync(descriptor);
   const found = Buffer.alloc(bytes.length);

@@ -1,4 +1,4 @@
-/** Judges the files beside a stream, run.json and flow.json: see spec/bundle.md. */
+/** Checks the files beside a stream, run.json and flow.json: see spec/bundle.md. */
 
 import { byPlace, type Collector } from "./collecting.js";
 import { shortened } from "./escaping.js";
@@ -16,7 +16,7 @@ export interface Sidecar {
   trouble?: string;
 }
 
-/** Names of the files that can lie beside a stream, in the order in which they are judged. */
+/** Names of the files that can lie beside a stream, in the order in which they are checked. */
 export const SIDECARS = ["run.json", "flow.json"] as const;
 const EMPTY = new Uint8Array();
 

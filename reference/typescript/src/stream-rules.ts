@@ -1,4 +1,4 @@
-/** The rules between lines, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
+/** The rules that relate records, made from schemas/<profile>/v1/stream.json: see spec/stream.md. */
 
 import { shortened } from "./escaping.js";
 import * as messages from "./messages.js";
@@ -312,7 +312,7 @@ function nullsIn(node: Node | undefined, name: string): { path: string[]; offset
   return [...node.members].flatMap(([key, item]) => (item.type === "null" ? [{ path: [name, key], offset: item.offset }] : []));
 }
 
-/** All rules between lines of one profile, in the order of its stream.json. */
+/** All rules that relate records of one profile, in the order of its stream.json. */
 export class StreamRules {
   private readonly facts: Facts;
   private readonly rules: Rule[];

@@ -93,11 +93,11 @@ export function summarize(chunks: Iterable<Uint8Array>, options: SummarizeOption
   }
 }
 
-/** A record of a known kind without its faulty members. */
+/** A record of a known kind without its invalid members. */
 interface Valid {
   kind: string;
   members: Map<string, Node>;
-  /** True where a required member is missing or faulty. */
+  /** True where a required member is missing or invalid. */
   isFaulty: boolean;
 }
 
@@ -229,7 +229,7 @@ interface Tag {
 class KaunViews {
   private readonly tags = new Map<string, Tag>();
 
-  /** Is lenient, as readers of the source system are: a fraction is cut off a step, a faulty epoch is absent. */
+  /** Is lenient, as readers of the source system are: a fraction is cut off a step, an invalid epoch is absent. */
   take({ members }: ObjectNode): void {
     if (textAt(members, "type") !== "scalar") return;
     const name = textAt(members, "tag");

@@ -18,7 +18,7 @@ export type Exist = "replace" | "fail" | "resume";
 export interface WriterOptions {
   /** What to do with a stream that is there: move it to `.prev` (the default), refuse it, or go on at its end. */
   exist?: Exist | undefined;
-  /** What a failure of the system does: throw (the default), or drop the record and say so once, so that training goes on. */
+  /** What a failure of the system does: throw (the default), or drop the record and report it once, so that training goes on. */
   onError?: "raise" | "disable" | undefined;
   /** Milliseconds of a monotonic clock. */
   now?: (() => number) | undefined;
@@ -171,11 +171,11 @@ export class Writer {
     return false;
   }
 
-  /** Starts the stream anew where its path no longer is the open file: what is written to that would be nowhere. */
+  /** Starts the stream again where its path no longer is the open file: what is written to that would be nowhere. */
   private followPath(): void {
     if (!this.file.hasStrayed()) return;
     this.file.startAnew();
-    this.sayOnce(`${this.path}: the stream was deleted, moved or replaced while it was open; it was started anew with all records so far`);
+    this.sayOnce(`${this.path}: the stream was deleted, moved or replaced while it was open; it was started again with all records so far`);
   }
 
   private sayOnce(message: string): void {
@@ -197,7 +197,7 @@ export class Writer {
     let step = reading.next();
     for (; !step.done; step = reading.next()) this.sequence.note(step.value.value as Members);
     const { profile: found, state, records, fragment, size } = step.value;
-    if (found === null) throw new StreamRefusedError(`${path}: the stream follows no profile that toyspec knows; it was left as it is`);
+    if (found === null) throw new StreamRefusedError(`${path}: the stream follows no profile that toyspec knows; it was not changed`);
     if (records > 0 && found !== profile) throw new StreamRefusedError(`${path}: the stream follows ${found}, not ${profile}`);
     if (state === "damaged") throw new StreamRefusedError(`${path}: the stream is damaged; \`toyspec check\` shows where`);
     if (state === "complete" && profile === "toy/v1") throw new StreamRefusedError(`${path}: the run is complete, so it cannot be resumed; start another`);

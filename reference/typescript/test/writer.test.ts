@@ -1,4 +1,4 @@
-/** Writers on real files: what each fault leaves behind. */
+/** Writers on real files: what each problem leaves behind. */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -198,7 +198,7 @@ test("a stream has one writer, in this process and among others", () => {
   Writer.open(directory, { exist: "resume" }).close();
 });
 
-test("a stream that is locked by another program is refused and left as it is", { skip: !hasLocks() }, () => {
+test("a stream that is locked by another program is refused and left unchanged", { skip: !hasLocks() }, () => {
   writeFileSync(path, START + "{");
   for (const call of ["flock", "lockf"]) {
     const program = `import fcntl,subprocess,sys; f=open(sys.argv[1],'r+'); fcntl.${call}(f, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[2:]))`;
@@ -384,7 +384,7 @@ test("what is not a regular file is refused and left where it is", () => {
   assert.deepEqual(readdirSync(directory), ["events.jsonl"]);
 });
 
-test("a stream that is deleted or moved is started anew with the records so far, which is said once", () => {
+test("a stream that is deleted or moved is started again with the records so far, which is said once", () => {
   const warnings: string[] = [];
   const writer = started({ checkEvery: 0, warn: (message) => warnings.push(message) });
   writer.write({ kind: "step", step: 1 });
@@ -400,7 +400,7 @@ test("a stream that is deleted or moved is started anew with the records so far,
   assert.deepEqual(kinds(), ["run_start", "step", "step", "step", "step", "run_end"]);
 });
 
-test("a stream that another file replaced is started anew, and the other file is kept", () => {
+test("a stream that another file replaced is started again, and the other file is kept", () => {
   const warnings: string[] = [];
   const writer = started({ checkEvery: 0, warn: (message) => warnings.push(message) });
   writeFileSync(join(directory, "other"), START);
@@ -413,7 +413,7 @@ test("a stream that another file replaced is started anew, and the other file is
   assert.equal(readFileSync(`${path}.prev`, "utf8"), START);
 });
 
-test("a stream whose directory was deleted is started anew", () => {
+test("a stream whose directory was deleted is started again", () => {
   const writer = started({ checkEvery: 0, warn: () => {} });
   rmSync(directory, { recursive: true });
   writer.write({ kind: "step", step: 1 });

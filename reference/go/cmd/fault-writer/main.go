@@ -1,4 +1,4 @@
-// Writes what it is told to, one line at a time, for the fault runner: see conformance/faults/programs.py.
+// Writes the requested records, one for each line of input, for the fault runner: see conformance/faults/programs.py.
 package main
 
 import (

@@ -39,7 +39,7 @@ module Toyspec
       points.max_by.with_index { |point, index| [point.step, point.epoch || -1, -index] }
     end
 
-    # Returns the valid members of a scalar; nil where step, tag or value is missing or faulty.
+    # Returns the valid members of a scalar; nil where step, tag or value is missing or invalid.
     def scalar(record)
       return unless record.kind == "scalar"
 

@@ -155,7 +155,7 @@ module Toyspec
     nil
   end
 
-  # Returns the object that a vetted line holds; of a repeated key the last value.
+  # Returns the object that a validated line holds; of a repeated key the last value.
   def parse(line)
     # The library reads numbers with many digits by the first of them.
     exact = /[0-9][0-9.]{#{Numbers::SURE_DIGITS - 1}}/n.match?(line)

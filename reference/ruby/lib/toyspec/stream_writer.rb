@@ -150,7 +150,7 @@ module Toyspec
       @unsaid = 0
     end
 
-    # Checks now and then whether the path still names the file, and starts the stream anew there where it does not.
+    # Checks now and then whether the path still names the file, and starts the stream again there where it does not.
     def look(due: false)
       return if now < @look_at && !due
 

@@ -3,7 +3,7 @@
 module Toyspec
   # The views of a run, as the chapter Views of the specification defines them: final loss, loss curve and others.
   module Summary
-    # What a member is that is missing or faulty; nil is a number that was not finite.
+    # What a member is that is missing or invalid; nil is a number that was not finite.
     ABSENT = :absent
 
     module_function
@@ -28,7 +28,7 @@ module Toyspec
       views.reject { |_, value| value == ABSENT }
     end
 
-    # Returns the records of a known kind of which no required member is missing or faulty.
+    # Returns the records of a known kind of which no required member is missing or invalid.
     def whole(records, profile)
       records.select do |record|
         fields = Profiles.fields(profile, record.value)

@@ -247,7 +247,7 @@ fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
     json!({"toyspec": env!("CARGO_PKG_VERSION"), "files": files, "errors": errors, "skipped": skipped, "summary": summary})
 }
 
-/// Returns JSON in ASCII, so that no character of a log acts on a terminal. Others stand in strings only.
+/// Returns JSON in ASCII, so that no character of a log acts on a terminal. Others are in strings only.
 fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {

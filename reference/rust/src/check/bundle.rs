@@ -1,4 +1,4 @@
-//! Judges the files beside a stream, run.json and flow.json: see spec/bundle.md.
+//! Checks the files beside a stream, run.json and flow.json: see spec/bundle.md.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -162,7 +162,7 @@ impl Collector {
         }
     }
 
-    /// Counts a fault that is reported once for each `key`, at its first place, with its count. `message` gives what
+    /// Counts a problem that is reported once for each `key`, at its first place, with its count. `message` gives what
     /// is before the count and what is after it.
     pub fn tally(
         &mut self,
@@ -192,7 +192,7 @@ impl Collector {
         }
     }
 
-    /// Counts faults whose key was tallied before.
+    /// Counts problems whose key was tallied before.
     pub fn tally_again(&mut self, rule: Rule, key: &str, times: u64) {
         match self.known.get(&(rule, self.identities.of(key))) {
             Some(&known) => self.tallies[known].count += times,
@@ -204,7 +204,7 @@ impl Collector {
         self.counts[rule as usize] >= MAX_FINDINGS_PER_RULE
     }
 
-    /// Counts faults that are not listed.
+    /// Counts problems that are not listed.
     pub fn count(&mut self, rule: Rule, number: u64) {
         if self.options.reports(rule) {
             *self.suppressed.entry(rule.id()).or_default() += number;

@@ -9,7 +9,7 @@ use crate::reader::stream_names;
 /// What is found at or below a path.
 #[derive(Debug)]
 pub enum Found {
-    /// A stream to judge.
+    /// A stream to check.
     Stream(PathBuf),
     /// A directory that was named and has no stream in it or below.
     NoStream(PathBuf),

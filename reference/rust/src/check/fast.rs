@@ -1,4 +1,4 @@
-//! Proves lines free of faults in one pass, without building values. Whatever is not proven takes the exact path.
+//! Proves lines free of problems in one pass, without building values. Whatever is not proven takes the exact path.
 
 use crate::check::containers::{anything, object};
 use crate::check::fast_values::FastField;
@@ -27,7 +27,7 @@ struct FastKind {
     /// The name with its quotes.
     name: Token,
     kind: &'static str,
-    /// False for a kind that rules between lines wait for.
+    /// False for a kind that rules that relate records wait for.
     is_open: bool,
     is_step: bool,
     /// Those that the schema declares, then those that were learned.
@@ -279,7 +279,7 @@ impl FastKind {
         self.members(text, begun, reported)
     }
 
-    /// Goes over members up to the closing bracket; returns where the text behind it begins, and what they say.
+    /// Goes over members up to the closing bracket; returns where the text after it begins, and what they say.
     #[inline(always)]
     fn members(&mut self, text: &[u8], begun: Begun, reported: Reported) -> Option<(usize, Said)> {
         if !self.is_open {

@@ -1,4 +1,4 @@
-//! What the fast path takes in, the exact path finds without fault, and everything else it leaves alone.
+//! What the fast path takes in has no findings on the exact path; it leaves everything else alone.
 
 use crate::check::StreamChecker;
 use crate::check::{CheckOptions, FileReport};

@@ -1,4 +1,4 @@
-//! Proves values of fields free of faults.
+//! Proves values of fields free of problems.
 
 use crate::check::containers::{array, boolean, exact, object};
 use crate::check::hot::{Said, MAX_PHASES};

@@ -1,4 +1,4 @@
-//! What rules between lines see of a stream: one record after the other, and facts that hold throughout.
+//! What the rules that relate records see of a stream: one record after the other, and facts that hold throughout.
 
 use std::cmp::Ordering;
 

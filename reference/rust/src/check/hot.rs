@@ -1,4 +1,4 @@
-//! What the rules between lines remember, in the form that the fast path works on.
+//! What the rules that relate records remember, in the form that the fast path works on.
 
 use crate::check::hits::{Count, Scalar};
 use crate::check::rules::{Memory, StreamRules};

@@ -1,4 +1,4 @@
-//! Judges streams and bundles and gives findings as data: see spec/checking.md.
+//! Checks streams and bundles and gives findings as data: see spec/checking.md.
 
 mod bundle;
 mod collect;
@@ -37,13 +37,13 @@ use seal::{Hashed, Seal};
 /// How to check: which profile, which rules, which limit.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
-    /// The profile to judge by; None detects it from the first readable record.
+    /// The profile to check by; None detects it from the first readable record.
     pub profile: Option<Profile>,
     /// Rules to report; empty means all.
     pub select: BTreeSet<Rule>,
     /// Rules not to report; wins over `select`.
     pub ignore: BTreeSet<Rule>,
-    /// Longest line that is judged, in bytes without its LF.
+    /// Longest line that is checked, in bytes without its LF.
     pub max_line_bytes: usize,
 }
 
@@ -60,7 +60,7 @@ impl CheckOptions {
     }
 }
 
-/// One fault, at its cause.
+/// One problem, at its cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What is broken.

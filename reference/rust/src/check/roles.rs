@@ -1,10 +1,10 @@
-//! What the rules between lines want to know of a record.
+//! What the rules that relate records want to know of a record.
 
 use crate::check::hot::MAX_PHASES;
 use crate::schema::{Constant, StreamRule};
 use crate::Profile;
 
-/// What a field says to the rules between lines.
+/// What the rules that relate records use of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Nothing,
@@ -14,7 +14,7 @@ pub(crate) enum Role {
     Loss,
 }
 
-/// What rules between lines ask of kinds and fields.
+/// What rules that relate records ask of kinds and fields.
 pub(crate) struct Roles {
     /// Kinds that a rule waits for, whose records take the exact path.
     pub awaited: Vec<&'static str>,

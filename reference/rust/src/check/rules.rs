@@ -40,7 +40,7 @@ pub(crate) struct Facts {
     has_needed: bool,
 }
 
-/// All rules between lines of one profile, in the order of its `stream.json`.
+/// All rules that relate records of one profile, in the order of its `stream.json`.
 pub(crate) struct StreamRules {
     pub profile: Profile,
     pub facts: Facts,

@@ -1,4 +1,4 @@
-//! Judges one stream, fed in pieces of any size: see spec/checking.md.
+//! Checks one stream, fed in pieces of any size: see spec/checking.md.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use crate::tape::{Kind, Node};
 use crate::vet::{Fault, Status, Vetter};
 use crate::{Profile, State};
 
-/// Judges a stream as it is fed.
+/// Checks a stream as it is fed.
 pub struct StreamChecker {
     splitter: Splitter,
     inner: Inner,
@@ -34,7 +34,7 @@ pub struct StreamChecker {
     taken: usize,
 }
 
-/// What judges lines, once they are cut.
+/// What checks lines, once they are cut.
 pub(crate) struct Inner {
     found: Collector,
     /// Whether the profile was named or detected.
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     /// The last record.
     last: Place<'static>,
     last_kind: LastKind,
-    /// Name of the directory that the first run_id is held against; None once it was.
+    /// Name of the directory that the first run_id is compared with; None once it was.
     directory: Option<String>,
     /// Line, offset, byte, text and message of a run_id that is not the directory's name.
     mismatch: Option<(u64, u64, usize, Vec<u8>, String)>,
@@ -118,7 +118,7 @@ impl StreamChecker {
         StreamChecker { splitter: Splitter::new(limit), inner, head: Vec::new(), bundle, taken: 0 }
     }
 
-    /// Judges the lines that `data` commits.
+    /// Checks the lines that `data` commits.
     pub fn feed(&mut self, mut data: &[u8]) {
         let room = LOOK_HEAD_BYTES - self.head.len();
         self.head.extend_from_slice(&data[..data.len().min(room)]);
@@ -139,14 +139,14 @@ impl StreamChecker {
         self.feed_one(rest);
     }
 
-    /// Judges at most one line the exact way; returns what is behind it.
+    /// Checks at most one line the exact way; returns what is after it.
     fn feed_one<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
         let inner = &mut self.inner;
         let (taken, _) = self.splitter.feed_one(data, |line| inner.judge_line(line));
         &data[taken..]
     }
 
-    /// Takes in the lines at the start of `data`, whole lines of UTF-8, that are without fault; returns the others.
+    /// Takes in the lines at the start of `data`, whole lines of UTF-8, that are without findings; returns the others.
     fn feed_fast<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
         let inner = &mut self.inner;
         let (Some(fast), Some(rules), true) = (&mut inner.fast, &mut inner.rules, inner.is_fast) else { return data };
@@ -365,7 +365,7 @@ impl Inner {
         }
     }
 
-    /// Judges a record, puts the findings of its line, from index `start` on, in order, and observes it.
+    /// Checks a record, puts the findings of its line, from index `start` on, in order, and observes it.
     fn judge_record(&mut self, line: Line, node: Node, start: usize) {
         let Some(profile) = self.found.profile else { return };
         let tag = profile.tag();
@@ -395,7 +395,7 @@ impl Inner {
         }
     }
 
-    /// Reports the faults of a record; returns the fields that take no part in later rules.
+    /// Reports the problems of a record; returns the fields that take no part in later rules.
     fn judge_fields(&mut self, kind: &'static KindTable, line: Line, node: Node) -> Vec<String> {
         let profile = self.found.profile.unwrap_or(Profile::Toy);
         let found = judge(kind, node, Integers::of(profile));

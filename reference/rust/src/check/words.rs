@@ -19,7 +19,7 @@ pub(crate) struct Literal {
     pub end: usize,
     /// Number of digits before the point.
     whole: usize,
-    /// Number of digits behind it.
+    /// Number of digits after it.
     fraction: usize,
     pub is_negative: bool,
     pub has_exponent: bool,
@@ -31,7 +31,7 @@ impl Literal {
         self.fraction == 0 && !self.has_exponent
     }
 
-    /// Returns whether an integer is exact in binary64; what is no integer is.
+    /// Returns whether an integer is exact in binary64; what is not an integer is.
     pub fn is_safe(&self) -> bool {
         !self.is_integer() || self.whole <= SAFE_DIGITS
     }
@@ -93,7 +93,7 @@ impl Token {
         token
     }
 
-    /// Returns whether the token stands at a place whose first word is `head`; false also near the end of the text.
+    /// Returns whether the token is at a place whose first word is `head`; false also near the end of the text.
     #[inline(always)]
     pub fn is_behind(&self, head: u64, text: &[u8], at: usize) -> bool {
         head & self.masks[0] == self.words[0]
@@ -101,7 +101,7 @@ impl Token {
             && (self.rest.is_empty() || text.get(at + 16..at + self.length) == Some(&*self.rest))
     }
 
-    /// Returns whether the token stands at a place; false also near the end of the text.
+    /// Returns whether the token is at a place; false also near the end of the text.
     #[inline(always)]
     pub fn is_at(&self, text: &[u8], at: usize) -> bool {
         word(text, at).is_some_and(|head| self.is_behind(head, text, at))
@@ -122,7 +122,7 @@ pub(crate) fn byte(text: &[u8], at: usize) -> u8 {
 #[inline(always)]
 fn digits_in(word: u64) -> usize {
     let digits = word ^ ZEROS;
-    // A byte above 9 sets its highest bit; what it carries spoils only bytes behind it.
+    // A byte above 9 sets its highest bit; what it carries spoils only bytes after it.
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & HIGHS;
     others.trailing_zeros() as usize / 8
 }

@@ -47,7 +47,7 @@ pub enum WriteError {
     NotAFile(PathBuf),
     /// Another writer holds the stream.
     Locked(PathBuf),
-    /// The writer is closed: it was told to, the run has ended, it has failed before, or this process was forked.
+    /// The writer is closed: by its caller, the run has ended, it has failed before, or this process was forked.
     Closed(PathBuf),
     /// The system failed. After a failure that can pass, such as a full disk, later records may fit; after any other
     /// the writer is closed.
@@ -60,7 +60,7 @@ impl fmt::Display for WriteError {
             WriteError::Refused(path, refused) => write!(f, "{}: {refused}", path.display()),
             WriteError::Exists(path) => write!(f, "{}: the stream exists", path.display()),
             WriteError::State(path, state) => write!(f, "{}: the stream is {}", path.display(), state.name()),
-            WriteError::Foreign(path, what) => write!(f, "{}: the stream is left as it is: {what}", path.display()),
+            WriteError::Foreign(path, what) => write!(f, "{}: the stream was not changed: {what}", path.display()),
             WriteError::NotAFile(path) => write!(f, "{}: not a regular file", path.display()),
             WriteError::Locked(path) => write!(f, "{}: another writer holds the stream", path.display()),
             WriteError::Closed(path) => write!(f, "{}: the writer is closed", path.display()),

@@ -36,7 +36,7 @@ impl Writer {
         }
     }
 
-    /// Makes the file at the path anew: in toy/v1 with all its records, else with those that are there.
+    /// Makes the file at the path again: in toy/v1 with all its records, else with those that are there.
     fn start_anew(&self, old: &mut StreamFile) -> Result<(StreamFile, String), WriteError> {
         let failed = |error| WriteError::Io(self.path.clone(), error);
         if self.profile != Profile::Toy {
@@ -54,7 +54,7 @@ impl Writer {
         match file.copy_from(old) {
             Ok(size) => {
                 let kept = moves.last().map(|(_, to)| format!("; what was there is now {}", to.display()));
-                Ok((file, format!("started anew with all {size} bytes{}", kept.unwrap_or_default())))
+                Ok((file, format!("started again with all {size} bytes{}", kept.unwrap_or_default())))
             }
             Err(error) => {
                 file.remove();

@@ -17,7 +17,7 @@ use crate::{Map, Profile, Value};
 pub use errors::{End, Exist, WriteError};
 use starting::{Start, Undo};
 
-/// Appends records to one stream, each with its LF in one write. Dropping it lets go of the stream; a run that has
+/// Appends records to one stream, each with its LF in one write. Dropping it releases the stream; a run that has
 /// not written `run_end` stays torn.
 #[derive(Debug)]
 pub struct Writer {
@@ -102,7 +102,7 @@ impl Writer {
         self.dropped
     }
 
-    /// Writes `run_end`, with the step and the loss of the last training step, and lets go of the stream.
+    /// Writes `run_end`, with the step and the loss of the last training step, and releases the stream.
     pub fn end(mut self, end: &End) -> Result<(), WriteError> {
         let text = |text: &str| Value::String(text.to_string());
         let mut record = Map::default();
