@@ -16,7 +16,7 @@ EVERY_FAILURE = pytest.mark.parametrize(
     ("lasting", "effect", "on_error"),
     list(product(["once", "for-ever"], ["error", "short-write"], ["disable", "raise"])),
 )
-"""How a call can fail, and what the writer was told to do then."""
+"""How a call can fail, and what the writer is set to do then."""
 
 
 def with_stream(directory: Path, data: bytes) -> Path:
