@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 HOMES = {
     "tensorboard": "tensorboard",
+    "csv": "csv_files",
+    "json": "json_arrays",
+    "parquet": "parquet",
 }
 """The module of each format, in the order in which a source is tried."""
 

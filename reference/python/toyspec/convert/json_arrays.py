@@ -1,0 +1,102 @@
+"""A plain JSON array of records, for programs that read JSON and not JSON Lines; in both directions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import DAMAGED
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file
+from toyspec.errors import SourceError
+from toyspec.format.line_validation import validate
+from toyspec.reading.reader import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+FORMAT = Format(
+    name="json",
+    title="JSON array",
+    files="`RUN.json`: an array of the records, one on each line; `JSON.parse` and `fetch().json()` read it",
+    item="records",
+    mapping=(Row("element", "record, byte for byte"),),
+    lossless="everything",
+    version="Node's JSON.parse",
+    import_causes=(DAMAGED,),
+    export_causes=(DAMAGED,),
+    notes=("An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",),
+)
+
+_HEAD = b'[\n{"kind":"run_start"'
+_LONGEST_LINE = 1 << 24
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is such a file, or a directory with some."""
+    if not os.path.isdir(path):
+        return is_file(path) and head_of(path, len(_HEAD)) == _HEAD
+    return any(head_of(file, len(_HEAD)) == _HEAD for _, files in files_below(path, _is_json) for file in files)
+
+
+def _is_json(name: str) -> bool:
+    return name.endswith(".json")
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the run in the file *path*, or in each such file in the directory *path*."""
+    files = [file for _, found in files_below(path, _is_json) for file in found] if os.path.isdir(path) else [path]
+    wanted = [file for file in files if head_of(file, len(_HEAD)) == _HEAD]
+    if not wanted:
+        raise SourceError(path, "no JSON array of toy/v1 records: `[`, then one record on each line")
+    for file in wanted:
+        yield _run(file)
+
+
+def _run(path: str) -> ForeignRun:
+    return ForeignRun(
+        name=os.path.basename(path).removesuffix(".json"),
+        source=path,
+        identity=identity_of([path]),
+        size=os.path.getsize(path),
+        events=lambda ledger: _events(path, ledger),
+    )
+
+
+def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    with open(path, "rb") as file:
+        file.readline()
+        number = 1
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            ledger.advance(len(line))
+            raw = line.strip().removesuffix(b",")
+            if raw in (b"]", b""):
+                continue
+            ledger.items += 1
+            verdict = validate(raw, first=False)
+            if verdict.value is None or not isinstance(verdict.value.get("kind"), str):
+                ledger.drop(DAMAGED, f"line {number}", f"{len(raw)} bytes are not one record")
+                continue
+            yield verdict.value if number == 2 else raw + b"\n"
+            ledger.done()
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write one array for each of *runs*."""
+    for run, ledger in runs:
+        with open(os.path.join(directory, f"{run.run_id}.json"), "wb") as file:
+            separator = b"[\n"
+            reading = read(run.stream, mode="salvage", profile="toy/v1")
+            for record in reading:
+                ledger.items += 1
+                file.write(separator + record.raw)
+                separator = b",\n"
+                ledger.done()
+            file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
+            for gap in reading.report.gaps:
+                ledger.items += 1
+                ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")

@@ -1,0 +1,229 @@
+"""Parquet tables: one file of runs and one of their values; in both directions."""
+
+from __future__ import annotations
+
+import os
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.convert.extras import needed
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import DAMAGED, NOT_FINITE, SUPERSEDED, Cause
+from toyspec.convert.sources import head_of, identity_of, is_file
+from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.losses import Ledger
+
+BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
+
+FORMAT = Format(
+    name="parquet",
+    title="Parquet",
+    files="a directory with `runs.parquet` and `values.parquet`; DuckDB, Polars, pandas and Spark read them",
+    item="items",
+    mapping=(
+        Row("`runs.run_id` string, `name`, `group`, `notes`, `started_at` string; `tags` list of strings", "run_start"),
+        Row("`runs.config` string, JSON", "`config`"),
+        Row("`runs.reason` string, `error` string, `ended_at` string", "run_end"),
+        Row("`runs.run_start`, `runs.run_end` string, JSON", "the whole record; null where there is none"),
+        Row("`values.run_id`, `values.kind` string", "the run, and the kind of the record"),
+        Row("`values.t` double, `values.step` int64", "`t` and `step`; null where the record has no step"),
+        Row("`values.name` string, `values.value` double", "a number by its full name; null where it was not finite"),
+        Row("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
+    ),
+    lossless="everything but what a resumption superseded; numbers of `step`, `eval` and `system` come back as `scalars`",
+    version="pyarrow 25, DuckDB 2, Polars 2",
+    import_needs="parquet",
+    export_needs="parquet",
+    import_causes=(NOT_FINITE, DAMAGED),
+    export_causes=(BEYOND_INT64, SUPERSEDED, DAMAGED),
+)
+
+RUNS, VALUES = "runs.parquet", "values.parquet"
+_TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", "error", "ended_at")
+_BATCH = 1 << 16
+_MAX_INT64 = (1 << 63) - 1
+_MAGIC = b"PAR1"
+
+
+def _pyarrow() -> Any:
+    return needed("pyarrow.parquet", "parquet", "Parquet")
+
+
+def _schemas() -> tuple[Any, Any]:
+    pa = needed("pyarrow", "parquet", "Parquet")
+    texts = [(name, pa.string()) for name in (*_TEXTS, "run_start", "run_end")]
+    values = [("run_id", pa.string()), ("kind", pa.string()), ("t", pa.float64()), ("step", pa.int64())]
+    values += [("name", pa.string()), ("value", pa.float64()), ("record", pa.string())]
+    return pa.schema([*texts, ("tags", pa.list_(pa.string()))]), pa.schema(values)
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write both tables."""
+    pq, (of_runs, of_values) = _pyarrow(), _schemas()
+    with (
+        pq.ParquetWriter(os.path.join(directory, VALUES), of_values) as values,
+        pq.ParquetWriter(os.path.join(directory, RUNS), of_runs) as table,
+    ):
+        for run, ledger in runs:
+            rows: list[dict[str, Any]] = []
+            for row in _rows(run, ledger):
+                rows.append(row)
+                if len(rows) == _BATCH:
+                    _write(values, rows, of_values)
+                    rows = []
+            # A row group has rows of one run, so that a reader of one run can skip the others.
+            _write(values, rows, of_values)
+            _write(table, [_run_row(run)], of_runs)
+
+
+def _write(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
+    if rows:
+        pa = needed("pyarrow", "parquet", "Parquet")
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _run_row(run: ExportedRun) -> dict[str, Any]:
+    start, end = run.start, run.end or {}
+    known = {**start, **{key: end.get(key) for key in ("reason", "error", "ended_at")}}
+    row: dict[str, Any] = {key: known.get(key) if isinstance(known.get(key), str) else None for key in _TEXTS}
+    tags = start.get("tags")
+    row["run_id"] = run.run_id
+    row["config"] = _json(start["config"]) if "config" in start else None
+    row["tags"] = [str(tag) for tag in tags] if isinstance(tags, list) else None
+    row["run_start"] = _json(start) if start else None
+    row["run_end"] = _json(run.end) if run.end is not None else None
+    return row
+
+
+def _rows(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    for item in run.items(ledger):
+        if item.kind not in ("setting", "fact", "end"):
+            yield _row(run.run_id, item, ledger)
+        ledger.done()
+
+
+def _row(run_id: str, item: Item, ledger: Ledger) -> dict[str, Any]:
+    step = item.step
+    if step is not None and step > _MAX_INT64:
+        ledger.changed(BEYOND_INT64, item.place, step, "null")
+        step = None
+    row = {"run_id": run_id, "kind": item.record.get("kind"), "t": item.t, "step": step, "name": item.name}
+    if item.kind == "measure":
+        return {**row, "value": None if item.value is None else float(item.value), "record": None}
+    return {**row, "value": None, "record": _json(item.record)}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a directory with both tables, or one of them."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if not os.path.isdir(path) and (not is_file(path) or head_of(path, 4) != _MAGIC):
+        return False
+    return all(os.path.isfile(os.path.join(folder, name)) for name in (RUNS, VALUES))
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs in the tables of the directory *path*."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
+    if not recognise(path):
+        raise SourceError(path, f"a directory with {RUNS} and {VALUES} is expected")
+    rows = _opened(files[0]).read().to_pylist()
+    for row in rows:
+        name = row.get("run_id")
+        if not isinstance(name, str):
+            raise SourceError(files[0], "the column run_id is missing or has a null")
+        yield ForeignRun(
+            name=name,
+            source=os.path.join(folder, name),
+            identity=identity_of(files, name),
+            size=os.path.getsize(files[1]) // len(rows),
+            events=_reader(files[1], row),
+        )
+
+
+def _opened(path: str) -> Any:
+    pq = _pyarrow()
+    try:
+        return pq.ParquetFile(path)
+    except Exception as error:  # its exceptions are of many kinds
+        raise SourceError(path, f"not a readable Parquet file: {error}") from error
+
+
+def _reader(path: str, run: dict[str, Any]) -> Any:
+    return lambda ledger: _events(path, run, ledger)
+
+
+def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any]]:
+    start = _object(run.get("run_start")) or {}
+    ledger.items += 1
+    ledger.done()
+    yield {"t": 0.0, **start, "kind": "run_start"}
+    last = 0.0
+    for (t, step), rows in groupby(_rows_of(path, run["run_id"]), lambda row: (row["t"], row["step"])):
+        last = max(last, t if isinstance(t, float) and t >= 0 else 0.0)
+        yield from _records(list(rows), last, step, ledger)
+    end = _object(run.get("run_end"))
+    if end is not None:
+        yield {**end, "kind": "run_end", "t": max(last, float(end.get("t") or 0.0))}
+
+
+def _records(rows: list[dict[str, Any]], t: float, step: int | None, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    values: dict[str, float | None] = {}
+    at = {} if step is None or step < 0 else {"step": step}
+    for row in rows:
+        ledger.items += 1
+        record, name = _object(row["record"]), row["name"]
+        if record is not None and isinstance(record.get("kind"), str):
+            yield {**record, "t": t}
+        elif not isinstance(name, str) or row["record"] is not None:
+            ledger.drop(DAMAGED, f"{name} at step {step}", row["record"])
+            continue
+        else:
+            if name in values:
+                yield {"kind": "scalars", "t": t, **at, "values": values}
+                values = {}
+            values[name] = _finite(row["value"], f"{name} at step {step}", ledger)
+        ledger.done()
+    if values:
+        yield {"kind": "scalars", "t": t, **at, "values": values}
+
+
+def _finite(value: float | None, place: str, ledger: Ledger) -> float | None:
+    if value is None or value - value == 0.0:
+        return value
+    ledger.changed(NOT_FINITE, place, value, "null")
+    return None
+
+
+def _rows_of(path: str, run_id: str) -> Iterator[dict[str, Any]]:
+    file = _opened(path)
+    names = ["run_id", "t", "step", "name", "value", "record"]
+    for index in range(file.num_row_groups):
+        group = file.metadata.row_group(index)
+        column = next((at for at in range(group.num_columns) if group.column(at).path_in_schema == "run_id"), None)
+        if column is None:
+            raise SourceError(path, "the column run_id is missing")
+        span = group.column(column).statistics
+        if span is not None and span.has_min_max and not span.min <= run_id <= span.max:
+            continue
+        for batch in file.iter_batches(_BATCH, [index], names):
+            yield from (row for row in batch.to_pylist() if row["run_id"] == run_id)
+
+
+def _object(text: Any) -> dict[str, Any] | None:
+    try:
+        value = msgspec.json.decode(text) if isinstance(text, str) else None
+    except msgspec.MsgspecError:
+        return None
+    return value if isinstance(value, dict) else None
