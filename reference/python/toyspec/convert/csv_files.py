@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMAT = Format(
     name="csv",
     title="CSV",
-    files="`RUN/metrics.csv`, the shape of Lightning's CSVLogger: one row for each record, blank cells for what it lacks",
+    files="`RUN/metrics.csv`, in the shape of Lightning's CSVLogger: one row for each record, other cells blank",
     item="items",
     mapping=(
         Row("column `step`", "`step`"),

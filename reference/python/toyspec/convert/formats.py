@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 HOMES = {
     "tensorboard": "tensorboard",
+    "wandb": "wandb_files",
     "csv": "csv_files",
     "json": "json_arrays",
     "parquet": "parquet",
 }
-"""The module of each format, in the order in which a source is tried."""
+"""The module of each format, in the order in which a source is tried; dialects are tried after them."""
+
+ANY_LOG = "log"
+"""Stands for whichever dialect is recognized."""
 
 
 class Row(NamedTuple):
@@ -64,6 +68,8 @@ class ForeignRun(NamedTuple):
     """Number of bytes to read."""
     events: Callable[[Ledger], Iterator[dict[str, Any] | bytes]]
     """Yields toy/v1 events in order, from run_start on; bytes are lines in canonical form, each with its LF."""
+    dialect: str = ""
+    """Name of the dialect that was recognized; empty for other formats."""
 
 
 class Importer(Protocol):
@@ -96,10 +102,13 @@ def load(name: str) -> Any:
 
 def importer(name: str) -> Importer:
     """Return the module that imports the format *name*."""
-    module = load(name)
-    if not hasattr(module, "find_runs"):
-        raise ValueError(f"{name} cannot be imported; {', '.join(importable())} can")
-    return cast("Importer", module)
+    if name in HOMES and hasattr(load(name), "find_runs"):
+        return cast("Importer", load(name))
+    if name == ANY_LOG:
+        return cast("Importer", dialect_logs().DialectImporter())
+    if name in dialect_names():
+        return cast("Importer", dialect_logs().DialectImporter(name))
+    raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
 
 
 def exporter(name: str) -> Exporter:
@@ -111,8 +120,19 @@ def exporter(name: str) -> Exporter:
 
 
 def importable() -> list[str]:
-    """Return the names of the formats that can be imported."""
-    return [name for name in HOMES if hasattr(load(name), "find_runs")]
+    """Return the names of the formats that can be imported, dialects last."""
+    own = [name for name in HOMES if hasattr(load(name), "find_runs")]
+    return own + [name for name in dialect_names() if name not in own]
+
+
+def dialect_names() -> list[str]:
+    """Return the names of the dialects."""
+    return list(dialect_logs().names())
+
+
+def dialect_logs() -> Any:
+    """Return the module that imports dialects; it needs this one."""
+    return import_module("toyspec.convert.dialect_logs")
 
 
 def exportable() -> list[str]:
@@ -121,8 +141,10 @@ def exportable() -> list[str]:
 
 
 def recognised(path: str) -> str | None:
-    """Return the name of the format of the file or directory at *path*; None if it is not known.
+    """Return the name of the format of the file or directory at *path*, ANY_LOG for a dialect; None if it is not known.
 
     Raise OSError if it cannot be read.
     """
-    return next((name for name in importable() if importer(name).recognise(path)), None)
+    own = (name for name in HOMES if hasattr(load(name), "find_runs"))
+    found = next((name for name in own if load(name).recognise(path)), None)
+    return found or (ANY_LOG if importer(ANY_LOG).recognise(path) else None)

@@ -89,7 +89,8 @@ def _find(source: str, name: str | None) -> Iterator[tuple[str, ForeignRun]]:
         raise SourceError(
             source, "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
         )
-    for run in importer(chosen).find_runs(source):
+    module = importer(chosen)
+    for run in module.find_runs(source):
         yield chosen, run
 
 
@@ -131,6 +132,7 @@ class _Import:
     def __init__(self, root: str, known: Format, run: ForeignRun, options: _Options) -> None:
         self._root = root
         self._format = known
+        self._name = run.dialect or known.name
         self._run = run
         self._options = options
         self._source = encodable(os.path.abspath(run.source))
@@ -147,7 +149,7 @@ class _Import:
         options = self._options
         ledger = Ledger(self._format.import_causes, max_examples=options.max_examples, watch=options.advance)
         made = RunConversion(
-            format=self._format.name,
+            format=self._name,
             source=self._source,
             target=encodable(target),
             run_id=run_id,
@@ -167,7 +169,7 @@ class _Import:
             if not os.path.lexists(directory):
                 return name, None
             earlier = _earlier(directory)
-            if earlier is not None and earlier.source == self._source and earlier.format == self._format.name:
+            if earlier is not None and earlier.source == self._source and earlier.format == self._name:
                 return name, earlier
             number += 1
 

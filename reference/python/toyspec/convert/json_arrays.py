@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from toyspec.convert.admission import Admission
 from toyspec.convert.formats import ForeignRun, Format, Row
-from toyspec.convert.losses import DAMAGED
+from toyspec.convert.losses import DAMAGED, INVALID
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.format.line_validation import validate
@@ -23,23 +24,33 @@ FORMAT = Format(
     title="JSON array",
     files="`RUN.json`: an array of the records, one on each line; `JSON.parse` and `fetch().json()` read it",
     item="records",
-    mapping=(Row("element", "record, byte for byte"),),
+    mapping=(Row("element", "record"),),
     lossless="everything",
     version="Node's JSON.parse",
-    import_causes=(DAMAGED,),
+    import_causes=(INVALID, DAMAGED),
     export_causes=(DAMAGED,),
     notes=("An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",),
 )
 
-_HEAD = b'[\n{"kind":"run_start"'
+_HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 24
+_FIRST_RECORD = 2
 
 
 def recognise(path: str) -> bool:
     """Return whether *path* is such a file, or a directory with some."""
     if not os.path.isdir(path):
-        return is_file(path) and head_of(path, len(_HEAD)) == _HEAD
-    return any(head_of(file, len(_HEAD)) == _HEAD for _, files in files_below(path, _is_json) for file in files)
+        return is_file(path) and _is_array(path)
+    return any(_is_array(file) for _, files in files_below(path, _is_json) for file in files)
+
+
+def _is_array(path: str) -> bool:
+    """Return whether the file begins with ``[`` and, on a line of its own, the first record of a toy/v1 run."""
+    lines = head_of(path, _HEAD_BYTES).split(b"\n", 2)
+    value = (
+        validate(lines[1].rstrip(b",\r"), first=False).value if len(lines) > 1 and lines[0].strip() == b"[" else None
+    )
+    return value is not None and value.get("kind") == "run_start" and "run_id" in value
 
 
 def _is_json(name: str) -> bool:
@@ -49,7 +60,7 @@ def _is_json(name: str) -> bool:
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the run in the file *path*, or in each such file in the directory *path*."""
     files = [file for _, found in files_below(path, _is_json) for file in found] if os.path.isdir(path) else [path]
-    wanted = [file for file in files if head_of(file, len(_HEAD)) == _HEAD]
+    wanted = [file for file in files if _is_array(file)]
     if not wanted:
         raise SourceError(path, "no JSON array of toy/v1 records: `[`, then one record on each line")
     for file in wanted:
@@ -70,6 +81,7 @@ def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     with open(path, "rb") as file:
         file.readline()
         number = 1
+        admission = Admission(ledger, INVALID)
         while line := file.readline(_LONGEST_LINE):
             number += 1
             ledger.advance(len(line))
@@ -77,12 +89,12 @@ def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
             if raw in (b"]", b""):
                 continue
             ledger.items += 1
-            verdict = validate(raw, first=False)
-            if verdict.value is None or not isinstance(verdict.value.get("kind"), str):
+            value = validate(raw, first=False).value
+            if value is None or not isinstance(value.get("kind"), str):
                 ledger.drop(DAMAGED, f"line {number}", f"{len(raw)} bytes are not one record")
                 continue
-            yield verdict.value if number == 2 else raw + b"\n"
-            ledger.done()
+            lines = admission.lines(value, f"line {number}")
+            yield from ([value] if lines and number == _FIRST_RECORD else lines)
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

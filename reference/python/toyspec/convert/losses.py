@@ -37,6 +37,7 @@ STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer â‰
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
 SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
+INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
 BINARY32 = Cause("binary32", "changed", "the value is rounded to the nearest binary32")
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, Row
-from toyspec.convert.losses import DAMAGED, NOT_FINITE, SUPERSEDED, Cause
+from toyspec.convert.losses import DAMAGED, INVALID, NOT_FINITE, SUPERSEDED, Cause
 from toyspec.convert.sources import head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
@@ -37,11 +37,11 @@ FORMAT = Format(
         Row("`values.name` string, `values.value` double", "a number by its full name; null where it was not finite"),
         Row("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
     ),
-    lossless="everything but what a resumption superseded; numbers of `step`, `eval` and `system` come back as `scalars`",
+    lossless="all but what a resumption superseded; each number comes back as `scalars`",
     version="pyarrow 25, DuckDB 2, Polars 2",
     import_needs="parquet",
     export_needs="parquet",
-    import_causes=(NOT_FINITE, DAMAGED),
+    import_causes=(NOT_FINITE, INVALID, DAMAGED),
     export_causes=(BEYOND_INT64, SUPERSEDED, DAMAGED),
 )
 
@@ -160,43 +160,40 @@ def _opened(path: str) -> Any:
         raise SourceError(path, f"not a readable Parquet file: {error}") from error
 
 
-def _reader(path: str, run: dict[str, Any]) -> Any:
+def _reader(path: str, run: dict[str, Any]) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
     return lambda ledger: _events(path, run, ledger)
 
 
-def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any]]:
-    start = _object(run.get("run_start")) or {}
+def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    admission = Admission(ledger, INVALID)
+    start = {"t": 0.0, **(_object(run.get("run_start")) or {}), "kind": "run_start", "run_id": run["run_id"]}
     ledger.items += 1
-    ledger.done()
-    yield {"t": 0.0, **start, "kind": "run_start"}
-    last = 0.0
-    for (t, step), rows in groupby(_rows_of(path, run["run_id"]), lambda row: (row["t"], row["step"])):
-        last = max(last, t if isinstance(t, float) and t >= 0 else 0.0)
-        yield from _records(list(rows), last, step, ledger)
+    if not admission.lines(start, "run_start"):
+        raise SourceError(path, f"the run_start of {run['run_id']!r} is not valid")
+    yield start
+    for row in _rows_of(path, run["run_id"]):
+        ledger.items += 1
+        record = _record(row, ledger)
+        if record is not None:
+            yield from admission.lines(record, f"{row['name']} at step {row['step']}")
     end = _object(run.get("run_end"))
     if end is not None:
-        yield {**end, "kind": "run_end", "t": max(last, float(end.get("t") or 0.0))}
-
-
-def _records(rows: list[dict[str, Any]], t: float, step: int | None, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    values: dict[str, float | None] = {}
-    at = {} if step is None or step < 0 else {"step": step}
-    for row in rows:
         ledger.items += 1
-        record, name = _object(row["record"]), row["name"]
-        if record is not None and isinstance(record.get("kind"), str):
-            yield {**record, "t": t}
-        elif not isinstance(name, str) or row["record"] is not None:
-            ledger.drop(DAMAGED, f"{name} at step {step}", row["record"])
-            continue
-        else:
-            if name in values:
-                yield {"kind": "scalars", "t": t, **at, "values": values}
-                values = {}
-            values[name] = _finite(row["value"], f"{name} at step {step}", ledger)
-        ledger.done()
-    if values:
-        yield {"kind": "scalars", "t": t, **at, "values": values}
+        yield from admission.lines({**end, "kind": "run_end"}, "run_end")
+
+
+def _record(row: dict[str, Any], ledger: Ledger) -> dict[str, Any] | None:
+    """Return the record of a row; None if it is dropped, because it has neither a number nor a record."""
+    place = f"{row['name']} at step {row['step']}"
+    record = _object(row["record"])
+    if record is not None:
+        return record
+    if not isinstance(row["name"], str) or row["record"] is not None:
+        ledger.drop(DAMAGED, place, row["record"])
+        return None
+    values = {row["name"]: _finite(row["value"], place, ledger)}
+    made = {"kind": "scalars", "t": row["t"], "step": row["step"], "values": values}
+    return {key: value for key, value in made.items() if value is not None}
 
 
 def _finite(value: float | None, place: str, ledger: Ledger) -> float | None:

@@ -33,3 +33,12 @@ def lines_of_scalars(times: bytes, steps: Sequence[int], tags: Sequence[str], va
     pieces[5::6] = values.split(b",")
     pieces.append(b"}}\n")
     return b"".join(pieces)
+
+
+def line_of_scalars(t: float, step: int | None, values: dict[str, float | None]) -> bytes:
+    """Return the line of one record; *t* and *values* are floats, and finite or None."""
+    names = sorted(values)
+    members = {name: values[name] for name in names}
+    if step is None:
+        return _encode({"kind": "scalars", "t": t, "values": members}) + b"\n"
+    return _encode({"kind": "scalars", "t": t, "step": step, "values": members}) + b"\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.losses import TIME_BACKWARDS, TIME_UNUSABLE
 from toyspec.writing.clocks import utc_text
@@ -15,7 +15,7 @@ LAST_WALL = 253_402_300_800.0
 """The first second of the year 10000, which RFC 3339 cannot write."""
 
 
-def is_wall(seconds: object) -> bool:
+def is_wall(seconds: Any) -> bool:
     """Return whether *seconds* since the Unix epoch can be written as a date."""
     return isinstance(seconds, int | float) and 0.0 <= seconds < LAST_WALL
 

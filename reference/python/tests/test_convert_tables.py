@@ -1,0 +1,117 @@
+"""Tests of CSV, JSON arrays, Parquet and the logs of other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversions import exported, imported, losses, records, scalars, write_run
+from toyspec.convert import export_runs
+from toyspec.format.dialects import dialects
+from toyspec.reading.rows import Row
+
+DIALECTS = Path(__file__).parent / "dialects"
+
+EVENTS: tuple[dict[str, Any], ...] = (
+    {"config": {"lr": 0.5, "net": {"name": "gpt"}}, "tags": ["x"]},
+    {"kind": "step", "t": 0.5, "step": 1, "loss": 0.1, "extra": {"mfu": 0.25}},
+    {"kind": "step", "t": 0.75, "step": 2, "loss": None},
+    {"kind": "run_resume", "t": 1.0, "from_step": 1},
+    {"kind": "step", "t": 1.5, "step": 2, "loss": 0.5},
+    {"kind": "note", "t": 2.0, "text": "remark"},
+    {"kind": "scalars", "t": 2.5, "values": {"x": None, "a,b": 1e300}},
+    {"kind": "run_end", "t": 3.0, "reason": "interrupted"},
+)
+
+
+def test_csv_has_a_row_for_each_record(tmp_path: Path) -> None:
+    """Numbers are exact, cells without a value are blank, and what has no column is in the report."""
+    made = exported("csv", write_run(tmp_path / "a", *EVENTS), tmp_path / "out")
+    with open(tmp_path / "out" / "a" / "metrics.csv", newline="") as file:
+        table = list(csv.reader(file))
+    assert ["step", "t", "a,b", "loss", "mfu", "x"] == table[0]
+    assert [
+        ["1", "0.5", "", "0.1", "0.25", ""],
+        ["2", "1.5", "", "0.5", "", ""],
+        ["", "2.5", "1e+300", "", "", "nan"],
+    ] == table[1:]
+    assert {"null": 1, "superseded": 1, "no-place": 5} == losses(made)
+
+
+def test_json_array_is_the_records(tmp_path: Path) -> None:
+    """``json.load`` gives all records, and an import gives the same stream."""
+    run = write_run(tmp_path / "a", *EVENTS)
+    made = exported("json", run, tmp_path / "out")
+    assert records(run) == json.loads((tmp_path / "out" / "a.json").read_bytes())
+    assert made.items == made.carried == len(EVENTS)
+    imported(tmp_path / "out", tmp_path / "runs")
+    assert records(run) == records(tmp_path / "runs" / "a")
+
+
+@given(st.data())
+def test_damaged_json_array_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Cut or changed anywhere, the rest arrives, and the result is valid."""
+    tmp_path = tmp_path_factory.mktemp("json")
+    export_runs("json", [write_run(tmp_path / "a", *EVENTS)], tmp_path / "out")
+    file = tmp_path / "out" / "a.json"
+    whole = file.read_bytes()
+    at = data.draw(st.integers(200, len(whole) - 1))
+    byte = data.draw(st.integers(0, 255))
+    file.write_bytes(data.draw(st.sampled_from([whole[:at], whole[:at] + bytes([byte]) + whole[at + 1 :]])))
+    imported(file, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
+def test_every_dialect_is_imported(tmp_path: Path, name: str) -> None:
+    """Each value of the sample arrives with its step, as the reader of dialects gives it, and is accounted for."""
+    from toyspec import read
+
+    (file,) = [path for path in (DIALECTS / name).iterdir() if path.name != "sample.json"]
+    (run, *attempts) = imported(file, tmp_path / "runs").runs
+    assert name == run.format
+    expected = []
+    with read(file, mode="salvage") as reading:
+        for row in reading:
+            assert isinstance(row, Row)
+            prefix = f"{row.phase}/" if row.phase and row.phase not in ("train", "eval", "decode", "serve") else ""
+            step = row.step if isinstance(row.step, int) and row.step >= 0 else None
+            for metric, value in sorted(row.values.items()):
+                finite = None if value is None or not math.isfinite(value) else value
+                expected.append((prefix + metric, step, finite))
+    found = [item for made in (run, *attempts) for item in scalars(made.target)]
+    assert sorted(expected, key=repr) == sorted(found, key=repr)
+
+
+def test_attempts_of_mllog_are_runs(tmp_path: Path) -> None:
+    """A file that a relaunch has gone on with gives a run for each ``init_start``."""
+    line = ':::MLLOG {"namespace":"","time_ms":%d,"event_type":"POINT_IN_TIME","key":"%s","value":%s,"metadata":{}}\n'
+    log = [("init_start", "null"), ("loss", "1.5"), ("init_start", "null"), ("loss", "0.5"), ("cause", '"x"')]
+    text = "".join(line % (1763632800000 + at, key, value) for at, (key, value) in enumerate(log))
+    (tmp_path / "result_0.txt").write_text(text)
+    first, second = imported(tmp_path / "result_0.txt", tmp_path / "runs").runs
+    assert [("loss", None, 1.5)] == scalars(first.target)
+    assert [("loss", None, 0.5)] == scalars(second.target)
+    assert "cause: x" == records(second.target)[-1]["text"]
+
+
+@given(st.data())
+def test_damaged_logs_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever is cut or changed in the log of any program, each item is accounted for and the result is valid."""
+    tmp_path = tmp_path_factory.mktemp("log")
+    name = data.draw(st.sampled_from([dialect.name for dialect in dialects()]))
+    (source,) = [path for path in (DIALECTS / name).iterdir() if path.name != "sample.json"]
+    whole = source.read_bytes()
+    at = data.draw(st.integers(0, len(whole) - 1))
+    changed = data.draw(st.sampled_from([b"", b"-", b"e99", b'"', b"\xff", b"\n", b"\0", b"null"]))
+    keep = data.draw(st.sampled_from([at, at + 1, len(whole)]))
+    file = tmp_path / source.name
+    file.write_bytes(whole[:at] + changed + whole[keep:])
+    if file.stat().st_size:
+        imported(file, tmp_path / "runs", name)

@@ -1,0 +1,148 @@
+"""Tests of importing W&B run files."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversions import SAMPLES, imported, losses, records, scalars
+from toyspec.convert.block_records import FILE_HEADER
+from toyspec.convert.protobuf import double_field, field, integer_field
+
+SAMPLE = next((SAMPLES / "wandb").rglob("*.wandb"))
+
+
+def run_file(path: Path, *messages: bytes) -> Path:
+    """Write a run file with *messages*."""
+    out = bytearray(FILE_HEADER)
+    for message in messages:
+        data, kinds = message, (1, 2)
+        while True:
+            left = 32768 - len(out) % 32768
+            if left < 7:
+                out += bytes(left)
+                left = 32768
+            size = min(len(data), left - 7)
+            is_last = size == len(data)
+            chunk = bytes([kinds[0] if is_last else kinds[1]]) + data[:size]
+            out += struct.pack("<IH", zlib.crc32(chunk), size) + chunk
+            data, kinds = data[size:], (4, 3)
+            if is_last:
+                break
+    path.write_bytes(out)
+    return path
+
+
+def item(name: str, value: str) -> bytes:
+    """Return an item of a history."""
+    return field(1, field(2, name) + field(16, value))
+
+
+def row(step: int, **values: Any) -> bytes:
+    """Return a history record."""
+    items = {**values, "_step": step, "_timestamp": 1790000000.5 + step}
+    return integer_field(1, step) + field(2, b"".join(item(name, json.dumps(value)) for name, value in items.items()))
+
+
+def test_sample_of_the_real_program(tmp_path: Path) -> None:
+    """Settings, history, system metrics, definitions and exit arrive; media and texts are in the report."""
+    (run,) = imported(SAMPLES / "wandb", tmp_path).runs
+    start, *rest = records(run.target)
+    assert {"lr": 0.001, "model": {"layers": 2}, "name": "gpt"} == start["config"]
+    assert ("first try", "sweep-1", ["small"], "with warm-up") == tuple(
+        start[key] for key in ("name", "group", "tags", "notes")
+    )
+    found = scalars(run.target)
+    assert ("train/loss", 29, 0.06666666666666667) in found
+    assert ("val/acc", 19, None) in found
+    assert 30 == sum(name == "nested.norm" for name, _, _ in found)
+    assert {"kind": "define", "name": "val/acc", "goal": "max", "step_name": "epoch"}.items() <= rest[1].items()
+    assert {"not-finite": 1, "text-as-note": 3, "part-dropped": 2, "no-place": 4} == losses(run)
+    assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
+
+
+def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
+    """Start and ``t`` add up to the time of the row."""
+    file = run_file(tmp_path / "run-a.wandb", row(0, x=1.0), row(1, x=2.0))
+    (run,) = imported(file, tmp_path / "runs").runs
+    assert [0.5, 1.5] == [record["t"] for record in records(run.target)[1:]]
+
+
+@given(st.data())
+def test_any_history_arrives(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Values of every kind and length, in text or in typed fields, arrive or are in the report."""
+    tmp_path = tmp_path_factory.mktemp("wandb")
+    numbers = st.floats() | st.integers(-(2**70), 2**70)
+    names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200).filter(lambda name: name[0] != "_")
+    rows = data.draw(st.lists(st.dictionaries(names.filter(lambda name: "._type" not in name), numbers, max_size=4)))
+    typed = data.draw(st.booleans())
+    messages = []
+    for step, values in enumerate(rows):
+        made = b""
+        for name, value in values.items():
+            if typed and isinstance(value, float):
+                made += field(1, field(1, name) + double_field(6, value))
+            else:
+                made += item(name, json.dumps(value))
+        messages.append(field(2, made + item("_step", str(step))))
+    (run,) = imported(run_file(tmp_path / "run-a.wandb", *messages), tmp_path / "runs").runs
+    expected = []
+    for step, values in enumerate(rows):
+        for name, value in sorted(values.items()):
+            number = float(value)
+            expected.append((name, step, number if number - number == 0.0 else None))
+    assert expected == scalars(run.target)
+    assert sum(map(len, rows)) == run.items
+
+
+def test_flipped_byte_costs_one_record(tmp_path: Path) -> None:
+    """Wherever a byte is flipped in a file of many blocks, at most one row is missing."""
+    file = run_file(tmp_path / "run-a.wandb", *(row(step, loss=step / 7, note="x" * 90) for step in range(400)))
+    data = file.read_bytes()
+    assert len(data) > 2 * 32768
+    for place in range(7, len(data), 997):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0x41]) + data[place + 1 :])
+        (run,) = imported(file, tmp_path / f"runs{place}").runs
+        assert 399 <= len(scalars(run.target)) <= 400
+        assert run.has_damage == (len(scalars(run.target)) == 399)
+
+
+def test_torn_file_keeps_every_whole_row(tmp_path: Path) -> None:
+    """A killed run ends anywhere."""
+    data = SAMPLE.read_bytes()
+    counts = []
+    for size in range(7, len(data), 271):
+        file = tmp_path / "run-a.wandb"
+        file.write_bytes(data[:size])
+        (run,) = imported(file, tmp_path / f"runs{size}").runs
+        counts.append(len(scalars(run.target)))
+    assert sorted(counts) == counts
+    assert counts[-1] > 80
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: bytes, framed: bool) -> None:
+    """Hostile bytes, framed or not, crash nothing."""
+    tmp_path = tmp_path_factory.mktemp("wandb")
+    file = tmp_path / "run-a.wandb"
+    if framed:
+        run_file(file, data, field(2, data), field(17, data), field(3, data), field(18, data), field(12, data))
+    else:
+        file.write_bytes(FILE_HEADER + data)
+    imported(file, tmp_path / "runs", "wandb")
+
+
+def test_other_version_is_refused(tmp_path: Path) -> None:
+    """The message says which version the file has."""
+    from toyspec.convert import import_runs
+
+    (tmp_path / "run-a.wandb").write_bytes(b":W&B\xe1\xbe\x07")
+    (error,) = import_runs([tmp_path], tmp_path / "runs").errors
+    assert "a W&B run file of version e1be07; only e1be00 (version 0) is known" == error.message

@@ -1,0 +1,319 @@
+"""Imports the logs that toyspec reads as dialects: JSON Lines, CSV, JSON documents and console lines."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    STEP_UNUSABLE,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
+from toyspec.convert.timeline import Timeline
+from toyspec.errors import SourceError
+from toyspec.format.dialect_mapping import flattened
+from toyspec.format.dialects import dialect_named, dialects
+from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
+from toyspec.reading.reader import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.losses import Ledger
+    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.format.dialects import Dialect
+    from toyspec.reading import rows
+
+PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
+ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
+TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
+
+CAUSES = (
+    NOT_FINITE, ROUNDED, PHASE, STEP_UNUSABLE, TIME_BACKWARDS, TIME_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
+)  # fmt: skip
+MAPPING = (
+    Row("the step key", "`step`"),
+    Row("the time key", "`t`, in seconds since the second of the first record; 0 where there is none"),
+    Row("the epoch key", "`epoch`"),
+    Row("the phase key", "`phase`; other phases than toy/v1 has are put before the names"),
+    Row("a metric", "a value of `scalars`, one record for each record there"),
+    Row("settings, in the first record", "`config`"),
+    Row("any other member", "dropped, one item each"),
+)
+
+_PHASES = frozenset(["train", "eval", "decode", "serve"])
+# A directory of a training run may have many other files.
+_MOST_FILES = 10_000
+_SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz", ".gz")
+
+
+def names() -> list[str]:
+    """Return the names of all dialects."""
+    return [dialect.name for dialect in dialects()]
+
+
+class DialectImporter:
+    """Imports one dialect, or any."""
+
+    def __init__(self, name: str | None = None) -> None:
+        """Import the dialect *name*; any without."""
+        self._name = name
+        self.FORMAT = format_of(dialect_named(name)) if name else _ANY
+
+    def recognise(self, path: str) -> bool:
+        """Return whether the file *path* is of the dialect, or a directory with such files."""
+        return next(self._files(path), None) is not None
+
+    def find_runs(self, path: str) -> Iterator[ForeignRun]:
+        """Yield a run for each log at *path* and below."""
+        found = False
+        for file, read_as, name in self._files(path):
+            found = True
+            yield from _runs(file, read_as, name)
+        if not found:
+            wanted = f"a log of the dialect {self._name}" if self._name else "a log of a known dialect"
+            raise SourceError(path, f"there is not {wanted}")
+
+    def _files(self, path: str) -> Iterator[tuple[str, ReadAs, str]]:
+        if not os.path.isdir(path):
+            chosen = self._read_as(path)
+            if chosen is not None:
+                yield path, chosen, _stem(path)
+            return
+        for directory, files in files_below(path, _may_be_log):
+            logs = [(file, chosen) for file in islice(files, _MOST_FILES) if (chosen := self._read_as(file))]
+            for file, chosen in logs:
+                name = name_below(path, directory)
+                yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"
+
+    def _read_as(self, path: str) -> ReadAs | None:
+        head = head_of(path, HEAD_BYTES) if is_file(path) else b""
+        return DialectChoice(self._name or "auto").choose(head, path=path) if head else None
+
+
+def format_of(dialect: Dialect) -> Format:
+    """Return the description of *dialect*."""
+    program = f"{dialect.source.program} {dialect.source.version}".strip() if dialect.source else "many programs"
+    return Format(
+        name=dialect.name,
+        title=dialect.title,
+        files=", ".join(f"`{name}`" for name in dialect.files) or "any name",
+        item="members",
+        mapping=MAPPING,
+        lossless="finite numbers",
+        version=program,
+        import_causes=CAUSES,
+        notes=(dialect.loses,) if dialect.loses else (),
+    )
+
+
+_ANY = Format(
+    name="log",
+    title="Logs of other programs",
+    files="any name",
+    item="members",
+    mapping=MAPPING,
+    lossless="finite numbers",
+    version="many programs",
+    import_causes=CAUSES,
+)
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def _may_be_log(name: str) -> bool:
+    return not name.endswith(_SKIPPED)
+
+
+def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
+    attempts = 1
+    if read_as.dialect.restart is not None:
+        with read(path, mode="salvage", dialect=read_as.dialect.name) as reading:
+            attempts = max((row.attempt for row in reading), default=1)  # type: ignore[attr-defined]
+    for attempt in range(1, attempts + 1):
+        yield ForeignRun(
+            name=name if attempt == 1 else f"{name}-attempt-{attempt}",
+            source=path if attempt == 1 else f"{path}#{attempt}",
+            identity=identity_of([path], f"{read_as.dialect.name} {attempt}"),
+            size=os.path.getsize(path) // attempts,
+            events=_reader(path, read_as, name, attempt),
+            dialect=read_as.dialect.name,
+        )
+
+
+def _reader(path: str, read_as: ReadAs, name: str, attempt: int) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+    return lambda ledger: _Import(path, read_as, attempt, ledger).events(name)
+
+
+class _Import:
+    """Reads one attempt of one log."""
+
+    def __init__(self, path: str, read_as: ReadAs, attempt: int, ledger: Ledger) -> None:
+        self._path = path
+        self._read_as = read_as
+        self._attempt = attempt
+        self._ledger = ledger
+        self._timeline: Timeline
+        self._config: dict[str, Any] = {}
+        time = read_as.time.key if read_as.time else None
+        self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
+
+    def _rows(self) -> Iterator[rows.Row]:
+        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
+            offset = 0
+            for row in reading:
+                if row.attempt == self._attempt:  # type: ignore[attr-defined]
+                    yield row  # type: ignore[misc]
+                    self._ledger.advance(max(0, row.offset - offset))
+                    offset = max(offset, row.offset)
+            report = reading.report
+        if self._attempt > 1:
+            return
+        for gap in report.gaps:
+            self._ledger.items += 1
+            self._ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+        if report.unlisted_gaps:
+            self._ledger.items += report.unlisted_gaps
+            self._ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+        if report.fragment is not None:
+            self._ledger.items += 1
+            place = f"line {report.fragment.number}"
+            self._ledger.drop(DAMAGED, place, f"{report.fragment.length} bytes after the last complete record")
+
+    def events(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield ``run_start`` and a record for each row with values."""
+        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
+            first = next((row for row in reading if row.attempt == self._attempt), None)  # type: ignore[attr-defined]
+        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
+        origin = getattr(first, "time_origin", None)
+        time = getattr(first, "time", None)
+        self._timeline = Timeline(self._ledger, 0.0 if origin == "run" else time)
+        if origin == "unix" and self._timeline.started_at is not None:
+            start["started_at"] = self._timeline.started_at
+        if origin is None:
+            self._ledger.note("the source has no times, so t is 0 in every record")
+        self._config = getattr(first, "config", None) or {}
+        if self._config:
+            start["config"] = self._config
+        if self._read_as.dialect.loses:
+            self._ledger.note(self._read_as.dialect.loses)
+        yield start
+        for row in self._rows():
+            yield from self._of_row(row)
+
+    def _of_row(self, row: rows.Row) -> Iterator[dict[str, Any]]:
+        members = flattened(row.value)
+        place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"
+        self._ledger.items += len(members)
+        note = self._note(row, place)
+        if not row.values and note is None:
+            for key, value in members.items():
+                self._settle_other(key, value, place)
+            return
+        record = self._frame(row, members, place)
+        if note is None:
+            record["values"] = self._values(row, place)
+        else:
+            record |= {"kind": "note", "text": note}
+            self._ledger.done()
+        used = self._used(row, note is not None)
+        for key, value in members.items():
+            if key not in used:
+                self._settle_other(key, value, place)
+        yield record
+
+    def _frame(self, row: rows.Row, members: dict[str, Any], place: str) -> dict[str, Any]:
+        """Return the record without its values; the keys of step, time, epoch and phase are settled."""
+        ledger = self._ledger
+        record: dict[str, Any] = {"kind": "scalars"}
+        own = {part: key for part, key in self._own.items() if key is not None and key in members}
+        phase = row.phase if row.phase in _PHASES else None
+        if phase is not None:
+            record["phase"] = phase
+        record["t"] = self._timeline.t(row.time, place)
+        if "time" in own:
+            ledger.done()
+        if "step" in own and own["step"] != own.get("epoch"):
+            if type(row.step) is int and row.step >= 0:
+                record["step"] = row.step
+            else:
+                ledger.changed(STEP_UNUSABLE, place, members[own["step"]])
+            ledger.done()
+        elif "step" in own and type(row.step) is int and row.step >= 0:
+            record["step"] = row.step
+        if "epoch" in own:
+            self._add_epoch(record, row, place)
+        if "phase" in own:
+            if phase is None:
+                ledger.changed(PHASE, place, row.phase, f"{row.phase}/…")
+            ledger.done()
+        return record
+
+    def _add_epoch(self, record: dict[str, Any], row: rows.Row, place: str) -> None:
+        if row.epoch is not None and 0 <= row.epoch < float("inf"):
+            record["epoch"] = float(row.epoch)
+            self._ledger.done()
+        else:
+            self._ledger.drop(NO_PLACE, f"{place}: epoch", row.epoch)
+
+    def _values(self, row: rows.Row, place: str) -> dict[str, float | None]:
+        prefix = f"{row.phase}/" if row.phase is not None and row.phase not in _PHASES else ""
+        found: dict[str, float | None] = {}
+        has_pairs = bool(self._read_as.dialect.values.name)
+        for name, value in row.values.items():
+            found[prefix + name] = self._number(value, f"{place}: {name}")
+            self._ledger.done()
+            if has_pairs:
+                self._ledger.done()  # its name is a member of its own
+        return found
+
+    def _number(self, value: float | None, place: str) -> float | None:
+        if value is None:
+            return None
+        try:
+            found = float(value)
+        except OverflowError:
+            found = float("inf")
+        if found - found != 0.0:
+            self._ledger.changed(NOT_FINITE, place, value, "null")
+            return None
+        if found != value:
+            self._ledger.changed(ROUNDED, place, value, found)
+        return found
+
+    def _note(self, row: rows.Row, place: str) -> str | None:
+        """Return the text of a note for a record that names a value which is not a number."""
+        keys = self._read_as.dialect.values
+        name, value = row.value.get(keys.name), row.value.get(keys.value)
+        if not keys.name or row.values or not isinstance(name, str) or value is None or isinstance(value, dict):
+            return None
+        self._ledger.changed(TEXT_AS_NOTE, f"{place}: {name}", value, f"{name}: {value}")
+        self._ledger.done()
+        return f"{name}: {value}"
+
+    def _used(self, row: rows.Row, is_note: bool) -> set[str | None]:
+        keys = self._read_as.dialect.values
+        used = set(self._own.values())
+        if keys.name:
+            return used | {keys.name, keys.value} if row.values or is_note else used
+        return used | {keys.prefix + name for name in row.values}
+
+    def _settle_other(self, key: str, value: Any, place: str) -> None:
+        """Settle a member that is no metric: a setting that run_start has, else it is dropped."""
+        config = self._read_as.dialect.config
+        if config and key.startswith(f"{config}/"):
+            name = key.removeprefix(f"{config}/")
+            if flattened(self._config).get(name, self) == value:
+                self._ledger.done()
+                return
+        self._ledger.drop(NO_PLACE, f"{place}: {key}", value)

@@ -1,0 +1,120 @@
+"""Writes a toy/v1 run with W&B's offline mode."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.extras import needed
+from toyspec.convert.losses import NO_PLACE, NULL, Cause
+
+if TYPE_CHECKING:
+    from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.losses import Ledger
+
+CLOCK = Cause("clock", "changed", "the run has no start, so the value has the time of the export")
+STEP_BACKWARDS = Cause("step-goes-backwards", "dropped", "W&B keeps no value at a step before the last one")
+SAME_STEP = Cause("same-step", "dropped", "W&B keeps one value of a name at a step: the first is written")
+ONE_TIME = Cause("one-time", "changed", "W&B has one time for a step: that of its first value")
+WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at the last one")
+
+
+class WandbExport:
+    """Writes one offline run."""
+
+    def __init__(self, run: ExportedRun, ledger: Ledger) -> None:
+        self._run = run
+        self._ledger = ledger
+        self._step = 0
+        self._row: dict[str, Any] = {}
+
+    def write(self, directory: str) -> None:
+        """Write it below *directory*, as ``wandb/offline-run-*``."""
+        wandb = needed("wandb", "wandb", "exporting to W&B")
+        start = self._run.start
+        # W&B writes messages and probes the machine by default; neither belongs into an export.
+        options = {"silent": True, "console": "off", "disable_git": True, "disable_code": True, "save_code": False}
+        private = {"x_disable_stats": True, "x_disable_meta": True}
+        config = start.get("config")
+        made = wandb.init(
+            mode="offline",
+            dir=directory,
+            id=self._run.run_id,
+            name=start.get("name") or self._run.run_id,
+            project=start.get("group") or "toyspec",
+            group=start.get("group"),
+            tags=start.get("tags"),
+            notes=start.get("notes"),
+            config=config if isinstance(config, dict) else None,
+            settings=wandb.Settings(**options, **private),
+        )
+        code = 0
+        try:
+            for item in self._run.items(self._ledger):
+                code = self._put(made, item, code)
+            self._flush(made)
+        finally:
+            made.finish(exit_code=code)
+        _remove_rest(directory)
+
+    def _put(self, made: Any, item: Item, code: int) -> int:
+        ledger = self._ledger
+        if item.kind == "measure":
+            self._measure(made, item)
+            return code
+        if item.kind == "definition":
+            name, goal = item.value.get("name"), item.value.get("goal")
+            if isinstance(name, str) and name:
+                summary = goal if goal in ("min", "max") else None
+                made.define_metric(name, step_metric=item.value.get("step_name"), summary=summary)
+                ledger.done()
+                return code
+        if item.kind == "end" and item.name == "reason":
+            ledger.done()
+            return 0 if item.value == "completed" else code or 1
+        if item.kind == "setting" or (item.kind == "fact" and item.name in ("name", "group", "tags", "notes")):
+            ledger.done()
+            return code
+        ledger.drop(NO_PLACE, item.place, item.value)
+        return code
+
+    def _measure(self, made: Any, item: Item) -> None:
+        ledger = self._ledger
+        if item.step is not None and item.step < self._step:
+            ledger.drop(STEP_BACKWARDS, item.place, item.value)
+            return
+        step = self._step if item.step is None else item.step
+        if step != self._step:
+            self._flush(made)
+        if item.name in self._row:
+            ledger.drop(SAME_STEP, item.place, item.value)
+            return
+        self._step = step
+        if item.step is None:
+            ledger.changed(WITHOUT_STEP, item.place, "no step", step)
+        if item.value is None:
+            ledger.changed(NULL, item.place, "null", "nan")
+        if self._run.started is None:
+            ledger.changed(CLOCK, item.place, item.t, "the time of the export")
+        elif self._row.setdefault("_timestamp", self._run.wall(item.t)) != self._run.wall(item.t):
+            ledger.changed(ONE_TIME, item.place, self._run.wall(item.t), self._row["_timestamp"])
+        self._row[item.name] = math.nan if item.value is None else item.value
+        ledger.done()
+
+    def _flush(self, made: Any) -> None:
+        if self._row:
+            made.log(self._row, step=self._step)
+            self._row = {}
+
+
+def _remove_rest(directory: str) -> None:
+    """Remove links and logs of the writer, which are not part of the run."""
+    root = os.path.join(directory, "wandb")
+    for entry in list(os.scandir(root)):
+        if entry.is_symlink() or entry.is_file():
+            os.unlink(entry.path)
+        elif entry.is_dir():
+            for name in ("logs", "tmp"):
+                shutil.rmtree(os.path.join(entry.path, name), ignore_errors=True)

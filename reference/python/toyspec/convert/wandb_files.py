@@ -1,0 +1,117 @@
+"""W&B run files, read without W&B, and written by its offline mode."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.convert.block_records import FILE_HEADER, MAGIC
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    NULL,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+)
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
+from toyspec.convert.wandb_export import (
+    CLOCK,
+    ONE_TIME,
+    SAME_STEP,
+    STEP_BACKWARDS,
+    WITHOUT_STEP,
+    WandbExport,
+)
+from toyspec.convert.wandb_import import PART_DROPPED, ROUNDED, TEXT_AS_NOTE, WandbImport
+from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+FORMAT = Format(
+    name="wandb",
+    title="W&B offline runs",
+    files="`wandb/offline-run-*/run-*.wandb`, or the file alone; each is a run",
+    item="items",
+    mapping=(
+        Row("history", "`scalars`, one for each row; `_step` is `step`, `_timestamp` is `t`"),
+        Row("names of nested values", "joined by a dot, as W&B shows them"),
+        Row("config", "`config` of `run_start`, as it was at the end"),
+        Row("display name, group, notes, tags, host, commit, arguments", "members of `run_start`"),
+        Row("system metrics", "`system`, in `extra`"),
+        Row("`define_metric`", "`define`; a summary of min or max is the goal"),
+        Row("text in the history, alert", "`note`"),
+        Row("exit", "`run_end`: completed with exit code 0, else errored"),
+        Row("summary", "a value only where no row of the history has its name"),
+        Row("entity, project, job type, sweep, console output, media, artifacts", "dropped"),
+    ),
+    lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
+    version="wandb 0.31",
+    export_needs="wandb",
+    import_causes=(
+        NOT_FINITE,
+        ROUNDED,
+        TIME_BACKWARDS,
+        TIME_UNUSABLE,
+        STEP_UNUSABLE,
+        TEXT_AS_NOTE,
+        PART_DROPPED,
+        NO_PLACE,
+        DAMAGED,
+    ),
+    export_causes=(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    notes=(
+        "A flipped byte costs one record; the report names its place.",
+        "A run that was killed has no exit record, and lacks what W&B had not written yet.",
+        "`toyspec export wandb` writes `offline-run-*` directories for `wandb sync`.",
+    ),
+)
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a run file, or a directory with some in it or below."""
+    if not os.path.isdir(path):
+        return is_file(path) and head_of(path, len(MAGIC)) == MAGIC
+    return next(files_below(path, _is_named_so), None) is not None
+
+
+def _is_named_so(name: str) -> bool:
+    return name.endswith(".wandb")
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the run in the file *path*, or in each run file at *path* and below."""
+    found = [file for _, files in files_below(path, _is_named_so) for file in files] if os.path.isdir(path) else [path]
+    if not found:
+        raise SourceError(path, "no run files (*.wandb) in the directory or below")
+    for file in found:
+        yield _run(file)
+
+
+def _run(path: str) -> ForeignRun:
+    head = head_of(path, len(FILE_HEADER))
+    if head[: len(MAGIC)] != MAGIC:
+        raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
+    if head != FILE_HEADER:
+        raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
+    name = os.path.basename(path).removesuffix(".wandb").removeprefix("run-")
+    return ForeignRun(
+        name=name,
+        source=path,
+        identity=identity_of([path]),
+        size=2 * size_of([path]),
+        events=lambda ledger: WandbImport(path, ledger).events(),
+    )
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write an offline run for each of *runs*."""
+    for run, ledger in runs:
+        WandbExport(run, ledger).write(directory)
