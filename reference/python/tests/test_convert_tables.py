@@ -36,7 +36,7 @@ def test_csv_has_a_row_for_each_record(tmp_path: Path) -> None:
     made = exported("csv", write_run(tmp_path / "a", *EVENTS), tmp_path / "out")
     with open(tmp_path / "out" / "a" / "metrics.csv", newline="") as file:
         table = list(csv.reader(file))
-    assert ["step", "t", "a,b", "loss", "mfu", "x"] == table[0]
+    assert ["step", "elapsed_s", "a,b", "loss", "mfu", "x"] == table[0]
     assert [
         ["1", "0.5", "", "0.1", "0.25", ""],
         ["2", "1.5", "", "0.5", "", ""],

@@ -21,7 +21,7 @@ FORMAT = Format(
     item="items",
     mapping=(
         Row("column `step`", "`step`"),
-        Row("column `t`", "`t`, in seconds since the start of the run"),
+        Row("column `elapsed_s`", "`t`, in seconds since the start of the run"),
         Row("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
         Row("`nan`", "null"),
     ),
@@ -43,7 +43,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
         with open(os.path.join(folder, "metrics.csv"), "w", encoding="utf-8", newline="") as file:
             names = _names(run)
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["step", "t", *names])
+            table.writerow(["step", "elapsed_s", *names])
             columns = {name: index for index, name in enumerate(names, 2)}
             for row in _rows(run, ledger, columns):
                 table.writerow(row)
@@ -52,7 +52,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
 def _names(run: ExportedRun) -> list[str]:
     """Return the names of the measures, sorted: a table needs all of them first."""
     ledger = Ledger(FORMAT.export_causes, max_examples=0)
-    return sorted({item.name for item in run.items(ledger) if item.kind == "measure"} - {"step", "t"})
+    return sorted({item.name for item in run.items(ledger) if item.kind == "measure"} - {"step", "elapsed_s"})
 
 
 def _rows(run: ExportedRun, ledger: Ledger, columns: dict[str, int]) -> Iterator[list[str]]:

@@ -11,11 +11,13 @@ from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
+    ROUNDED,
     STEP_UNUSABLE,
     TIME_BACKWARDS,
     TIME_UNUSABLE,
     Cause,
 )
+from toyspec.convert.measures import as_measure
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from toyspec.reading import rows
 
 PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
-ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
 
 CAUSES = (
@@ -70,6 +71,8 @@ class DialectImporter:
 
     def recognise(self, path: str) -> bool:
         """Return whether the file *path* is of the dialect, or a directory with such files."""
+        if not os.path.isdir(path):
+            return self._recognised(path) is not None
         return next(self._files(path), None) is not None
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
@@ -89,14 +92,24 @@ class DialectImporter:
                 yield path, chosen, _stem(path)
             return
         for directory, files in files_below(path, _may_be_log):
-            logs = [(file, chosen) for file in islice(files, _MOST_FILES) if (chosen := self._read_as(file))]
+            logs = [(file, chosen) for file in islice(files, _MOST_FILES) if (chosen := self._recognised(file))]
             for file, chosen in logs:
                 name = name_below(path, directory)
                 yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"
 
     def _read_as(self, path: str) -> ReadAs | None:
-        head = head_of(path, HEAD_BYTES) if is_file(path) else b""
-        return DialectChoice(self._name or "auto").choose(head, path=path) if head else None
+        """Return how the file *path* is read, in the dialect that the user named if there is one."""
+        return _chosen(path, self._name or "auto")
+
+    def _recognised(self, path: str) -> ReadAs | None:
+        """Return how the file *path* is read if its content is of the dialect."""
+        found = _chosen(path, "auto")
+        return found if found is None or self._name in (None, found.dialect.name) else None
+
+
+def _chosen(path: str, name: str) -> ReadAs | None:
+    head = head_of(path, HEAD_BYTES) if is_file(path) else b""
+    return DialectChoice(name).choose(head, path=path) if head else None
 
 
 def format_of(dialect: Dialect) -> Format:
@@ -271,24 +284,10 @@ class _Import:
         found: dict[str, float | None] = {}
         has_pairs = bool(self._read_as.dialect.values.name)
         for name, value in row.values.items():
-            found[prefix + name] = self._number(value, f"{place}: {name}")
+            found[prefix + name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
             self._ledger.done()
             if has_pairs:
                 self._ledger.done()  # its name is a member of its own
-        return found
-
-    def _number(self, value: float | None, place: str) -> float | None:
-        if value is None:
-            return None
-        try:
-            found = float(value)
-        except OverflowError:
-            found = float("inf")
-        if found - found != 0.0:
-            self._ledger.changed(NOT_FINITE, place, value, "null")
-            return None
-        if found != value:
-            self._ledger.changed(ROUNDED, place, value, found)
         return found
 
     def _note(self, row: rows.Row, place: str) -> str | None:

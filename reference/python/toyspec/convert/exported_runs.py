@@ -131,6 +131,18 @@ class ExportedRun:
         yield from ((record, False) for record in pulled)
 
 
+def by_record(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """Yield the items of each record together."""
+    group: list[Item] = []
+    for item in items:
+        if group and item.record is not group[-1].record:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
 def _items_of(record: Record, phase: str) -> Iterator[Item]:
     value = record.value
     t = number(value.get("t"))

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 HOMES = {
     "tensorboard": "tensorboard",
     "wandb": "wandb_files",
+    "mlflow": "mlflow_store",
+    "trackio": "trackio_store",
+    "dvclive": "dvclive_files",
+    "mllog": "mllog_lines",
+    "kaun": "kaun_streams",
+    "metrics": "metrics_streams",
     "csv": "csv_files",
     "json": "json_arrays",
     "parquet": "parquet",

@@ -38,6 +38,7 @@ NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
 SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
+ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
 BINARY32 = Cause("binary32", "changed", "the value is rounded to the nearest binary32")
 
 

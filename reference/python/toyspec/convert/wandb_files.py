@@ -12,6 +12,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
     TIME_BACKWARDS,
@@ -26,7 +27,7 @@ from toyspec.convert.wandb_export import (
     WITHOUT_STEP,
     WandbExport,
 )
-from toyspec.convert.wandb_import import PART_DROPPED, ROUNDED, TEXT_AS_NOTE, WandbImport
+from toyspec.convert.wandb_import import PART_DROPPED, TEXT_AS_NOTE, WandbImport
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from toyspec.convert import wandb_messages as messages
 from toyspec.convert.block_records import FILE_HEADER, read_records
 from toyspec.convert.event_records import Damage
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.measures import as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.timeline import Timeline, is_wall
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.losses import Ledger
 
-ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text in the history becomes a note that begins with its name")
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
 
@@ -203,16 +203,7 @@ class WandbImport:
         return NO_PLACE
 
     def _number(self, name: str, value: float, place: str) -> float | None:
-        try:
-            number = float(value)
-        except OverflowError:
-            number = float("inf")
-        if number - number != 0.0:
-            self._ledger.changed(NOT_FINITE, f"{place}: {name}", value, "null")
-            self._ledger.done()
-            return None
-        if number != value:
-            self._ledger.changed(ROUNDED, f"{place}: {name}", value, number)
+        number = as_measure(value, f"{place}: {name}", self._ledger)
         self._ledger.done()
         return number
 

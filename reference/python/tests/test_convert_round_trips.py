@@ -1,0 +1,155 @@
+"""Tests of every format that is written without another program: what is exported comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec.convert.simple_yaml import parsed, written
+
+OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun"]
+
+names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
+values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@pytest.mark.parametrize("name", OWN)
+@settings(max_examples=25, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 2**40), st.dictionaries(names, values, min_size=1)), min_size=1))
+def test_numbers_come_back(
+    tmp_path_factory: pytest.TempPathFactory, name: str, rows: list[tuple[int, dict[str, float | None]]]
+) -> None:
+    """Each number comes back with its step; binary32 is the only rounding, and the report counts it."""
+    tmp_path = tmp_path_factory.mktemp(name)
+    rows = [(step + index, row) for index, (step, row) in enumerate(rows)]
+    events = [{"kind": "scalars", "t": float(at), "step": step, "values": row} for at, (step, row) in enumerate(rows)]
+    made = exported(name, write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    imported(tmp_path / "out", tmp_path / "runs")
+    expected = []
+    rounded = 0
+    for step, row in rows:
+        for metric, value in row.items():
+            kept = value
+            if name == "tensorboard" and value is not None:
+                kept = _binary32(value)
+                rounded += kept != value
+            expected.append((metric, step, kept if kept is None or math.isfinite(kept) else None))
+    found = _scalars(tmp_path)
+    assert sorted(expected, key=repr) == sorted(found, key=repr)
+    assert rounded == losses(made).get("binary32", 0)
+
+
+def _scalars(tmp_path: Path) -> list[tuple[str, int | None, float | None]]:
+    return scalars(tmp_path / "runs" / ("a" if (tmp_path / "runs" / "a").exists() else "out"))
+
+
+def _binary32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def test_metrics_log_comes_back(tmp_path: Path) -> None:
+    """Steps with a loss become entries, in binary32; the others are in the report."""
+    run = write_run(
+        tmp_path / "a",
+        {},
+        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.5, "grad_norm": 1e300, "extra": {"mfu": 0.1}},
+        {"kind": "scalars", "t": 1.0, "step": 1, "values": {"x": 1.0}},
+    )
+    made = exported("metrics", run, tmp_path / "out")
+    assert {"binary32": 1, "too-large": 1, "required": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    expected = [("grad_norm", 1, None), ("loss", 1, 0.5), ("mfu", 1, 0.1)]
+    assert [*expected, ("throughput_samples_per_sec", 1, None)] == scalars(back.target)
+    assert 0.5 == records(back.target)[1]["t"]
+
+
+def test_sample_of_mlflow(tmp_path: Path) -> None:
+    """The database and the file store give the same run, but for the infinity that the database clamps."""
+    first, second = imported(SAMPLES / "mlflow", tmp_path).runs
+    assert scalars(first.target) == scalars(second.target)
+    assert 26 == len(scalars(first.target))
+    assert {"not-finite": 1, "clamped": 1, "tag": 1} == losses(first)
+    assert {"not-finite": 2, "tag": 1} == losses(second)
+    start = records(first.target)[0]
+    assert ({"arch": "gpt", "lr": "0.001"}, "demo", "first try") == (start["config"], start["group"], start["name"])
+    assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in (first, second)]
+
+
+def test_sample_of_trackio(tmp_path: Path) -> None:
+    """Rows, settings and group arrive; infinities and texts are in the report, and that times are those of flushes."""
+    (run,) = imported(SAMPLES / "trackio", tmp_path).runs
+    start = records(run.target)[0]
+    assert ({"lr": 0.001, "arch": "gpt"}, "sweep-1") == (start["config"], start["group"])
+    assert 42 == len(scalars(run.target))
+    assert {"not-finite": 2, "text-as-note": 1} == losses(run)
+    assert any("flushes" in note for note in run.notes)
+
+
+def test_fragments_of_trackio(tmp_path: Path) -> None:
+    """Fragments of the JSON Lines mode are put together by run."""
+    shared = {"v": 1, "kind": "metric", "project": "p", "config": None}
+    for part in range(3):
+        own = {"metrics": {"x": part}, "step": part, "timestamp": f"2026-01-01T00:00:0{part}+00:00"}
+        rows = [{**shared, "run": run, "run_id": run, **own, "log_id": f"{run}{part}"} for run in "ab"]
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (tmp_path / "inbox" / "w").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "inbox" / "w" / f"{part:08}.jsonl").write_text("".join(lines) + ("{" if part == 2 else ""))
+    first, second = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("x", step, float(step)) for step in range(3)] == scalars(first.target) == scalars(second.target)
+    assert 1 == losses(first)["damaged"]
+
+
+def test_sample_of_dvclive(tmp_path: Path) -> None:
+    """Tables, parameters and values without a table arrive."""
+    (run,) = imported(SAMPLES / "dvclive", tmp_path).runs
+    assert {"lr": 0.001, "model": {"layers": 2}} == records(run.target)[0]["config"]
+    assert ("total", None, 7.0) == scalars(run.target)[-1]
+    assert {"not-finite": 1} == losses(run)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A database or table with changed bytes gives what can be read, a report, and no crash."""
+    tmp_path = tmp_path_factory.mktemp("store")
+    source = data.draw(st.sampled_from(_stores()))
+    whole = bytearray(source.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    folder = tmp_path / "x"
+    shutil.copytree(SAMPLES / source.relative_to(SAMPLES).parts[0], folder)
+    path = folder.joinpath(*source.relative_to(SAMPLES).parts[1:])
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    imported(folder, tmp_path / "runs", source.relative_to(SAMPLES).parts[0])
+
+
+def _stores() -> list[Path]:
+    folders = [SAMPLES / name for name in ("mlflow", "trackio", "dvclive")]
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".py")
+
+
+keys = st.text(st.characters(codec="utf-8"), min_size=1)
+configs = st.recursive(
+    values | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.dictionaries(keys, inner, min_size=1, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(keys, configs, max_size=4))
+def test_yaml_that_is_written_is_read(config: dict[str, Any]) -> None:
+    """Any settings come back from the YAML of DVCLive."""
+    assert (config, []) == parsed(written(config))

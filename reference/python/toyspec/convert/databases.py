@@ -1,0 +1,38 @@
+"""Opens SQLite databases of other programs, for reading only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from urllib.parse import quote
+
+from toyspec.errors import SourceError
+
+DATABASE_MAGIC = b"SQLite format 3\0"
+
+
+def opened(path: str) -> sqlite3.Connection:
+    """Return a connection to the database *path* that cannot write; raise SourceError."""
+    # Without a log of changes beside it, nothing writes the database; SQLite then makes no file beside it either.
+    log = f"{path}-wal"
+    is_still = not os.path.exists(log) or not os.path.getsize(log)
+    address = f"file:{quote(os.path.abspath(path))}?{'immutable=1' if is_still else 'mode=ro'}"
+    try:
+        connection = sqlite3.connect(address, uri=True)
+        # Bytes that are not UTF-8 must not end an import.
+        connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        raise SourceError(path, f"the database cannot be read: {error}") from error
+    return connection
+
+
+def tables_of(path: str) -> set[str]:
+    """Return the names of the tables of the database *path*; raise SourceError."""
+    with closing(opened(path)) as database:
+        try:
+            return {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        except sqlite3.Error as error:
+            raise SourceError(path, f"the database cannot be read: {error}") from error

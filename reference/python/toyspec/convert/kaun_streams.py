@@ -1,0 +1,175 @@
+"""kaun/v1 runs, in both directions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    ROUNDED,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.native_profiles import facts, records, streams
+from toyspec.convert.sources import head_of
+from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.errors import SourceError
+from toyspec.format.canonical import encode
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
+
+FORMAT = Format(
+    name="kaun",
+    title="kaun/v1",
+    files="a run directory with `run.json` and `events.jsonl`",
+    item="items",
+    mapping=(
+        Row("scalar", "`scalars`, one record each; `wall_time` is `t`"),
+        Row("`minimize`", "`define`, once for each tag"),
+        Row("`config`, `tags`, `experiment` of the manifest", "`config`, `tags` and `group` of `run_start`"),
+    ),
+    lossless="scalars, settings, tags",
+    version="toyspec itself",
+    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    export_causes=(WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+)
+
+_LONGEST = 1 << 24
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a kaun/v1 run, or a directory with some."""
+    return next(streams(path, "kaun/v1"), None) is not None
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the kaun/v1 runs at *path* and below."""
+    found = False
+    for stream, files in streams(path, "kaun/v1"):
+        found = True
+        folder = os.path.dirname(os.path.abspath(stream))
+        yield ForeignRun(name=os.path.basename(folder), source=stream, events=_reader(stream), **facts(files))
+    if not found:
+        raise SourceError(path, "no kaun/v1 run")
+
+
+def _reader(stream: str) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+    return lambda ledger: _events(stream, ledger)
+
+
+def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
+    scratch = type(ledger)(FORMAT.import_causes, max_examples=0)
+    first = next((record.get("wall_time") for record in records(stream, "kaun/v1", scratch)), None)
+    walls = [wall for wall in (manifest.get("created_at"), first) if is_wall(wall) and wall]
+    timeline = Timeline(ledger, min(walls) if walls else None)
+    start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
+    if timeline.started_at is not None:
+        start["started_at"] = timeline.started_at
+    for theirs, ours, kind in (("config", "config", dict), ("tags", "tags", list), ("experiment", "group", str)):
+        if isinstance(manifest.get(theirs), kind):
+            start[ours] = manifest[theirs]
+    yield start
+    goals: dict[str, bool] = {}
+    for record in records(stream, "kaun/v1", ledger):
+        yield from _record(record.value, f"line {record.line}", timeline, goals, ledger)
+
+
+def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
+    if not os.path.isfile(path):
+        return {}
+    try:
+        value = msgspec.json.decode(head_of(path, _LONGEST))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        value = None
+    if not isinstance(value, dict):
+        ledger.items += 1
+        ledger.drop(DAMAGED, MANIFEST_FILE, "not a JSON object")
+        return {}
+    framing = {"schema_version", "run_id", "created_at"}
+    kept = {"config": dict, "tags": list, "experiment": str}
+    for key in value.keys() - framing:
+        ledger.items += 1
+        if key in kept and isinstance(value[key], kept[key]):
+            ledger.done()
+        else:
+            ledger.drop(NO_PLACE, f"{MANIFEST_FILE}: {key}", value[key])
+    if not all(isinstance(tag, str) for tag in value.get("tags") or ()):
+        value["tags"] = [str(tag) for tag in value["tags"]]
+    return value
+
+
+def _record(
+    value: dict[str, Any], place: str, timeline: Timeline, goals: dict[str, bool], ledger: Ledger
+) -> Iterator[dict[str, Any]]:
+    ledger.items += 1
+    tag, number, step = value.get("tag"), value.get("value"), value.get("step")
+    if value.get("type") != "scalar" or not isinstance(tag, str) or not (number is None or is_number(number)):
+        ledger.drop(NO_PLACE, place, value)
+        return
+    wall = value.get("wall_time")
+    record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall if is_number(wall) else None, place)}
+    minimize = value.get("minimize")
+    if isinstance(minimize, bool) and goals.get(tag) is not minimize:
+        goals[tag] = minimize
+        yield {"kind": "define", "t": record["t"], "name": tag, "goal": "min" if minimize else "max"}
+    if type(step) is int and step >= 0:
+        record["step"] = step
+    else:
+        ledger.changed(STEP_UNUSABLE, place, step)
+    epoch = value.get("epoch")
+    if isinstance(epoch, int) and epoch >= 0:
+        record["epoch"] = epoch
+    record["values"] = {tag: None if number is None else as_measure(number, f"{place}: {tag}", ledger)}
+    ledger.done()
+    yield record
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write a run directory for each of *runs*."""
+    for run, ledger in runs:
+        folder = os.path.join(directory, run.run_id)
+        os.makedirs(folder)
+        with open(os.path.join(folder, EVENTS_FILE), "wb") as file:
+            file.writelines(line + b"\n" for line in _lines(run, ledger))
+        manifest: dict[str, Any] = {"schema_version": 1, "run_id": run.run_id, "created_at": run.wall(0.0)}
+        start = run.start
+        manifest |= {key: start[key] for key in ("tags", "config") if start.get(key)}
+        if isinstance(start.get("group"), str):
+            manifest["experiment"] = start["group"]
+        with open(os.path.join(folder, MANIFEST_FILE), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+
+
+def _lines(run: ExportedRun, ledger: Ledger) -> Iterator[bytes]:
+    goals: dict[str, bool] = {}
+    for item in run.items(ledger):
+        if item.kind == "definition" and item.value.get("goal") in ("min", "max"):
+            goals[str(item.value.get("name"))] = item.value["goal"] == "min"
+        elif item.kind == "measure":
+            if item.step is None:
+                ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
+            event = {"type": "scalar", "step": item.step or 0, "wall_time": run.wall(item.t), "tag": item.name}
+            goal = {"minimize": goals[item.name]} if item.name in goals else {}
+            yield encode({**event, "value": item.value, **goal}, profile="kaun/v1")
+        elif not (item.kind == "setting" or (item.kind == "fact" and item.name in ("tags", "group"))):
+            ledger.drop(NO_PLACE, item.place, item.value)
+            continue
+        ledger.done()

@@ -1,0 +1,152 @@
+"""metrics/v1 logs, in both directions."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.exported_runs import by_record
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    BINARY32,
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    ROUNDED,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.native_profiles import facts, records, streams
+from toyspec.convert.timeline import Timeline
+from toyspec.errors import SourceError
+from toyspec.format.canonical import encode
+from toyspec.format.profiles import METRICS_FILE
+from toyspec.generated.limits import BINARY32_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.losses import Ledger
+
+REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
+TOO_LARGE = Cause("too-large", "changed", "a number beyond binary32 is written as null")
+
+FORMAT = Format(
+    name="metrics",
+    title="metrics/v1",
+    files="`metrics.jsonl`",
+    item="items",
+    mapping=(
+        Row("entry", "`scalars` with `loss`, `grad_norm`, `throughput_samples_per_sec` and the members of `extra`"),
+        Row("`wall_time_ms`", "`t`, in seconds"),
+        Row("a record with a step and a loss", "written as an entry; other numbers of the record are `extra`"),
+    ),
+    lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
+    version="toyspec itself",
+    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    export_causes=(BINARY32, TOO_LARGE, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
+)
+
+_MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
+_FRAMING = frozenset(["step", "wall_time_ms", "extra"])
+_MAX_STEP = (1 << 32) - 1
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a metrics/v1 log, or a directory with some."""
+    return next(streams(path, "metrics/v1"), None) is not None
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the metrics/v1 logs at *path* and below."""
+    found = False
+    for stream, files in streams(path, "metrics/v1"):
+        found = True
+        name = os.path.basename(os.path.dirname(os.path.abspath(stream)))
+        yield ForeignRun(name=name, source=stream, events=_reader(stream), **facts(files))
+    if not found:
+        raise SourceError(path, "no metrics/v1 log")
+
+
+def _reader(stream: str) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+    return lambda ledger: _events(stream, ledger)
+
+
+def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    yield {"kind": "run_start", "t": 0.0}
+    # Times count from the start of training.
+    timeline = Timeline(ledger, 0.0)
+    for record in records(stream, "metrics/v1", ledger):
+        value, place = record.value, f"line {record.line}"
+        extra = value.get("extra")
+        members = {key: item for key, item in value.items() if key not in _FRAMING}
+        members |= extra if isinstance(extra, dict) else {}
+        ledger.items += len(members)
+        wall, step = value.get("wall_time_ms"), value.get("step")
+        made: dict[str, Any] = {
+            "kind": "scalars",
+            "t": timeline.t(wall / 1000 if wall is not None and is_number(wall) else None, place),
+        }
+        if type(step) is int and step >= 0:
+            made["step"] = step
+        elif members:
+            ledger.changed(STEP_UNUSABLE, place, step)
+        values: dict[str, float | None] = {}
+        for name, item in members.items():
+            if item is not None and not is_number(item):
+                ledger.drop(NO_PLACE, f"{place}: {name}", item)
+                continue
+            values[name] = None if item is None else as_measure(item, f"{place}: {name}", ledger)
+            ledger.done()
+        if values:
+            yield {**made, "values": values}
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write a log for each of *runs*."""
+    for run, ledger in runs:
+        folder = os.path.join(directory, run.run_id)
+        os.makedirs(folder)
+        with open(os.path.join(folder, METRICS_FILE), "wb") as file:
+            for items in by_record(run.items(ledger)):
+                line = _entry(items, ledger)
+                if line is not None:
+                    file.write(line + b"\n")
+
+
+def _entry(items: list[Item], ledger: Ledger) -> bytes | None:
+    measures = {item.name: item for item in items if item.kind == "measure"}
+    step = items[0].step
+    is_entry = step is not None and step <= _MAX_STEP and "loss" in measures
+    values: dict[str, float | None] = {}
+    for item in items:
+        if item.kind != "measure":
+            ledger.drop(NO_PLACE, item.place, item.value)
+        elif not is_entry:
+            ledger.drop(REQUIRED, item.place, item.value)
+        else:
+            values[item.name] = _binary32(item, ledger)
+            ledger.done()
+    if not is_entry:
+        return None
+    entry: dict[str, Any] = {"step": step, "wall_time_ms": items[0].t * 1000}
+    entry |= {name: values.pop(name, None) for name in _MEASURES}
+    return encode({**entry, **({"extra": values} if values else {})}, profile="metrics/v1")
+
+
+def _binary32(item: Item, ledger: Ledger) -> float | None:
+    if item.value is None:
+        return None
+    if abs(item.value) >= BINARY32_LIMIT:
+        ledger.changed(TOO_LARGE, item.place, item.value, "null")
+        return None
+    rounded = float(struct.unpack("<f", struct.pack("<f", item.value))[0])
+    if rounded != item.value:
+        ledger.changed(BINARY32, item.place, item.value, rounded)
+    return rounded

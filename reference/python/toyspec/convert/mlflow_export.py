@@ -1,0 +1,151 @@
+"""Writes toy/v1 runs through the client of MLflow, into a database."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.convert.extras import needed
+from toyspec.convert.losses import NO_PLACE, NULL, Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.losses import Ledger
+
+MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
+AS_TEXT = Cause("as-text", "changed", "a setting that is not a text is written as JSON text")
+NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as _")
+REASON = Cause("reason", "changed", "MLflow knows finished, failed and killed only")
+WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
+
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-. :/]")
+_LONGEST_NAME = 250
+_LONGEST_PARAM = 6000
+_BATCH = 1000
+_MAX_STEP = (1 << 63) - 1
+_STATUS = {"completed": "FINISHED", "errored": "FAILED", "aborted": "KILLED", "interrupted": "KILLED"}
+
+
+def write_runs(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write *runs* into ``mlflow.db`` in *directory*."""
+    tracking = needed("mlflow.tracking", "mlflow", "exporting to MLflow")
+    entities = needed("mlflow.entities", "mlflow", "exporting to MLflow")
+    client = tracking.MlflowClient(f"sqlite:///{os.path.join(directory, 'mlflow.db')}")
+    for run, ledger in runs:
+        _Export(client, entities, run, ledger).write(directory)
+
+
+class _Export:
+    """Writes one run."""
+
+    def __init__(self, client: Any, entities: Any, run: ExportedRun, ledger: Ledger) -> None:
+        self._client = client
+        self._entities = entities
+        self._run = run
+        self._ledger = ledger
+        self._metrics: list[Any] = []
+        self._params: list[Any] = []
+        self._status: str | None = None
+        self._id = ""
+
+    def write(self, directory: str) -> None:
+        start = self._run.start
+        group = start.get("group")
+        name = group if isinstance(group, str) and group else "toyspec"
+        known = self._client.get_experiment_by_name(name)
+        place = os.path.join(directory, "artifacts")
+        experiment = known.experiment_id if known else self._client.create_experiment(name, artifact_location=place)
+        shown = start.get("name")
+        made = self._client.create_run(
+            experiment,
+            start_time=round(self._run.wall(0.0) * 1000),
+            run_name=shown if isinstance(shown, str) and shown else self._run.run_id,
+        )
+        self._id = made.info.run_id
+        last = 0.0
+        for item in self._run.items(self._ledger):
+            last = max(last, item.t)
+            if self._put(item):
+                self._ledger.done()
+            else:
+                self._ledger.drop(NO_PLACE, item.place, item.value)
+        self._flush()
+        if self._status is not None:
+            self._client.set_terminated(self._id, self._status, end_time=round(self._run.wall(last) * 1000))
+
+    def _put(self, item: Item) -> bool:
+        if item.kind == "measure":
+            return self._measure(item)
+        if item.kind == "setting":
+            return self._setting(item)
+        if item.kind == "end" and item.name == "reason" and item.value in _STATUS:
+            self._status = _STATUS[item.value]
+            if item.value == "interrupted":
+                self._ledger.changed(REASON, item.place, item.value, "KILLED")
+            return True
+        if item.kind == "fact" and isinstance(item.value, str) and item.name in ("name", "group", "notes"):
+            if item.name == "notes":
+                self._client.set_tag(self._id, "mlflow.note.content", item.value)
+            return bool(item.value)
+        if item.kind == "fact" and item.name == "tags" and isinstance(item.value, list):
+            return self._tags(item.value)
+        return False
+
+    def _tags(self, tags: list[Any]) -> bool:
+        if not all(isinstance(tag, str) and self._name(tag.partition("=")[0]) == tag.partition("=")[0] for tag in tags):
+            return False
+        for tag in tags:
+            key, _, value = tag.partition("=")
+            self._client.set_tag(self._id, key, value)
+        return True
+
+    def _measure(self, item: Item) -> bool:
+        ledger = self._ledger
+        name = self._name(item.name)
+        step = item.step or 0
+        if not name or step > _MAX_STEP:
+            return False
+        if name != item.name:
+            ledger.changed(NAME, item.place, item.name, name)
+        if item.step is None:
+            ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
+        if item.value is None:
+            ledger.changed(NULL, item.place, "null", "nan")
+        wall = self._run.wall(item.t)
+        timestamp = round(wall * 1000)
+        if timestamp / 1000 != wall:
+            ledger.changed(MILLISECONDS, item.place, wall, timestamp / 1000)
+        value = math.nan if item.value is None else float(item.value)
+        self._metrics.append(self._entities.Metric(name, value, timestamp, step))
+        if len(self._metrics) == _BATCH:
+            self._flush()
+        return True
+
+    def _setting(self, item: Item) -> bool:
+        name = self._name(item.name)
+        text = item.value if isinstance(item.value, str) else msgspec.json.encode(item.value).decode()
+        if not name or len(text) > _LONGEST_PARAM:
+            return False
+        if name != item.name:
+            self._ledger.changed(NAME, item.place, item.name, name)
+        if text is not item.value:
+            self._ledger.changed(AS_TEXT, item.place, item.value, text)
+        self._client.log_param(self._id, name, text)
+        return True
+
+    def _flush(self) -> None:
+        if self._metrics:
+            self._client.log_batch(self._id, metrics=self._metrics)
+            self._metrics = []
+
+    def _name(self, name: str) -> str:
+        """Return the nearest name that MLflow allows; none if there is no such."""
+        allowed = _NOT_ALLOWED.sub("_", name)
+        is_path = os.path.normpath(allowed) == allowed and allowed[:1] != "/"
+        return allowed if is_path and len(allowed) <= _LONGEST_NAME else ""

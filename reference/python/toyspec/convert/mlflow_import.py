@@ -1,0 +1,135 @@
+"""Makes toy/v1 events from the tables of MLflow."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.scalar_lines import line_of_scalars
+from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.writing.clocks import utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.losses import Ledger
+
+CLAMPED = Cause("clamped", "changed", "the largest number stands for an infinity, which MLflow cannot keep: null")
+TAG = Cause("tag", "changed", "a tag with a value becomes one text, `key=value`")
+
+LARGEST = 1.7976931348623157e308
+
+_REASONS = {"FINISHED": "completed", "FAILED": "errored", "KILLED": "aborted"}
+_NAMED_TAGS = {"mlflow.runName": "name", "mlflow.note.content": "notes"}
+_COMMIT = "mlflow.source.git.commit"
+
+
+class MlflowImport:
+    """Reads one run from the tables runs, metrics, params, tags and experiments; closes the database at the end."""
+
+    def __init__(self, database: sqlite3.Connection, run_id: str, ledger: Ledger) -> None:
+        self._database = database
+        self._run_id = run_id
+        self._ledger = ledger
+        self._timeline: Timeline
+
+    def events(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield ``run_start``, the metrics in the order of their times, and ``run_end`` if the run has ended."""
+        with closing(self._database):
+            name, status, start, end, group = self._run()
+            first = next(self._rows("SELECT min(timestamp) FROM metrics WHERE run_uuid = ?"), (None,))[0]
+            walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
+            self._timeline = Timeline(self._ledger, min(walls) if walls else None)
+            yield self._start(name, group)
+            for row in self._rows(
+                "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? "
+                "ORDER BY timestamp, step, key"
+            ):
+                yield self._metric(*row)
+            if status in _REASONS:
+                yield self._end(status, end)
+
+    def _run(self) -> tuple[Any, ...]:
+        query = (
+            "SELECT runs.name, runs.status, runs.start_time, runs.end_time, experiments.name FROM runs "
+            "LEFT JOIN experiments ON runs.experiment_id = experiments.experiment_id WHERE run_uuid = ?"
+        )
+        return next(self._rows(query), (None,) * 5)
+
+    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of *query*; where the database is damaged, end with an entry in the ledger."""
+        try:
+            yield from self._database.execute(query, (self._run_id,))
+        except sqlite3.Error as error:
+            self._ledger.items += 1
+            self._ledger.drop(DAMAGED, "database", str(error))
+
+    def _start(self, name: Any, group: Any) -> dict[str, Any]:
+        ledger = self._ledger
+        start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
+        if name:
+            start["name"] = str(name)
+        if group:
+            start["group"] = str(group)
+        config = {str(key): value for key, value in self._rows("SELECT key, value FROM params WHERE run_uuid = ?")}
+        ledger.items += len(config)
+        for _ in config:
+            ledger.done()
+        if config:
+            start["config"] = config
+        if self._timeline.started_at is not None:
+            start["started_at"] = self._timeline.started_at
+        tags: list[str] = []
+        for key, value in self._rows("SELECT key, value FROM tags WHERE run_uuid = ? ORDER BY key"):
+            self._tag(str(key), str(value or ""), start, tags)
+        if tags:
+            start["tags"] = tags
+        return start
+
+    def _tag(self, key: str, value: str, start: dict[str, Any], tags: list[str]) -> None:
+        ledger = self._ledger
+        ledger.items += 1
+        if key in _NAMED_TAGS:
+            start[_NAMED_TAGS[key]] = value
+        elif key == _COMMIT:
+            start["git"] = {"sha": value}
+        elif key.startswith("mlflow."):
+            ledger.drop(NO_PLACE, f"tag {key}", value)
+            return
+        elif value:
+            tags.append(f"{key}={value}")
+            ledger.changed(TAG, f"tag {key}", value, tags[-1])
+        else:
+            tags.append(key)
+        ledger.done()
+
+    def _metric(self, key: Any, value: Any, timestamp: Any, step: Any, is_nan: Any) -> bytes:
+        ledger = self._ledger
+        name = str(key)
+        place = f"{name} at step {step}"
+        ledger.items += 1
+        t = self._timeline.t(timestamp / 1000 if isinstance(timestamp, int) else float("nan"), place)
+        kept: int | None = step if type(step) is int and step >= 0 else None
+        if kept is None:
+            ledger.changed(STEP_UNUSABLE, place, step)
+        number: float | None = float(value) if isinstance(value, int | float) else float("nan")
+        assert number is not None
+        if is_nan or number - number != 0.0:
+            ledger.changed(NOT_FINITE, place, "nan" if is_nan else number, "null")
+            number = None
+        elif abs(number) == LARGEST:
+            ledger.changed(CLAMPED, place, number, "null")
+            number = None
+        ledger.done()
+        return line_of_scalars(t, kept, {name: number})
+
+    def _end(self, status: str, end: Any) -> dict[str, Any]:
+        self._ledger.items += 1
+        self._ledger.done()
+        made: dict[str, Any] = {"kind": "run_end", "t": self._timeline.last, "reason": _REASONS[status]}
+        if isinstance(end, int) and is_wall(end / 1000):
+            made["ended_at"] = utc_text(end / 1000)
+            made["t"] = max(self._timeline.last, end / 1000 - (self._timeline.start or end / 1000))
+        return made

@@ -1,0 +1,117 @@
+"""MLflow: the SQLite database and the file store, read without MLflow; written through its client."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from toyspec.convert.databases import DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    NULL,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+)
+from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, REASON, WITHOUT_STEP, write_runs
+from toyspec.convert.mlflow_files import file_runs
+from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
+from toyspec.convert.sources import head_of, identity_of, is_file
+from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+FORMAT = Format(
+    name="mlflow",
+    title="MLflow",
+    files="a database `mlflow.db`, or a directory `mlruns`; each run that is not deleted",
+    item="items",
+    mapping=(
+        Row("metric", "`scalars`, one record each; the timestamp is `t`"),
+        Row("param", "`config`; values are texts, as MLflow keeps them"),
+        Row("experiment", "`group`"),
+        Row("tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"),
+        Row("other tags", "`tags`, as `key=value`"),
+        Row("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
+    ),
+    lossless="import: metrics, params; export: numbers, at whole milliseconds",
+    version="mlflow-skinny 3.17",
+    export_needs="mlflow",
+    import_causes=(
+        NOT_FINITE, CLAMPED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, NO_PLACE, DAMAGED,
+    ),
+    export_causes=(NULL, MILLISECONDS, AS_TEXT, NAME, REASON, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    notes=(
+        "MLflow's database keeps an infinity as the largest number; an import takes that for an infinity.",
+        "An export is a database `mlflow.db`: `mlflow ui --backend-store-uri sqlite:///mlflow.db` shows it.",
+    ),
+)  # fmt: skip
+
+_TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a database or a file store of MLflow, or a directory with one of them."""
+    return _database(path) is not None or next(file_runs(path), None) is not None
+
+
+def _database(path: str) -> str | None:
+    if os.path.isdir(path):
+        path = os.path.join(path, "mlflow.db")
+        if not os.path.isfile(path):
+            return None
+    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
+        return None
+    try:
+        return path if tables_of(path) >= _TABLES else None
+    except SourceError:
+        return None
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs of the database or the file store at *path*."""
+    database = _database(path)
+    found = False
+    for run in chain(_of_database(database) if database is not None else (), file_runs(path)):
+        found = True
+        yield run
+    if not found:
+        raise SourceError(path, "no run of MLflow: neither a database with runs nor a directory `mlruns`")
+
+
+def _of_database(path: str) -> Iterator[ForeignRun]:
+    with closing(opened(path)) as database:
+        query = "SELECT run_uuid, name FROM runs WHERE lifecycle_stage != 'deleted' ORDER BY start_time, run_uuid"
+        try:
+            rows = database.execute(query).fetchall()
+        except sqlite3.Error as error:
+            raise SourceError(path, f"the database cannot be read: {error}") from error
+    size = os.path.getsize(path)
+    for run_id, name in rows:
+        yield ForeignRun(
+            name=str(name or run_id),
+            source=f"{path}#{run_id}",
+            identity=identity_of([path], str(run_id)),
+            size=size // len(rows),
+            events=_reader(path, str(run_id)),
+        )
+
+
+def _reader(path: str, run_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a closure over one run
+    return lambda ledger: MlflowImport(opened(path), run_id, ledger).events()
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write all of *runs* into one database."""
+    write_runs(runs, directory)

@@ -1,0 +1,85 @@
+"""MLPerf logs: written here; the dialect ``mllog`` reads them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.dialect_logs import DialectImporter
+from toyspec.convert.formats import Format, Row
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.losses import Ledger
+
+MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
+
+_READER = DialectImporter("mllog")
+recognise = _READER.recognise
+find_runs = _READER.find_runs
+
+FORMAT = Format(
+    name="mllog",
+    title="MLPerf logs (MLLOG)",
+    files="`RUN/result_0.txt`; an import takes any text with lines of `:::MLLOG`",
+    item="items",
+    mapping=(
+        Row("`init_start`", "begins an attempt; each is a run"),
+        Row("key with a number", "a value of `scalars`; `step_num` in the metadata is `step`"),
+        Row("key with a text", "`note`"),
+        Row("`run_stop` with status", "written for `reason`: success or aborted"),
+    ),
+    lossless="export: numbers, steps, settings, at whole milliseconds",
+    version="mlperf-logging 4.1.68",
+    import_causes=_READER.FORMAT.import_causes,
+    export_causes=(NULL, MILLISECONDS, SUPERSEDED, NO_PLACE, DAMAGED),
+)
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write one log for each of *runs*."""
+    for run, ledger in runs:
+        folder = os.path.join(directory, run.run_id)
+        os.makedirs(folder)
+        with open(os.path.join(folder, "result_0.txt"), "w", encoding="utf-8") as file:
+            _line(file, run.wall(0.0), "init_start", None, event_type="INTERVAL_START")
+            for item in run.items(ledger):
+                _put(file, run, item, ledger)
+
+
+def _put(file: TextIO, run: ExportedRun, item: Item, ledger: Ledger) -> None:
+    wall = run.wall(item.t)
+    if item.kind == "end" and item.name == "reason":
+        status = "success" if item.value == "completed" else "aborted"
+        _line(file, wall, "run_stop", None, event_type="INTERVAL_END", metadata={"status": status})
+    elif item.kind in ("measure", "setting"):
+        if item.kind == "measure" and item.value is None:
+            ledger.changed(NULL, item.place, "null", "NaN")
+        if round(wall * 1000) / 1000 != wall:
+            ledger.changed(MILLISECONDS, item.place, wall, round(wall * 1000) / 1000)
+        value = float("nan") if item.kind == "measure" and item.value is None else item.value
+        _line(file, wall, item.name, value, metadata={} if item.step is None else {"step_num": item.step})
+    else:
+        ledger.drop(NO_PLACE, item.place, item.value)
+        return
+    ledger.done()
+
+
+def _line(file: TextIO, wall: float, key: str, value: Any, **members: Any) -> None:
+    """Write a line; *members* are its event_type and its metadata."""
+    import json
+
+    record = {
+        "namespace": "",
+        "time_ms": round(wall * 1000),
+        "event_type": members.get("event_type", "POINT_IN_TIME"),
+        "key": key,
+        "value": value,
+        "metadata": members.get("metadata", {}),
+    }
+    # MLPerf's own logger writes bare NaN, and its checker reads it.
+    file.write(f":::MLLOG {json.dumps(record)}\n")

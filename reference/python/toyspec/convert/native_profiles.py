@@ -1,0 +1,68 @@
+"""The other profiles of this project, kaun/v1 and metrics/v1: what their modules share."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.losses import DAMAGED
+from toyspec.convert.sources import files_below, identity_of, is_file, size_of
+from toyspec.errors import StreamError
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
+from toyspec.reading.reader import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.losses import Ledger
+    from toyspec.findings import Profile
+    from toyspec.reading.records import Record
+
+_NAMES = (EVENTS_FILE, METRICS_FILE)
+
+
+def streams(path: str, profile: Profile) -> Iterator[tuple[str, list[str]]]:
+    """Yield each stream of *profile* at *path* and below, with the files of its run."""
+    if not os.path.isdir(path):
+        found = [path] if is_file(path) else []
+    else:
+        found = [file for _, files in files_below(path, lambda name: name in _NAMES) for file in files]
+    for file in found:
+        if profile_of(file) == profile:
+            manifest = os.path.join(os.path.dirname(file), MANIFEST_FILE)
+            yield file, [file, manifest] if os.path.isfile(manifest) and profile == "kaun/v1" else [file]
+
+
+def profile_of(path: str) -> Profile | None:
+    """Return the profile of the stream at *path*, by its first readable record."""
+    try:
+        with read(path, mode="salvage", dialect=None) as reading:
+            first = next(reading, None)
+            return first.profile if first is not None else None
+    except StreamError:
+        return None
+
+
+def records(path: str, profile: Profile, ledger: Ledger) -> Iterator[Record]:
+    """Yield the records of the stream; what cannot be read is dropped."""
+    reading = read(path, mode="salvage", profile=profile)
+    done = 0
+    for record in reading:
+        yield record
+        ledger.advance(record.offset - done)
+        done = record.offset
+    report = reading.report
+    for gap in report.gaps:
+        ledger.items += 1
+        ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+    if report.unlisted_gaps:
+        ledger.items += report.unlisted_gaps
+        ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+    if report.fragment is not None:
+        ledger.items += 1
+        ledger.drop(DAMAGED, f"line {report.fragment.number}", f"{report.fragment.length} bytes after the last LF")
+
+
+def facts(files: list[str]) -> dict[str, Any]:
+    """Return identity and size of a run's files."""
+    return {"identity": identity_of(files), "size": size_of(files)}

@@ -1,0 +1,286 @@
+"""Trackio: its databases and the fragments of its JSON Lines mode; written through its storage."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.convert.databases import DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    NULL,
+    ROUNDED,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file
+from toyspec.convert.timeline import Timeline
+from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
+from toyspec.errors import SourceError
+from toyspec.format.dialect_mapping import not_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text becomes a note that begins with its name")
+
+FORMAT = Format(
+    name="trackio",
+    title="Trackio",
+    files="a database `PROJECT.db`, or a directory with some, or with the fragments of the JSON Lines mode",
+    item="items",
+    mapping=(
+        Row("metric row", "`scalars`; the timestamp is `t`"),
+        Row("config", "`config`; `_Group` is `group`"),
+        Row("system metric row", "`system`, in `extra`"),
+        Row("text", "`note`"),
+        Row("tables, media, traces, alerts, artifacts", "dropped"),
+    ),
+    lossless="import: finite numbers, config; export: numbers with steps",
+    version="trackio 0.43",
+    export_needs="trackio",
+    import_causes=(
+        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
+    ),
+    export_causes=(NULL, CLOCK, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    notes=("Trackio's times are those of its flushes: many rows have the same one. The report says so for each run.",),
+)  # fmt: skip
+
+_FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
+_TABLES = frozenset(["metrics", "configs", "project_metadata"])
+_CONFIG_FRAMING = frozenset(["_Username", "_Created"])
+_FRAGMENT = b'"log_id"'
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a database of Trackio, or a directory with such or with fragments."""
+    if not os.path.isdir(path):
+        return _is_database(path)
+    return bool(_databases(path) or _fragments(path))
+
+
+def _is_database(path: str) -> bool:
+    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
+        return False
+    try:
+        return tables_of(path) >= _TABLES
+    except SourceError:
+        return False
+
+
+def _databases(path: str) -> list[str]:
+    found = files_below(path, lambda name: name.endswith(".db"))
+    return [file for _, files in found for file in files if _is_database(file)]
+
+
+def _fragments(path: str) -> list[str]:
+    found = files_below(path, lambda name: name.endswith(".jsonl") and name[:-6].isdecimal())
+    return [file for _, files in found for file in files if _FRAGMENT in head_of(file)]
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs in the databases and the fragments at *path*."""
+    is_directory = os.path.isdir(path)
+    databases = _databases(path) if is_directory else [path]
+    fragments = _fragments(path) if is_directory else []
+    if not databases and not fragments:
+        raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
+    for database in databases:
+        for run_id, name in _runs_of(database):
+            rows = _reader(partial(_rows, database, run_id), name)
+            identity = identity_of([database], run_id)
+            yield ForeignRun(name, f"{database}#{run_id}", identity, os.path.getsize(database), rows)
+    for run_id, name in _runs_of_fragments(fragments):
+        rows = _reader(partial(_fragment_rows, fragments, run_id), name)
+        yield ForeignRun(name, f"{path}#{run_id}", identity_of(fragments, run_id), 0, rows)
+
+
+def _runs_of(path: str) -> list[tuple[str, str]]:
+    with closing(opened(path)) as database:
+        try:
+            query = "SELECT run_id, run_name FROM {} GROUP BY run_id ORDER BY min(id)"
+            rows = [database.execute(query.format(table)) for table in ("metrics", "configs")]
+            found = {str(run): str(name) for run, name in chain(*rows)}
+        except sqlite3.Error as error:
+            raise SourceError(path, f"the database cannot be read: {error}") from error
+    return list(found.items())
+
+
+def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield kind, time, step and content of each row of a run, config first."""
+    queries = (
+        "SELECT 'config', created_at, NULL, config FROM configs WHERE run_id = ?",
+        "SELECT 'metric', timestamp, step, metrics FROM metrics WHERE run_id = ? ORDER BY id",
+        "SELECT 'system_metric', timestamp, NULL, metrics FROM system_metrics WHERE run_id = ? ORDER BY id",
+        "SELECT 'other', NULL, NULL, 'alert' FROM alerts WHERE run_id = ?",
+        "SELECT 'other', NULL, NULL, 'trace' FROM traces WHERE run_id = ?",
+    )
+    with closing(opened(path)) as database:
+        for query in queries:
+            try:
+                yield from database.execute(query, (run_id,))
+            except sqlite3.Error as error:
+                ledger.items += 1
+                ledger.drop(DAMAGED, "database", str(error))
+
+
+def _runs_of_fragments(files: list[str]) -> list[tuple[str, str]]:
+    found: dict[str, str] = {}
+    for file in files:
+        with open(file, "rb") as lines:
+            for value in map(_decoded, lines):
+                if isinstance(value, dict) and isinstance(value.get("run"), str):
+                    found.setdefault(str(value.get("run_id") or value["run"]), value["run"])
+    return list(found.items())
+
+
+def _fragment_rows(files: list[str], run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
+    first = True
+    for file in files:
+        with open(file, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                value = _decoded(line)
+                if not isinstance(value, dict):
+                    ledger.items += 1
+                    ledger.drop(DAMAGED, f"{os.path.basename(file)}, line {number}", line)
+                elif str(value.get("run_id") or value.get("run")) == run_id:
+                    if first and isinstance(value.get("config"), dict):
+                        yield "config", value.get("timestamp"), None, msgspec.json.encode(value["config"])
+                        first = False
+                    content = msgspec.json.encode(value.get("metrics"))
+                    yield str(value.get("kind")), value.get("timestamp"), value.get("step"), content
+
+
+def _reader(
+    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str
+) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+    return lambda ledger: _Import(rows, name, ledger).events()
+
+
+class _Import:
+    """Makes events of the rows of one run."""
+
+    def __init__(
+        self, rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, ledger: Ledger
+    ) -> None:
+        self._rows = rows
+        self._name = name
+        self._ledger = ledger
+        self._timeline: Timeline
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield ``run_start`` and the rows in the order in which they were logged."""
+        ledger = self._ledger
+        scratch = type(ledger)(FORMAT.import_causes, max_examples=0)
+        walls = (wall for _, time, _, _ in self._rows(scratch) if (wall := _wall(time)) is not None)
+        self._timeline = Timeline(ledger, min(walls, default=None))
+        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._name}
+        if self._timeline.started_at is not None:
+            start["started_at"] = self._timeline.started_at
+        ledger.note(_FLUSH_NOTE)
+        rows = self._rows(ledger)
+        held = next(rows, None)
+        if held is not None and held[0] == "config":
+            self._configure(start, _decoded(held[3]))
+            held = next(rows, None)
+        yield start
+        while held is not None:
+            yield from self._row(*held)
+            held = next(rows, None)
+
+    def _configure(self, start: dict[str, Any], config: Any) -> None:
+        ledger = self._ledger
+        known = config if isinstance(config, dict) else {}
+        kept = {key: value for key, value in known.items() if key not in _CONFIG_FRAMING and key != "_Group"}
+        ledger.items += len(kept) + ("_Group" in known)
+        for key, value in kept.items():
+            number = not_finite(value) if isinstance(value, str) else None
+            if number is not None:
+                ledger.changed(NOT_FINITE, f"config/{key}", value, "null")
+                kept[key] = None
+            ledger.done()
+        if isinstance(known.get("_Group"), str):
+            start["group"] = known["_Group"]
+        if "_Group" in known:
+            ledger.done()
+        if kept:
+            start["config"] = kept
+
+    def _row(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
+        ledger, place = self._ledger, f"step {step}"
+        values = _decoded(content)
+        if kind == "config":
+            return
+        if kind not in ("metric", "system_metric") or not isinstance(values, dict):
+            ledger.items += 1
+            ledger.drop(NO_PLACE if kind == "other" else DAMAGED, place, content)
+            return
+        ledger.items += len(values)
+        record: dict[str, Any] = {"kind": "scalars", "t": 0.0}
+        numbers: dict[str, float | None] = {}
+        notes: list[str] = []
+        wall = _wall(time)
+        record["t"] = self._timeline.t(float("nan") if wall is None else wall, place)
+        if type(step) is int and step >= 0:
+            record["step"] = step
+        elif step is not None:
+            ledger.changed(STEP_UNUSABLE, place, step)
+        for name, value in values.items():
+            self._value(name, value, place, (numbers, notes))
+        if numbers and kind == "metric":
+            yield {**record, "values": numbers}
+        elif numbers:
+            yield {**record, "kind": "system", "extra": numbers}
+        for note in notes:
+            yield {**record, "kind": "note", "text": note}
+
+    def _value(self, name: str, value: Any, place: str, found: tuple[dict[str, float | None], list[str]]) -> None:
+        ledger, (numbers, notes) = self._ledger, found
+        spelt = not_finite(value) if isinstance(value, str) else None
+        if is_number(value) or spelt is not None:
+            numbers[name] = as_measure(value if spelt is None else spelt, f"{place}: {name}", ledger)
+        elif value is None:
+            numbers[name] = None
+        elif isinstance(value, str):
+            notes.append(f"{name}: {value}")
+            ledger.changed(TEXT_AS_NOTE, f"{place}: {name}", value, notes[-1])
+        else:
+            ledger.drop(NO_PLACE, f"{place}: {name}", value)
+            return
+        ledger.done()
+
+
+def _decoded(content: Any) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return None
+
+
+def _wall(text: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write all of *runs* into databases, one for each group."""
+    write_runs(runs, directory)
