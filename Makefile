@@ -118,6 +118,19 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
+INTEROP := reference/python/interop
+
+.PHONY: interop
+interop: build/interop-loggers/installed-$(PYTHON_VERSION) build/interop-mlflow/installed-$(PYTHON_VERSION) ## import and export with the real TensorBoard, wandb, MLflow, Trackio, DVCLive, Keras
+	@for name in loggers mlflow; do (cd $(INTEROP) && PYTHONPATH=.. ../../../build/interop-$$name/bin/python -m pytest -q $(ARGS)) || exit 1; done
+
+# Environments of their own: these packages are many, and some exclude each other.
+build/interop-%/installed-$(PYTHON_VERSION): $(INTEROP)/requirements-%.txt | python-is-there
+	@echo "installing what is imported from and exported to into $(@D) (Python $(PYTHON_VERSION))"
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet -r $< msgspec jsonschema shtab pytest hypothesis
+	@touch $@
+
 BENCH := reference/python/bench
 BENCH_OPTIONS = $(if $(ROWS),--rows $(ROWS)) $(if $(PUBLISH),--publish) $(ARGS)
 

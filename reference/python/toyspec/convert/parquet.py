@@ -38,7 +38,7 @@ FORMAT = Format(
         Row("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
     ),
     lossless="all but what a resumption superseded; each number comes back as `scalars`",
-    version="pyarrow 25, DuckDB 2, Polars 2",
+    version="pyarrow 26, DuckDB 2, Polars 2",
     import_needs="parquet",
     export_needs="parquet",
     import_causes=(NOT_FINITE, INVALID, DAMAGED),

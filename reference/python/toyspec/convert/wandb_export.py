@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
+from toyspec.convert import wandb_messages as messages
+from toyspec.convert.block_records import read_records
 from toyspec.convert.extras import needed
 from toyspec.convert.losses import NO_PLACE, NULL, Cause
 
@@ -19,6 +23,9 @@ STEP_BACKWARDS = Cause("step-goes-backwards", "dropped", "W&B keeps no value at 
 SAME_STEP = Cause("same-step", "dropped", "W&B keeps one value of a name at a step: the first is written")
 ONE_TIME = Cause("one-time", "changed", "W&B has one time for a step: that of its first value")
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at the last one")
+
+_LONGEST_WAIT = 60.0
+_POLL = 0.05
 
 
 class WandbExport:
@@ -57,6 +64,7 @@ class WandbExport:
             self._flush(made)
         finally:
             made.finish(exit_code=code)
+        _await_end(made.settings.sync_file)
         _remove_rest(directory)
 
     def _put(self, made: Any, item: Item, code: int) -> int:
@@ -107,6 +115,23 @@ class WandbExport:
         if self._row:
             made.log(self._row, step=self._step)
             self._row = {}
+
+
+def _await_end(path: str) -> None:
+    """Wait until the run file *path* has its exit record: W&B's service may write it after ``finish`` has returned."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while not _has_ended(path):
+        if time.monotonic() > end:
+            raise OSError(errno.ETIMEDOUT, f"W&B has not written the end of the run in {_LONGEST_WAIT:g} s", path)
+        time.sleep(_POLL)
+
+
+def _has_ended(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        found = (messages.kind_and_body(record)[0] for record in read_records(file) if isinstance(record, bytes))
+        return messages.EXIT in found
 
 
 def _remove_rest(directory: str) -> None:

@@ -1,0 +1,159 @@
+"""Trackio, DVCLive, Keras, MLPerf logging: written by them and imported; exported and read by them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversions import exported, imported, losses, records, scalars, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+names = st.text("abcxyz_0", min_size=1, max_size=8).filter(lambda name: name not in ("step", "x0") and name[0] != "_")
+rows_of_values = st.lists(st.dictionaries(names, st.floats(), min_size=1, max_size=4), min_size=1, max_size=10)
+
+
+def expected_scalars(rows: list[dict[str, float]]) -> list[tuple[str, int, float | None]]:
+    """Return what an import of *rows* gives, a row for each step."""
+    return [
+        (name, step, value if math.isfinite(value) else None)
+        for step, row in enumerate(rows)
+        for name, value in sorted(row.items())
+    ]
+
+
+RUN: list[dict[str, Any]] = [
+    {"config": {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}}, "group": "g", "name": "first"},
+    {"kind": "scalars", "t": 0.25, "step": 1, "values": {"acc": 0.1, "train/loss": 2.5}},
+    {"kind": "scalars", "t": 0.5, "step": 2, "values": {"acc": 0.2, "train/loss": None}},
+    {"kind": "run_end", "t": 1.0, "reason": "completed"},
+]
+
+
+@settings(max_examples=3)
+@given(rows_of_values)
+def test_written_by_trackio(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]]) -> None:
+    """Every row of a project arrives."""
+    pytest.importorskip("trackio")
+    tmp_path = tmp_path_factory.mktemp("trackio")
+    program = (
+        "import json, sys, trackio\n"
+        "trackio.init(project='p', name='r', config={'lr': 0.5}, auto_log_gpu=False, auto_log_cpu=False)\n"
+        "[trackio.log(row, step=step) for step, row in enumerate(json.load(sys.stdin))]\n"
+        "trackio.finish()"
+    )
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "t"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, input=json.dumps(rows).encode(), env=environment, check=True, capture_output=True)
+    (run,) = imported(tmp_path / "t", tmp_path / "runs").runs
+    assert expected_scalars(rows) == scalars(run.target)
+    assert {"lr": 0.5} == records(run.target)[0]["config"]
+
+
+def test_read_by_trackio(tmp_path: Path) -> None:
+    """Trackio's own storage reads the rows with steps, times and settings."""
+    pytest.importorskip("trackio")
+    made = exported("trackio", write_run(tmp_path / "a", *RUN), tmp_path / "out")
+    assert {"null": 1, "no-place": 1} == losses(made)
+    program = (
+        "import json; from trackio.sqlite_storage import SQLiteStorage as S\n"
+        "print(json.dumps([S.get_logs('g', 'first'), S.get_run_config('g', 'first')]))"
+    )
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "out"), "HF_HUB_OFFLINE": "1"}
+    printed = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout
+    rows, config = json.loads(printed.splitlines()[-1])
+    assert [(1, 0.1), (2, 0.2)] == [(row["step"], row["acc"]) for row in rows]
+    assert math.isnan(rows[1]["train/loss"])
+    assert "2026-05-31T09:30:00.250000+00:00" == rows[0]["timestamp"]
+    assert 0.5 == config["lr"]
+
+
+@settings(max_examples=5)
+@given(rows_of_values)
+def test_written_by_dvclive(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]]) -> None:
+    """Every row of every table arrives."""
+    dvclive = pytest.importorskip("dvclive")
+    tmp_path = tmp_path_factory.mktemp("dvclive")
+    with dvclive.Live(str(tmp_path / "d"), save_dvc_exp=False, dvcyaml=None) as live:
+        live.log_params({"lr": 0.5, "net": {"depth": 2}})
+        for row in rows:
+            for name, value in row.items():
+                live.log_metric(name, value)
+            live.next_step()
+    (run,) = imported(tmp_path / "d", tmp_path / "runs").runs
+    assert sorted(expected_scalars(rows), key=repr) == sorted(scalars(run.target), key=repr)
+    assert {"lr": 0.5, "net": {"depth": 2}} == records(run.target)[0]["config"]
+
+
+def test_read_by_dvclive(tmp_path: Path) -> None:
+    """DVCLive's own reader, and that of its parameters, read what was exported."""
+    pytest.importorskip("dvclive")
+    from dvclive.serialize import load_yaml
+    from dvclive.utils import parse_tsv
+
+    made = exported("dvclive", write_run(tmp_path / "a", *RUN), tmp_path / "out")
+    assert {"null": 1, "no-place": 3} == losses(made)
+    table = parse_tsv(tmp_path / "out" / "a" / "plots" / "metrics" / "acc.tsv")
+    assert [("1", "0.1"), ("2", "0.2")] == [(row["step"], row["acc"]) for row in table]
+    assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == load_yaml(tmp_path / "out" / "a" / "params.yaml")
+    latest = json.loads((tmp_path / "out" / "a" / "metrics.json").read_bytes())
+    assert (2, 0.2) == (latest["step"], latest["acc"])
+
+
+@given(st.lists(st.fixed_dictionaries({"loss": st.floats(), "acc": st.floats(0, 1)}), min_size=1, max_size=6))
+def test_written_by_keras(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]]) -> None:
+    """Every epoch of a CSVLogger arrives."""
+    keras = pytest.importorskip("keras")
+    tmp_path = tmp_path_factory.mktemp("keras")
+    logger = keras.callbacks.CSVLogger(str(tmp_path / "log.csv"))
+    logger.set_model(keras.Sequential())
+    logger.on_train_begin()
+    for epoch, row in enumerate(rows):
+        logger.on_epoch_end(epoch, row)
+    logger.on_train_end()
+    (run,) = imported(tmp_path / "log.csv", tmp_path / "runs").runs
+    expected = [(name, value) for name, _, value in expected_scalars(rows)]
+    assert expected == [(name, value) for name, _, value in scalars(run.target) if not name.startswith("val_")]
+
+
+def test_mlperf_logging_both_ways(tmp_path: Path) -> None:
+    """What its logger writes arrives, and its parser reads what was exported."""
+    mllog = pytest.importorskip("mlperf_logging.mllog")
+    from mlperf_logging.compliance_checker.mlp_parser import parse_file
+
+    mllog.config(filename=str(tmp_path / "result_0.txt"))
+    logger = mllog.get_mllogger()
+    logger.event(key="eval_accuracy", value=0.5, metadata={"epoch_num": 1})
+    logger.event(key="submission_org", value="us")
+    (run,) = imported(tmp_path / "result_0.txt", tmp_path / "runs").runs
+    assert ("eval_accuracy", 0.5) in [(name, value) for name, _, value in scalars(run.target)]
+    exported("mllog", write_run(tmp_path / "a", *RUN), tmp_path / "out")
+    lines, errors = parse_file(str(tmp_path / "out" / "a" / "result_0.txt"), ruleset="5.0.0")
+    assert [] == errors
+    assert 0.1 in [line.value["value"] for line in lines if line.key == "acc"]
+
+
+def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
+    """Both Parquet files have what the page says, and a join gives the best value of each run."""
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    made = exported("parquet", write_run(tmp_path / "a", *RUN), tmp_path / "out")
+    assert made.items == made.carried
+    runs, values = str(tmp_path / "out" / "runs.parquet"), str(tmp_path / "out" / "values.parquet")
+    query = f"SELECT r.name, max(v.value) FROM '{runs}' r JOIN '{values}' v USING (run_id) GROUP BY 1, v.name"
+    )
+    assert {("first", 0.2), ("first", 2.5)} == set(duckdb.sql(query).fetchall())
+    table = polars.read_parquet(values).filter(polars.col("name") == "train/loss")
+    assert [2.5, None] == table["value"].to_list()
+    assert [1, 2] == table["step"].to_list()
+    assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == json.loads(polars.read_parquet(runs)["config"][0])
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert [("acc", 1, 0.1), ("train/loss", 1, 2.5), ("acc", 2, 0.2), ("train/loss", 2, None)] == scalars(back.target)

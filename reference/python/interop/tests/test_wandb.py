@@ -1,0 +1,71 @@
+"""W&B: written by its offline mode and imported; exported through it and read back."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversions import exported, imported, losses, records, scalars, write_run
+from toyspec.convert import wandb_export
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("wandb")
+
+names = st.text("abcxyz/_0", min_size=1, max_size=12).filter(lambda name: name[0] != "_" and "//" not in name)
+
+
+@settings(max_examples=3)
+@given(st.lists(st.dictionaries(names, st.floats(), min_size=1, max_size=4), min_size=1, max_size=12))
+def test_written_by_wandb(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]]) -> None:
+    """Every row arrives with its step and values, and the report counts those that are not finite."""
+    import wandb
+
+    tmp_path = tmp_path_factory.mktemp("wandb")
+    quiet: dict[str, Any] = {"silent": True, "console": "off", "x_disable_stats": True, "disable_git": True}
+    run = wandb.init(mode="offline", dir=str(tmp_path), config={"lr": 0.5}, settings=wandb.Settings(**quiet))
+    for step, row in enumerate(rows):
+        run.log(row, step=step)
+    run.finish()
+    wandb_export._await_end(run.settings.sync_file)
+    (made,) = imported(tmp_path / "wandb", tmp_path / "runs").runs
+    expected = [
+        (name, step, value if math.isfinite(value) else None)
+        for step, row in enumerate(rows)
+        for name, value in sorted(row.items())
+    ]
+    assert expected == scalars(made.target)
+    assert sum(not math.isfinite(value) for row in rows for value in row.values()) == losses(made).get("not-finite", 0)
+    start, *_, end = records(made.target)
+    assert ({"lr": 0.5}, "completed") == (start["config"], end["reason"])
+
+
+def test_exported_through_wandb(tmp_path: Path) -> None:
+    """What W&B writes has the numbers, the times, the settings and the end; the report names the rest."""
+    run = write_run(
+        tmp_path / "a",
+        {"config": {"lr": 0.5, "net": {"depth": 2}}, "group": "g", "tags": ["x"], "notes": "n"},
+        {"kind": "define", "t": 0.0, "name": "acc", "goal": "max"},
+        {"kind": "scalars", "t": 0.25, "step": 1, "values": {"acc": 0.1, "loss": None}},
+        {"kind": "scalars", "t": 0.5, "step": 2, "values": {"acc": 0.2}},
+        {"kind": "scalars", "t": 0.75, "step": 1, "values": {"acc": 0.3}},
+        {"kind": "note", "t": 1.0, "text": "remark"},
+        {"kind": "run_end", "t": 1.0, "reason": "completed"},
+    )
+    made = exported("wandb", run, tmp_path / "out")
+    assert {"null": 1, "step-goes-backwards": 1, "no-place": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert [("acc", 1, 0.1), ("loss", 1, None), ("acc", 2, 0.2)] == scalars(back.target)
+    start, *rest = records(back.target)
+    assert ({"lr": 0.5, "net": {"depth": 2}}, "g", ["x"], "n") == tuple(
+        start[key] for key in ("config", "group", "tags", "notes")
+    )
+    assert "2026-05-31T09:30:00Z" == start["started_at"]
+    assert [0.25, 0.5] == [record["t"] for record in rest if record["kind"] == "scalars"]
+    assert {"name": "acc", "goal": "max"}.items() <= next(each for each in rest if each["kind"] == "define").items()
+    assert "completed" == rest[-1]["reason"]
