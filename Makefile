@@ -121,7 +121,7 @@ screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and 
 INTEROP := reference/python/interop
 
 .PHONY: interop
-interop: build/interop-loggers/installed-$(PYTHON_VERSION) build/interop-mlflow/installed-$(PYTHON_VERSION) ## import and export with the real TensorBoard, wandb, MLflow, Trackio, DVCLive, Keras
+interop: build/interop-loggers/installed-$(PYTHON_VERSION) build/interop-mlflow/installed-$(PYTHON_VERSION) ## import from and export to the real TensorBoard, W&B, MLflow and others
 	@for name in loggers mlflow; do (cd $(INTEROP) && PYTHONPATH=.. ../../../build/interop-$$name/bin/python -m pytest -q $(ARGS)) || exit 1; done
 
 # Environments of their own: these packages are many, and some exclude each other.

@@ -149,7 +149,6 @@ def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
     assert made.items == made.carried
     runs, values = str(tmp_path / "out" / "runs.parquet"), str(tmp_path / "out" / "values.parquet")
     query = f"SELECT r.name, max(v.value) FROM '{runs}' r JOIN '{values}' v USING (run_id) GROUP BY 1, v.name"
-    )
     assert {("first", 0.2), ("first", 2.5)} == set(duckdb.sql(query).fetchall())
     table = polars.read_parquet(values).filter(polars.col("name") == "train/loss")
     assert [2.5, None] == table["value"].to_list()

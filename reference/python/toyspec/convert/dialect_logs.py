@@ -21,13 +21,13 @@ from toyspec.convert.measures import as_measure
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
-from toyspec.format.dialect_mapping import flattened
 from toyspec.format.dialects import dialect_named, dialects
+from toyspec.format.flattening import flattened
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from toyspec.convert.losses import Ledger
     from toyspec.format.dialect_mapping import ReadAs
@@ -245,7 +245,7 @@ class _Import:
                 self._settle_other(key, value, place)
         yield record
 
-    def _frame(self, row: rows.Row, members: dict[str, Any], place: str) -> dict[str, Any]:
+    def _frame(self, row: rows.Row, members: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Return the record without its values; the keys of step, time, epoch and phase are settled."""
         ledger = self._ledger
         record: dict[str, Any] = {"kind": "scalars"}

@@ -27,7 +27,8 @@ from toyspec.convert.simple_yaml import parsed, written
 from toyspec.convert.sources import files_below, head_of, identity_of, name_below, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
-from toyspec.format.dialect_mapping import flattened, not_finite
+from toyspec.format.dialect_mapping import not_finite
+from toyspec.format.flattening import flattened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -60,7 +60,7 @@ FORMAT = Format(
         NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
     ),
     export_causes=(NULL, CLOCK, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
-    notes=("Trackio's times are those of its flushes: many rows have the same one. The report says so for each run.",),
+    notes=("Trackio's times are those of its flushes: many rows have the same one, which the report notes.",),
 )  # fmt: skip
 
 _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
