@@ -290,7 +290,7 @@ mod tests {
         assert!(one.columns[0].values[0].is_nan());
         let loss = Column { name: "loss".to_string(), steps: vec![2], values: vec![1.0] };
         assert_eq!((Some("eval"), &vec![loss]), (two.phase.as_deref(), &two.columns));
-        assert_eq!(44 + 2 + 1, *rest);
+        assert_eq!(43 + 2 + 1, *rest);
         assert_eq!(Columns::default().bytes, 0);
     }
 }
