@@ -40,9 +40,14 @@ class Writing:
         members = dict(unwrapped(record))
         if self.profile == "toy/v1":
             members = self.forward_in_time(members)
+        members = self.with_always_written(members)
         line = self.encoded(members)
         self.judge(line)
         return line + b"\n"
+
+    def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
+        """Return the members of a record with those that are always written."""
+        return {"extra": {}, **members} if self.profile == "metrics/v1" else members
 
     def encoded(self, members: Mapping[str, Any]) -> bytes:
         """Return the bytes of a record without its LF; raise RefusedError."""

@@ -33,6 +33,13 @@ def _with_defaults(record: Any, profile: str | None) -> Any:
     return {**_DEFAULTS.get(profile or "", {}), **record}
 
 
+def without_defaults(record: Any, profile: str | None) -> Any:
+    """Return a tagged *record* without the members of an entry that have their default, which a writer adds."""
+    if not isinstance(record, dict) or profile != "metrics/v1":
+        return record
+    return {key: item for key, item in record.items() if (key, item) not in _DEFAULTS[profile].items()}
+
+
 def is_own(record: Mapping[str, Any], profile: str) -> bool:
     """Return whether a tagged record is of unknown kind, or has a key that no schema names."""
     key = tables.tag_key(profile)

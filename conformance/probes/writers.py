@@ -12,7 +12,7 @@ from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
 from conformance.oracle.writing import is_number, number_of
-from conformance.probes.expected import is_own, with_defaults
+from conformance.probes.expected import is_own, with_defaults, without_defaults
 from conformance.probes.question import Needs, Question, Stage
 from conformance.session_cases import Session
 
@@ -56,6 +56,9 @@ def questions(case: Case) -> Iterator[Question]:
     records = [_declared(record) for record in with_defaults(case.records, profile)]
     if is_clean(case):
         yield _question(case, "", records, partial(_write, case, records, records))
+        bare = [without_defaults(record, profile) for record in records]
+        if bare != records:
+            yield _question(case, "always-written", bare, partial(_write_defaults, case, bare, records))
         for detail, given, expected in _with_non_finite(records, profile):
             yield _question(case, detail, given, partial(_write, case, given, expected))
     elif rules <= _MISUSE | _HARMLESS:
@@ -130,6 +133,15 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
             other.pop("t", None)  # a writer may add the time to an event of an unknown kind
     found += list(record_differences(expected, actual))
     return found[:_SHOWN]
+
+
+def _write_defaults(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> list[str]:
+    """Require that a writer adds the members that are always written."""
+    stream, reason = _written(stage, "writer", case.profile, given)
+    if stream is None:
+        return [f"refused valid records{reason}"]
+    report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
+    return list(record_differences(expected, report["records"]))[:_SHOWN]
 
 
 def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
