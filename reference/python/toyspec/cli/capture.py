@@ -37,7 +37,7 @@ exit status: that of COMMAND; 128 and the number of the signal that ended it;
 examples:
   toyspec capture -- python train.py
   toyspec capture --run-id llama-001 -- torchrun train.py
-  python train.py | toyspec capture --pattern 'epoch (?P<epoch>\\d+) .* loss (?P<loss>\\S+)'"""
+  python train.py | toyspec capture --pattern 'at (?P<step>\\d+): (?P<loss>\\S+)'"""
 
 _BLOCK_BYTES = 1 << 16
 

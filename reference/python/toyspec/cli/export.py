@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _DESCRIPTION = """\
-Write each RUN in another format into the directory --out. A RUN is a toy/v1 run,
-or a directory with some below. FORMAT is one of:
+Write each RUN in another format into the directory --out. A RUN is a toy/v1
+run, or a directory with some below. FORMAT is one of:
 
 {formats}
 

@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Run(NamedTuple):
-    """What a run record says of the run."""
+    """The facts of a run record."""
 
     run_id: str
     facts: dict[str, Any]
@@ -114,7 +114,7 @@ def _typed(number: int, wire: int, part: Any) -> Any:
 
 
 def value_of(data: bytes) -> Any:
-    """Return the value of JSON text, which may be a bare NaN or infinity; other text is returned as it is."""
+    """Return the value of JSON text, which may be a bare NaN or infinity; other text is returned unchanged."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
