@@ -137,6 +137,8 @@ BENCH_OPTIONS = $(if $(ROWS),--rows $(ROWS)) $(if $(PUBLISH),--publish) $(ARGS)
 .PHONY: bench
 bench: build/bench-usual/installed-$(PYTHON_VERSION) build/bench-node/installed bench-rust ## measure everything beside its goal; `make bench ROWS=1000000`
 	@$(<D)/bin/python $(BENCH) $(BENCH_OPTIONS)
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(<D)/engine-installed; fi
+	@$(<D)/bin/python $(BENCH) --part engine $(BENCH_OPTIONS)
 
 .PHONY: bench-all
 bench-all: bench build/bench-heavy/installed-$(PYTHON_VERSION) ## measure writers with much to install too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import checking_speed
+import engine_speed
 import heavy_writers
 import machine
 import peers
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _PARTS = {
     "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost),
+    "engine": (engine_speed,),
     "heavy": (heavy_writers,),
 }
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}
@@ -36,6 +39,8 @@ def main() -> int:
         return 0
     described = machine.describe() | {"records": f"{options.rows:,}", "load before": machine.load()}
     print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
+    # The figures of the other parts are those of plain Python.
+    os.environ["TOYSPEC_ENGINE"] = "python"
     found: list[Row] = []
     started = time.monotonic()
     for module in _PARTS[options.part]:
@@ -62,7 +67,12 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description="Measure, and print every figure beside its goal.")
     parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="records of the largest stream")
-    parser.add_argument("--part", choices=tuple(_PARTS), default="usual", help="heavy: writers with much to install")
+    parser.add_argument(
+        "--part",
+        choices=tuple(_PARTS),
+        default="usual",
+        help="engine: both engines; heavy: writers with much to install",
+    )
     parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
     parser.add_argument(
         "--publish", nargs="?", const="new", choices=("new", "last"), help="put figures into the documentation"

@@ -17,6 +17,8 @@ _DATA = Path(__file__).resolve().parents[3] / "build"
 _DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
+_PAGES = {"engine": "explanation/speed.md"}
+_ENGINE_COLUMNS = ("engine", "plain Python", "times as fast")
 _VERDICTS = {True: "met", False: "**not\u00a0met**", None: ""}
 
 
@@ -34,14 +36,29 @@ def publish(part: str) -> None:
     (_DOCS / f"assets/bench-{part}.json").write_text(text, encoding="utf-8")
     data = json.loads(text)
     rows = [Row(*[figure[name] for name in Row._fields]) for figure in data["figures"]]
-    tables = "\n".join(_table(group, list(members)) for group, members in groupby(rows, key=attrgetter("group")))
+    groups = [(group, list(members)) for group, members in groupby(rows, key=attrgetter("group"))]
+    tables = _beside(rows) if part in _PAGES else "\n".join(_table(*group) for group in groups)
     described = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
-    page = _DOCS / "explanation/speed.md"
+    page = _DOCS / _PAGES.get(part, "explanation/speed-details.md")
     before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN.format(part=part))
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ValueError(f"{page} has no marks for {part}")
     page.write_text(f"{before}{begin}\nTaken with: {described}.\n\n{tables}\n{end}{after}", encoding="utf-8")
+
+
+def _beside(rows: Sequence[Row]) -> str:
+    """Return one table with both engines side by side."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        name, _, what = row.name.rpartition(": ")
+        found.setdefault(name, {})[what] = row
+    lines = ["| what | engine | plain Python | times as fast |", "|---|---|---|---|"]
+    for name, figures in found.items():
+        cells = [figures[what].figure if what in figures else "" for what in _ENGINE_COLUMNS]
+        if any(cells):
+            lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(group: str, rows: Sequence[Row]) -> str:
