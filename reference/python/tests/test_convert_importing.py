@@ -159,6 +159,18 @@ def test_wrong_use_is_explained(tmp_path: Path, arguments: tuple[str, ...], mess
     assert message in done.stderr.decode()
 
 
+def test_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    """Whoever lacks pyarrow learns what to install, for both directions."""
+    for name in ("runs.parquet", "values.parquet"):
+        (tmp_path / name).write_bytes(b"PAR1")
+    (tmp_path / "pyarrow.py").write_text("raise ImportError")
+    write_run(tmp_path / "a", {})
+    for arguments in (("import", "."), ("export", "parquet", "a", "--out", "out")):
+        done = toyspec(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        assert 2 == done.returncode
+        assert "Parquet needs pyarrow: pip install 'toyspec[parquet]'" in done.stderr.decode()
+
+
 def test_damaged_source_is_exit_status_1(tmp_path: Path) -> None:
     """Everything that can be read is imported, and a script notices that something could not."""
     file = event_file(tmp_path / "a", *steps(3))

@@ -72,6 +72,8 @@ def run(options: Namespace) -> int:
         report = import_runs(
             words, options.out, format=name, ended=options.ended, max_examples=options.examples, watch=watch
         )
+    except ImportError as error:
+        raise UsageError(str(error)) from error
     finally:
         progress.erase()
     show(report, options)

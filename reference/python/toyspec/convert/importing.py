@@ -64,7 +64,8 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source that cannot be read is in ``errors``. Raise
-    ValueError for an unknown *format*, and OSError if *out* cannot be written.
+    ValueError for an unknown *format*, ImportError if it needs a package that is not installed, and OSError if *out*
+    cannot be written.
     """
     if format is not None:
         importer(format)
