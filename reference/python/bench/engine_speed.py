@@ -40,7 +40,9 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
     clean = toy_steps(folder / "clean.jsonl", size)
     speed = yield from _checked("clean steps", clean, least=4)
     yield from _beside_rust(clean)
-    streams = {variant: toy_variant(folder / f"{variant}.jsonl", size // 4, variant) for variant in VARIANTS}
+    streams: dict[str, Path] = {
+        variant: toy_variant(folder / f"{variant}.jsonl", size // 4, variant) for variant in VARIANTS
+    }
     streams["integers written 1.0"] = toy_whole_floats(folder / "floats.jsonl", size // 4)
     streams["mixed kinds with taps and regions"] = toy_mixed(folder / "mixed.jsonl", size // 4)
     streams["metrics/v1"] = metrics_entries(folder / "metrics.jsonl", size // 4)

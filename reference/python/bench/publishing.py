@@ -48,7 +48,7 @@ def publish(part: str) -> None:
 
 
 def _beside(rows: Sequence[Row]) -> str:
-    """Return one table with both engines side by side."""
+    """Return one table with a column for each engine."""
     found: dict[str, dict[str, Row]] = {}
     for row in rows:
         name, _, what = row.name.rpartition(": ")
