@@ -39,7 +39,7 @@ def publish(part: str) -> None:
     groups = [(group, list(members)) for group, members in groupby(rows, key=attrgetter("group"))]
     tables = _beside(rows) if part in _PAGES else "\n".join(_table(*group) for group in groups)
     described = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
-    page = _DOCS / _PAGES.get(part, "explanation/speed-details.md")
+    page = _DOCS / _PAGES[part] if part in _PAGES else Path(__file__).parent / "README.md"
     before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN.format(part=part))
     _, end, after = rest.partition(_END)
     if not begin or not end:
