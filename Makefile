@@ -227,7 +227,7 @@ mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every m
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
 
 .PHONY: mutants-rust
-mutants-rust: $(DEV) ## mutate the Rust crate: 300 mutants of cargo-mutants, an hour or so; `make mutants-rust ARGS='--sample 50'`
+mutants-rust: $(DEV) ## mutate the Rust crate with cargo-mutants, a fixed sample (half an hour); `make mutants-rust ARGS='--sample 300'`
 	@$(call with_tool,cargo mutants --version,cargo install cargo-mutants --locked,\
 		$(BIN)/python -m conformance.mutation.rust --page docs/reference/conformance.md $(ARGS))
 

@@ -286,6 +286,15 @@ fn writing_goes_on_after_a_full_disk() {
     assert_eq!("2 records dropped here: No space left on device", found[2]["text"]);
 }
 
+/// A first record that cannot be written leaves no file.
+#[test]
+fn a_start_that_fails_leaves_no_file() {
+    let run = folder("first").join("r");
+    let Some(output) = run_traced(&run, &run.join("events.jsonl"), &["write:error=EIO:when=1"], 1) else { return };
+    assert!(output.contains("begin: Err"), "{output}");
+    assert!(names(&run).is_empty(), "{:?}", names(&run));
+}
+
 /// A failure that does not pass closes the stream for good.
 #[test]
 fn a_failing_disk_ends_writing() {

@@ -130,6 +130,16 @@ fn a_follower_gives_what_is_committed() {
     assert_eq!(1, follower.look().unwrap().len());
 }
 
+/// A checker that is fed lines gives what it finds in them once.
+#[test]
+fn findings_are_given_as_lines_come() {
+    let mut checker = toyspec::StreamChecker::named("metrics.jsonl", toyspec::CheckOptions::default());
+    checker.feed(b"{\"step\":1,\"wall_time_ms\":1.0}\n");
+    let found: Vec<u64> = checker.take().iter().map(|finding| finding.line).collect();
+    assert_eq!(vec![1, 1, 1], found);
+    assert!(checker.take().is_empty());
+}
+
 fn check(arguments: &[&str], input: &[u8]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toyspec-rs"));
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
