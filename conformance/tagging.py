@@ -85,7 +85,8 @@ def f32_text(number: float) -> str:
 
 def to_f32(number: float) -> float:
     """Return *number* rounded to the nearest binary32 number, ties to even; raise OverflowError."""
-    rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    rounded: float
+    (rounded,) = struct.unpack("<f", struct.pack("<f", number))
     return rounded
 
 

@@ -75,7 +75,6 @@ class Stopped(Exception):  # noqa: N818  (not a defect of a program: the text en
     """The text is not JSON beyond a place, or nested too deep there."""
 
     def __init__(self, rule: str, start: int) -> None:
-        super().__init__(rule)
         self.fault = Fault(rule, start)
 
 
@@ -176,13 +175,13 @@ class Scanner:
         for character in word:
             if not self._took(character):
                 raise self._stopped()
-        return Value(kind, start, self._text[start : self._at])  # type: ignore[arg-type]  # a value of _WORDS
+        return Value(kind, start, word)  # type: ignore[arg-type]  # a value of _WORDS
 
     def _number(self) -> Value:
         found = _NUMBER.match(self._text, self._at)
         begun = _NUMBER_START.match(self._text, self._at)
-        if found is None or (begun is not None and begun.end() > found.end()):
-            assert begun is not None
+        assert begun is not None
+        if found is None or begun.end() > found.end():
             self._at = begun.end()
             raise self._stopped()
         start, self._at = self._at, found.end()
@@ -197,7 +196,7 @@ class Scanner:
             parts.append(plain.group())
             self._at = plain.end()
             if self._took('"'):
-                return _paired("".join(parts)) if len(parts) > 1 else parts[0]
+                return _paired("".join(parts))
             if not self._took("\\"):
                 raise self._stopped()
             parts.append(self._escape())
@@ -211,7 +210,7 @@ class Scanner:
             if len(digits.group()) < 4:
                 raise self._stopped()
             return chr(int(digits.group(), 16))
-        if letter not in _ESCAPES or not letter:
+        if letter not in _ESCAPES:
             raise self._stopped()
         self._at += 1
         return _ESCAPES[letter]
@@ -219,7 +218,7 @@ class Scanner:
 
 def value_faults(value: Value, pointer: str = "") -> Iterator[Fault]:
     """Yield the errors of the values in *value*, which is JSON, in any order."""
-    if value.type == "string" and _HALVES.search(value.text):
+    if _HALVES.search(value.text):
         yield Fault("lone-surrogate", value.start, pointer)
     elif value.type == "number" and not is_finite(value.text):
         yield Fault("non-finite-number", value.start, pointer)

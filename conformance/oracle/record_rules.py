@@ -134,12 +134,12 @@ class RecordRules:
         types = schema.get("type", [])
         if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in faulty:
             yield Fault("unsafe-integer", value.start, pointer)
-        if value.type == "object" and "object" in types:
+        if "object" in types:
             named = schema.get("properties")
             for key, item in value.unique().items():
                 inner = _OPEN if named is None else named.get(key, {})
                 yield from self.unsafe_integers(item, inner, pointer + token(key), faulty)
-        if value.type == "array" and "array" in types:
+        if "array" in types:
             for index, item in enumerate(value.items):
                 yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", faulty)
 
@@ -162,7 +162,7 @@ class RecordRules:
 
 def _equals(value: Value, expected: Any) -> bool:
     if isinstance(expected, str):
-        return value.type == "string" and value.text == expected
+        return value.text == expected
     return value.type == "number" and whole(value.text) == expected
 
 

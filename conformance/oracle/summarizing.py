@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from conformance.oracle import tables
+from conformance.oracle.json_text import is_integer
 from conformance.oracle.record_rules import RecordRules
 from conformance.tagging import TAGS, f32_text, float_text, untag
 
@@ -36,14 +37,13 @@ class Summarizing:
     def lines(self, stream: Stream) -> Iterable[Any]:
         """Return the lines with the records that count."""
         records = [line for line in stream.lines if line.status == "readable"]
-        return self.reading.latest(records, stream.profile) if stream.profile == "toy/v1" else records
+        return self.reading.latest(records, stream.profile)
 
     def record(self, value: Value | None, profile: str) -> Members:
         """Return the tagged members of a record, its kind as ``""``, without invalid ones."""
         assert value is not None
         kind = self.reading.kind(value, profile)
-        tagged = self.reading.tagged_record(value, profile)
-        members: Members = dict(tagged["object"]) if len(tagged) == 1 and "object" in tagged else dict(tagged)
+        members: Members = dict(self.reading.tagged_record(value, profile))
         if kind not in tables.kinds(profile):
             return {}
         assert kind is not None
@@ -57,7 +57,7 @@ class Summarizing:
         """Return the names of the members that break the schema."""
         faults = RecordRules(profile).faults(kind, value)
         grave = (fault for fault in faults if tables.severity(fault.rule, profile) == "error")
-        return {fault.pointer.split("/")[1].replace("~1", "/").replace("~0", "~") for fault in grave}
+        return {fault.pointer.split("/")[1] for fault in grave}
 
     def truncated(self, value: Value) -> Members:
         """Return step and epoch of a scalar as integers, if they are numbers ≥ 0."""
@@ -67,7 +67,7 @@ class Summarizing:
 
     def whole(self, literal: str) -> int:
         """Return a number truncated to an integer."""
-        return int(literal) if literal.lstrip("-").isdecimal() else math.trunc(float(literal))
+        return int(literal) if is_integer(literal) else math.trunc(float(literal))
 
     def toy(self, records: Sequence[Members]) -> Members:
         """Return the views of a toy/v1 stream."""

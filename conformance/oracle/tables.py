@@ -14,7 +14,7 @@ _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, o
 
 @cache
 def _loaded(*parts: str) -> Any:
-    with open(os.path.join(_SCHEMAS, *parts), encoding="utf-8") as file:
+    with open(os.path.join(_SCHEMAS, *parts), "rb") as file:
         return json.load(file)
 
 
@@ -66,6 +66,7 @@ def _bundle(profile: str) -> Any:
 def resolved(schema: Any, profile: str | None) -> dict[str, Any]:
     """Return *schema* with its ``$ref`` followed."""
     found: dict[str, Any] = schema
-    while profile is not None and "$ref" in found:
+    while "$ref" in found:
+        assert profile is not None
         found = definitions(profile)[found["$ref"].rpartition("/")[2]]
     return found
