@@ -54,14 +54,17 @@ def test_checker(folder: str) -> None:
 
 def checked(case: Case) -> FileReport:
     """Return the verdict on *case*: on its folder where it is about a bundle, else on its bytes."""
+    options = case.options
     if case.scope == "bundle":
-        (report,) = toyspec.check(case.folder, dialect=None).files
+        (report,) = toyspec.check(
+            case.folder, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
+        ).files
         return report
     return toyspec.check_bytes(
         case.data,
-        profile=case.options.profile,
-        name=case.options.name or case.stream,
-        max_line_bytes=case.options.max_line_bytes,
+        profile=options.profile,
+        name=options.name or case.stream,
+        max_line_bytes=options.max_line_bytes,
         dialect=None,
     )
 
@@ -190,6 +193,7 @@ def change(path: Path, step: Any) -> None:
         "replace": lambda: replace(path, what.encode()),
         "rename": lambda: path.rename(path.with_name(what)),
         "remove": path.unlink,
+        "manifest": lambda: path.with_name("run.json").write_text(what),
     }
     actions[action]()
 

@@ -56,7 +56,7 @@ def test_directory_is_searched_for_streams_by_name(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(ENTRY if "metrics" in name else START + END)
-    report = toyspec.check(tmp_path)
+    report = toyspec.check(tmp_path, dialect=None)
     found = {Path(file.path).relative_to(tmp_path).as_posix() for file in report.files}
     assert {"a/events.jsonl", "a/b/metrics.jsonl"} == found
     assert [] == report.errors

@@ -74,8 +74,8 @@ SUFFIXES = {
     ".toml",
 }
 
-IDS = re.compile(r"\b[a-z_0-9]+(?:/[a-z_0-9-]+)+")
-"""Ids of statements and paths are public names and stay."""
+IDS = re.compile(r"\b[a-z_0-9]+(?:/[a-z_0-9-]+)+|\b\w+\.rs\b")
+"""Ids of statements and paths are public names and stay, and so do names of files in tables of mutants."""
 
 BANNED = {
     r"\bjudg(?:e|es|ed|ing|e?ments?)\b": "check, validate",
