@@ -91,7 +91,7 @@ def test_marked_keys(checker: Page) -> None:
     findings = checker.locator(".tc-finding")
     expect(findings.filter(has_text="unknown-key").locator("mark")).to_have_text('"tex\\"t"')
     expect(findings.filter(has_text="duplicate-key").locator("mark")).to_have_text('"text"')
-    expect(findings.filter(has_text="duplicate-key").locator("code").first).to_have_text(
+    expect(findings.filter(has_text="duplicate-key").locator("code:has(mark)")).to_have_text(
         '{"kind":"note","t":1.0,"text":"a: \\"b\\"","tex\\"t" : 1,"text":"b"}'
     )
 
