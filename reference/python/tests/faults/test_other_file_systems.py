@@ -115,7 +115,7 @@ def test_n05_a_system_without_append_is_reported_at_the_start(
         assert 1 == capfd.readouterr().err.count(os.strerror(error))
         for number in range(1, 4):
             run.step(number)
-    assert f"toyspec: {tmp_path}/run/events.jsonl: 4 records were not written in all\n" == capfd.readouterr().err
+    assert f"toyspec: {tmp_path}/run/events.jsonl: 4 records were not written in total\n" == capfd.readouterr().err
     with pytest.raises(OSError, match=os.strerror(error)):
         toyspec.RunWriter(tmp_path / "run", calls=SystemCalls(open=refuse), on_error="raise").run_start()
 

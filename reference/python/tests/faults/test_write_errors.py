@@ -73,7 +73,7 @@ def test_e01_e05_e06_e07_e08_e13_a_failing_system_call_ends_the_log_alone(inject
         assert read(stream).report.state == "complete"
     else:
         assert 1 <= done.stderr.count(str(stream)) <= 3, done.stderr
-        assert (said["dropped"] > 0) == ("not written in all" in done.stderr), done.stderr
+        assert (said["dropped"] > 0) == ("not written in total" in done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(
