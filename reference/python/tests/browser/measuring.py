@@ -117,6 +117,6 @@ def faint_texts(page: Page) -> list[Faint]:
 
 
 def too_wide(page: Page) -> list[str]:
-    """Return the beginning of each element that makes *page* wider than its window; what scrolls by itself does not."""
+    """Return the beginning of each element that makes *page* wider than its window; code may scroll by itself."""
     found: list[str] = page.evaluate(WIDER_THAN_THE_PAGE)
     return found

@@ -42,11 +42,11 @@ QUERIES = {
     "glossary": "glossary/",
     "lock two writers": "spec/writing/",
     "download corpus": "downloads/",
-    "hugging face trainer": "how-to/log-from-frameworks/",
+    "hugging face callback": "how-to/log-from-frameworks/",
     "lightning logger": "how-to/log-from-frameworks/",
     "keras callback": "how-to/log-from-frameworks/",
     "migrate from tensorboard": "how-to/come-from-another-tracker/",
-    "mlflow": "how-to/come-from-another-tracker/",
+    "mlflow": "reference/formats/",
 }
 """The page that has to come first, by what is typed."""
 
