@@ -54,10 +54,12 @@ def files_of_the_guide() -> dict[str, str]:
 def run(tree: Path, *arguments: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
     """Run Python with the packages of *tree*."""
     packages = os.pathsep.join(str(tree / part) for part in ("reference/python", "reference", "."))
+    # An engine that is installed was compiled from the schemas of this tree, not of the copy.
+    fixed = {"PYTHONPATH": packages, "PYTHONUTF8": "1", "NO_COLOR": "1", "TOYSPEC_ENGINE": "python"}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=tree / folder,
-        env=os.environ | {"PYTHONPATH": packages, "PYTHONUTF8": "1", "NO_COLOR": "1"},
+        env=os.environ | fixed,
         capture_output=True,
         text=True,
         timeout=300,
