@@ -20,8 +20,9 @@ PROGRAM = """
 import sys
 for step in range(1, 4):
     print(f"step {step}/3 | loss: {2.5 / step:.4f} | lr 3.00e-04", flush=True)
-print("saved")
+print("saved", flush=True)
 sys.stdout.buffer.write(b"no line feed \\xff")
+sys.stdout.buffer.flush()
 sys.exit(int(sys.argv[1]))
 """
 
