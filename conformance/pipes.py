@@ -16,8 +16,11 @@ BROKEN_PIPE = 141
 def quietly(main: Callable[[], int | None]) -> int:
     """Run *main*, flush its output and return its exit status; BROKEN_PIPE if nobody reads the output."""
     try:
-        status = main() or 0
-        sys.stdout.flush()
+        try:
+            status = main() or 0
+        finally:
+            # Also where argparse has printed its help, and raises SystemExit.
+            sys.stdout.flush()
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit and would report the broken pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
