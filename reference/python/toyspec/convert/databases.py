@@ -18,6 +18,7 @@ def opened(path: str) -> sqlite3.Connection:
     log = f"{path}-wal"
     is_still = not os.path.exists(log) or not os.path.getsize(log)
     address = f"file:{quote(os.path.abspath(path))}?{'immutable=1' if is_still else 'mode=ro'}"
+    connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(address, uri=True)
         # Bytes that are not UTF-8 must not end an import.
@@ -25,6 +26,8 @@ def opened(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
         raise SourceError(path, f"the database cannot be read: {error}") from error
     return connection
 

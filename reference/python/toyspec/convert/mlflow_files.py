@@ -52,7 +52,8 @@ def file_runs(path: str) -> Iterator[ForeignRun]:
 def _reader(directory: str, known: dict[str, str]) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
     def events(ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
         database = _filled(directory, known, ledger)
-        return MlflowImport(database, known["run_id"], ledger).events()
+        # Closes the database at its end.
+        yield from MlflowImport(database, known["run_id"], ledger).events()
 
     return events
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_MAGIC, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, Row
@@ -27,7 +27,7 @@ from toyspec.convert.sources import head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
@@ -108,8 +108,12 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
         )
 
 
-def _reader(path: str, run_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a closure over one run
-    return lambda ledger: MlflowImport(opened(path), run_id, ledger).events()
+def _reader(path: str, run_id: str) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
+    def events(ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+        # Opened with the first event: events that nothing asks for leave no database open.
+        yield from MlflowImport(opened(path), run_id, ledger).events()
+
+    return events
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
