@@ -280,7 +280,7 @@ ruby: ## test the Ruby gem
 .PHONY: rust
 rust: ## test the Rust crate
 	@$(call with_tool,cargo --version,apt install cargo · brew install rust · winget install Rustlang.Rustup,\
-		cd reference/rust && cargo test --quiet)
+		cd reference/rust && cargo build --release --quiet && cargo test --quiet)
 
 .PHONY: originals
 originals: $(DEV) ## compare with the programs that the formats come from (minutes: builds them), and write the table of the page
