@@ -1,0 +1,244 @@
+/** What the viewer asks of whoever has the runs. See ../PROTOCOL.md, which says what each member means. */
+
+export type State = "running" | "complete" | "torn" | "damaged";
+export type Severity = "error" | "warning" | "info";
+export type Goal = "min" | "max" | null;
+export type Axis = "step" | "time" | "epoch" | "tokens";
+export type Scalar = string | number | boolean | null;
+export type Json = Scalar | Json[] | { [key: string]: Json };
+
+/** The facts about one metric of one run; numbers that are not finite are null. */
+export interface MetricFacts {
+  last: number | null;
+  best: number | null;
+  goal: Goal;
+  count: number;
+  nan: number;
+}
+
+/** One run in the list. */
+export interface Run {
+  id: string;
+  name: string;
+  group: string | null;
+  tags: string[];
+  state: State;
+  profile: string | null;
+  dialect: string | null;
+  /** RFC 3339. */
+  started: string | null;
+  seconds: number | null;
+  /** The last step. */
+  steps: number | null;
+  /** From 0 to 1. */
+  progress: number | null;
+  bytes: number;
+  /** Null while nothing has checked the run. */
+  findings: { [severity in Severity]: number } | null;
+  config: { [key: string]: Scalar };
+  metrics: { [name: string]: MetricFacts };
+  /** Counts of what is not listed. */
+  left_out: { metrics: number; config: number };
+  /** Why the run could not be read. */
+  message: string | null;
+}
+
+export interface Listing {
+  revision: string;
+  /** False where only what changed since another revision is listed. */
+  complete: boolean;
+  root: string;
+  version: string;
+  runs: Run[];
+  removed?: string[];
+}
+
+export interface CurveRequest {
+  metric: string;
+  runs: readonly string[];
+  axis: Axis;
+  buckets: number;
+  /** A range of the axis; undefined is the whole curve. */
+  from?: number | undefined;
+  to?: number | undefined;
+}
+
+export interface Column {
+  name: string;
+  type: "f8" | "f4" | "u2";
+  /** Offset and step of a `u2`. */
+  scale?: [number, number];
+}
+
+export type Places = { [axis in Axis]?: number | null };
+
+export interface CurveHeader {
+  run: string;
+  metric: string;
+  attempt: "latest" | "abandoned";
+  axes: Axis[];
+  revision: string;
+  points: number;
+  /** Points in a bucket. */
+  level: number;
+  buckets: number;
+  range: { [axis in Axis]?: [number, number] };
+  columns: Column[];
+  constants?: { [column: string]: number };
+  /** What differs from the constants in the last bucket. */
+  tail?: { [column: string]: number };
+  gaps?: (Places & { line: number; offset: number; length: number })[];
+  resumes?: (Places & { line: number })[];
+  best?: (Places & { value: number }) | null;
+  /** Points without a place on the axis. */
+  unplaced?: number;
+  /** Why there is no curve. */
+  message?: string;
+}
+
+/** Where the line of a point is. */
+export interface Point {
+  file: string;
+  line: number;
+  offset: number;
+  length: number;
+  place: number;
+  value: number | null;
+}
+
+export interface Finding {
+  rule: string;
+  severity: Severity;
+  file: string;
+  line: number;
+  offset: number;
+  pointer: string;
+  message: string;
+  help: string;
+}
+
+interface Placed {
+  t: number | null;
+  step: number | null;
+  line: number;
+}
+
+export interface Evaluation extends Placed {
+  name: string;
+  loss?: number | null;
+  ppl?: number | null;
+  samples?: number | null;
+  extra?: { [name: string]: Json };
+}
+
+export interface Sample extends Placed {
+  prompt: string;
+  text: string;
+}
+
+export interface Note extends Placed {
+  text: string;
+}
+
+export interface Comparison extends Placed {
+  baseline_run_id: string;
+  verdict: string;
+  loss_delta?: number | null;
+  ppl_ratio?: number | null;
+}
+
+export interface Artifact extends Placed {
+  path: string;
+  role?: string | null;
+  size_bytes?: number | null;
+  sha256?: string | null;
+  media_type?: string | null;
+}
+
+export interface Histogram extends Placed {
+  min?: number | null;
+  max?: number | null;
+  mean?: number | null;
+  l2?: number | null;
+  nan_count?: number | null;
+  /** Counts in bins of equal width that span min to max. */
+  histogram?: number[];
+}
+
+export interface HistogramSeries {
+  kind: "tap" | "grad";
+  name: string;
+  records: Histogram[];
+}
+
+export interface OpTiming extends Placed {
+  /** Microseconds by kind of operation. */
+  buckets: { [name: string]: number };
+  compute_us?: number | null;
+}
+
+export interface Region {
+  region: string;
+  from: number;
+  /** Null while it is open. */
+  to: number | null;
+  depth: number;
+}
+
+/** One run whole. */
+export interface Detail {
+  id: string;
+  row: Run;
+  metadata: { [key: string]: Json };
+  end: { [key: string]: Json } | null;
+  config: Json;
+  metrics: { [name: string]: MetricFacts & { unit?: string | null; description?: string | null } };
+  account: { records: number; committed: number; fragment: number; gap_bytes: number; size: number };
+  findings: Finding[];
+  gaps: { line: number; offset: number; length: number; reason: string }[];
+  resumes: { t: number | null; from_step: number | null; reason?: string | null; line: number }[];
+  evaluations: Evaluation[];
+  samples: Sample[];
+  notes: Note[];
+  comparisons: Comparison[];
+  artifacts: Artifact[];
+  histograms: HistogramSeries[];
+  op_timings: OpTiming[];
+  regions: Region[];
+  files: { path: string; bytes: number }[];
+  seal: { state: "none" | "whole" | "broken" | "unchecked"; files: number };
+  left_out: { [list: string]: number };
+}
+
+export type Change = { run: string; bytes: number } | { added: string } | { removed: string };
+
+/** The header of the first frame of a report. */
+export interface ReportHeader {
+  report: 1;
+  written: string;
+  listing: Listing;
+  details: { [id: string]: Detail };
+}
+
+/** A frame of a curve as it was sent; `unpacked` of frames.ts makes columns of it. */
+export interface Frame {
+  header: CurveHeader;
+  /** Begins at a multiple of 8 bytes. */
+  columns: Uint8Array;
+}
+
+/** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
+export interface Backend {
+  /** What the page shows as the place of the runs. */
+  readonly kind: "served" | "embedded" | "files";
+  /** Asks for all runs, or for those that changed since a revision. */
+  runs(since?: string): Promise<Listing>;
+  /** Gives each frame to *take* when it arrives; resolves after the last one. */
+  curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
+  detail(run: string): Promise<Detail>;
+  /** Null where raw lines are not at hand. */
+  point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
+  bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
+  /** Calls *take* at every change until the function that it returns is called. */
+  changes(take: (change: Change) => void): () => void;
+}
