@@ -37,7 +37,8 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Follow a run while it is written: one readable line for each event, as soon\n"
         "as it is committed. Ends when the run ends. Unreadable lines, and a stream that\n"
-        "is truncated or replaced, are reported on standard error; tail goes on."
+        "is truncated or replaced, are reported on standard error; tail goes on.\n"
+        "Of a long stream only the end is read, unless --all asks for all of it."
     )
     parser.epilog = (
         "examples:\n"
@@ -69,7 +70,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     from toyspec.errors import StreamError
-    from toyspec.reading.follower import follow
+    from toyspec.reading.follower import follow_last
     from toyspec.reading.stream_files import is_compressed
 
     _validate(options)
@@ -83,7 +84,8 @@ def run(options: Namespace) -> int:
     idle = 0.0 if options.once else options.idle_timeout
     try:
         choice = dialect_choice(options)
-        with follow(options.run, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
+        last = None if options.all else options.lines
+        with follow_last(options.run, last, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
             is_said = False
             for item in follower:
                 if follower.dialect is not None and not is_said:

@@ -59,6 +59,15 @@ class FollowedFeed:
         self.feed_now = RowFeed(read_as, max_line_bytes=self.feed_now.max_line_bytes)
         return self.feed_now.feed(held)
 
+    @property
+    def is_by_lines(self) -> bool:
+        """True once it is known how the file is read, unless it is one document: each line is then read by itself."""
+        return self._held is None and self.feed_now.is_by_lines
+
+    def skip(self, size: int) -> None:
+        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
+        self.feed_now.skip(size)
+
     def drop_fragment(self) -> None:
         """Drop the bytes after the last LF, as if they had not been fed."""
         self.feed_now.drop_fragment()

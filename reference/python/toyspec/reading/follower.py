@@ -25,6 +25,7 @@ from toyspec.reading.stream_files import locate_stream
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
+    from toyspec.reading.last_records import Skipped
 
 Until = Literal["run_end", "forever"]
 """Whether following stops after the end of the run, or continues with later files at the path."""
@@ -168,6 +169,27 @@ def follow(  # noqa: PLR0913
     return Follower(_Tail(os.fspath(path), until, feed, choice), polling)
 
 
+def follow_last(  # noqa: PLR0913 - those of ``follow``
+    path: str | os.PathLike[str],
+    records: int | None,
+    *,
+    idle_seconds: float | None,
+    sleep: Callable[[float], object],
+    dialect: DialectChoice,
+    poll_seconds: float = 0.25,
+) -> Follower:
+    """Return a follower that begins near the end of a long stream; its last *records*, and at least one more, follow.
+
+    With *records* None, in a short stream, and in one whose lines cannot be read alone, it begins with the first. The
+    numbers of lines are right in gaps only: elsewhere they count from where reading began. An end of the run that is
+    followed by more than the last records is not noticed.
+    """
+    polling = Polling(
+        poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=_never, sleep=sleep, clock=time.monotonic
+    )
+    return Follower(_Tail(os.fspath(path), "run_end", partial(RecordFeed), dialect, last=records), polling)
+
+
 def _never() -> bool:
     return False
 
@@ -175,7 +197,16 @@ def _never() -> bool:
 class _Tail:
     """The file at the path, and how far it was read."""
 
-    def __init__(self, path: str, until: Until, feed: partial[RecordFeed], choice: DialectChoice) -> None:
+    def __init__(
+        self,
+        path: str,
+        until: Until,
+        feed: partial[RecordFeed],
+        choice: DialectChoice,
+        *,
+        last: int | None = None,
+    ) -> None:
+        self._last = last
         self._choice = choice
         self._path = path
         self._until = until
@@ -188,11 +219,29 @@ class _Tail:
         self._begin_stream(path)
 
     def _begin_stream(self, path: str) -> None:
-        self._feed: FollowedFeed = followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
+        self._feed = self._feed_of(path)
+        self._skipped: Skipped | None = None
         self._seen: tuple[int, int] | None = None
         # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
         self._doubts = False
         self._trusted = 0
+
+    def _feed_of(self, path: str) -> FollowedFeed:
+        return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
+
+    def _skip(self, file: LiveFile, records: int) -> None:
+        """Pass over what is before the last *records*, if that is much."""
+        # Imported here: start-up time counts.
+        from toyspec.reading.last_records import skip_to_last
+
+        try:
+            moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
+        except OSError:
+            # Reading from the start meets the error again, or does not need these bytes.
+            file.restart()
+            return
+        if moved is not None:
+            self._feed, self._skipped = moved
 
     @property
     def feed(self) -> AnyFeed:
@@ -250,6 +299,8 @@ class _Tail:
         except StreamMissingError:
             return
         self._begin_stream(stream)
+        if self._last is not None:
+            self._skip(file, self._last)
         yield from self._go_on(file, file.status())
 
     def _poll_without_path(self, file: LiveFile) -> Items:
@@ -334,7 +385,8 @@ class _Tail:
 
     def _give(self, file: LiveFile, item: Record | Gap) -> Items:
         if isinstance(item, Gap):
-            yield TailEvent("gap", file.path, item.line, item.offset, item.length, item.reason, item.message)
+            line = item.line + (0 if self._skipped is None else self._skipped.lines)
+            yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
             return
         yield item
         if item.kind is not None and item.kind == closing_kind(item.profile):

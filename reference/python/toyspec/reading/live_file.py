@@ -15,6 +15,8 @@ from toyspec.reading.stream_files import open_stream
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
 
+_COUNTED_BYTES = 1 << 20
+
 Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """State of the bytes that were read.
 
@@ -50,6 +52,11 @@ class LiveFile:
         self._uncommitted = b""
 
     @property
+    def descriptor(self) -> int:
+        """The open descriptor."""
+        return self._descriptor
+
+    @property
     def lost_fragment(self) -> bool:
         """True when bytes after the last committed line were read, and have changed since."""
         return self.position > self.committed and not self._has_fragment(self._descriptor)
@@ -57,6 +64,25 @@ class LiveFile:
     def peek(self, size: int) -> bytes:
         """Return at most *size* bytes from the position; none at the end of the file."""
         return _read_at(self._descriptor, self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        return _read_at(self._descriptor, offset, size)
+
+    def count(self, part: bytes, start: int, end: int) -> int:
+        """Return how often the one byte *part* is in the bytes from *start* to *end*."""
+        found = 0
+        while start < end and (data := self.read(start, min(end - start, _COUNTED_BYTES))):
+            found += data.count(part)
+            start += len(data)
+        return found
+
+    def skip_to(self, offset: int) -> None:
+        """Move on to *offset*, which is after an LF, without reading what is before it."""
+        length = min(FINGERPRINT_BYTES, offset - self.committed)
+        self._last_committed = (self._last_committed + self.read(offset - length, length))[-FINGERPRINT_BYTES:]
+        self._drop_fragment()
+        self.position = self.committed = offset
 
     def take(self, data: bytes) -> None:
         """Move past *data*, which are bytes from the position."""

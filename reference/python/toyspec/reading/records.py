@@ -169,6 +169,15 @@ class RecordFeed:
             return found
         return [item if not isinstance(item, Record) or item.event is None else item.event for item in found]
 
+    @property
+    def is_by_lines(self) -> bool:
+        """True once a record has decided the profile: each line is then read by itself."""
+        return self._is_decided
+
+    def skip(self, size: int) -> None:
+        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
+        self._splitter.skip(0, size)
+
     def _feed(self, chunk: bytes) -> list[Any]:
         found: list[Record | Gap] = []
         number, offset = self._splitter.position

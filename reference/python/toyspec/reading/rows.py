@@ -90,6 +90,16 @@ class RowFeed:
             self._take(line, found)
         return found
 
+    @property
+    def is_by_lines(self) -> bool:
+        """True unless the file is one document."""
+        return isinstance(self._splitter, LineSplitter)
+
+    def skip(self, size: int) -> None:
+        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
+        if isinstance(self._splitter, LineSplitter):
+            self._splitter.skip(0, size)
+
     def _take(self, line: Line, found: list[Row | Gap]) -> None:
         is_first = line.number == 1
         value = self._form.read(line.data, first=is_first) if line.data else None
