@@ -147,7 +147,7 @@ def _registered(options: Namespace) -> int:
     from conformance.reports import human
     from conformance.runner import prove_registered
 
-    runs, troubles = prove_registered(options, say=lambda line: _say([line]), on_result=_progress(options))
+    runs, not_asked = prove_registered(options, say=lambda line: _say([line]), on_result=_progress(options))
     for run in runs:
         _say(human.failures(run))
     _write_reports(options, runs)
@@ -155,23 +155,23 @@ def _registered(options: Namespace) -> int:
         from conformance.reports.matrix import matrix
 
         _say(matrix(runs))
-    _say(f"{name}: {trouble}" for name, trouble in troubles)
+    _say(f"{name}: {reason}" for name, reason in not_asked)
     if not runs:
         raise UsageError("no implementation could be asked")
-    if options.page and whole_registry(options) and not troubles:
+    if options.page and whole_registry(options) and not not_asked:
         page.put(options.page, "matrix", page.matrix(runs))
-    if options.proven and whole_registry(options) and not troubles:
+    if options.proven and whole_registry(options) and not not_asked:
         from conformance.proven import proven_text
 
         _write(options.proven, proven_text(runs))
     # A missing toolchain is a failure only in CI, where everything is installed.
-    whole = not troubles or ("CI" not in os.environ and all(not trouble.is_failure for _, trouble in troubles))
+    whole = not not_asked or ("CI" not in os.environ and all(not reason.is_failure for _, reason in not_asked))
     return GOOD if whole and all(run.is_good for run in runs) else BAD
 
 
 def _interop(options: Namespace) -> int:
     from conformance.interop import compare_numbers, interop_lines, read_one_another
-    from conformance.runner import Trouble, registered
+    from conformance.runner import NotAsked, registered
 
     asked = list(registered(options.only, options))
     adapters = [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
@@ -182,7 +182,7 @@ def _interop(options: Namespace) -> int:
     right, errors = compare_numbers(adapters, options.count)
     _say(f"{name}: {count} random numbers are right" for name, count in right.items())
     _say(errors)
-    _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, Trouble))
+    _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, NotAsked))
     _say([f"{found.streams} streams of {len(adapters)} implementations"])
     if options.page and whole_registry(options) and len(adapters) == len(asked):
         page.put(options.page, "interop", page.interop(found))

@@ -28,25 +28,25 @@ class Conversation:
         self._lock = threading.Lock()
         self._next = 0
         self._greeted = threading.Event()
-        self._troubles: list[AdapterError] = []
+        self._failures: list[AdapterError] = []
         threading.Thread(target=self._write_all, daemon=True).start()
         threading.Thread(target=self._read_all, daemon=True).start()
         if not self._greeted.wait(HELLO_SECONDS):
             self._fail(f"no hello within {HELLO_SECONDS:.0f} seconds")
-        if self.trouble is not None:
+        if self.failure is not None:
             self.close()
-            raise self.trouble
+            raise self.failure
 
     @property
-    def trouble(self) -> AdapterError | None:
+    def failure(self) -> AdapterError | None:
         """The error that ended the conversation; None while it is open."""
-        return self._troubles[0] if self._troubles else None
+        return self._failures[0] if self._failures else None
 
     def ask(self, request: Mapping[str, Any]) -> Answer:
         """Return the answer to *request*; raise AdapterError."""
         inbox: queue.Queue[Answer | AdapterError] = queue.Queue()
         with self._lock:
-            if self.trouble is not None:
+            if self.failure is not None:
                 raise AdapterError("the program has ended", shared=True)
             number = self._next
             self._next += 1
@@ -71,8 +71,8 @@ class Conversation:
     def close(self) -> None:
         """Close the input of the program, so that it can clean up, then terminate it."""
         self._outbox.put(None)
-        if not self._troubles:
-            self._troubles.append(AdapterError("the conversation was closed", shared=True))
+        if not self._failures:
+            self._failures.append(AdapterError("the conversation was closed", shared=True))
             self._process.wait()
         self._process.close()
 
@@ -121,9 +121,9 @@ class Conversation:
 
     def _fail(self, fact: str) -> None:
         with self._lock:
-            if self._troubles:
+            if self._failures:
                 return
-            self._troubles.append(AdapterError(fact, stderr=self._process.stderr()))
+            self._failures.append(AdapterError(fact, stderr=self._process.stderr()))
             waiting, self._waiting = self._waiting, {}
         shared = len(waiting) > 1
         for inbox in waiting.values():

@@ -31,7 +31,7 @@ TAG_KEYS: dict[str, str | None] = {name: profile["tag"] for name, profile in _ta
 RECORD_ERRORS: frozenset[str] = frozenset(
     rule["id"] for rule in _tables["rules"] if rule["layer"] == "record" and "error" in rule["severity"].values()
 )
-"""Rules that make a member invalid: the rules between lines and the views of a run ignore it."""
+"""Rules that make a member invalid: the rules that relate records and the views of a run ignore it."""
 
 WHOLE_FLOATS: frozenset[str] = frozenset(
     profile for rule in _tables["rules"] if rule["id"] == "integer-as-float" for profile in rule["profiles"]

@@ -29,7 +29,7 @@ def flock(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        _judge(error)
+        _raise_if_held(error)
 
 
 def record_lock(descriptor: int, command: int = fcntl.F_SETLK) -> None:
@@ -38,10 +38,10 @@ def record_lock(descriptor: int, command: int = fcntl.F_SETLK) -> None:
     try:
         fcntl.fcntl(descriptor, command, whole)
     except OSError as error:
-        _judge(error)
+        _raise_if_held(error)
 
 
-def _judge(error: OSError) -> None:
+def _raise_if_held(error: OSError) -> None:
     """Raise HeldError if *error* means that; ignore an error that means that such locks are not available."""
     if error.errno in _HELD:
         raise HeldError from None

@@ -69,10 +69,10 @@ def demand_hello(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def demand_answer(role: str, message: Mapping[str, Any]) -> None:
     """Raise ProtocolError unless *message* is an answer to a request of *role*."""
-    _demand("trouble" if "untestable" in message or _is_trouble(message) else _ANSWERS[role], message)
+    _demand("failure" if "untestable" in message or _is_failure(message) else _ANSWERS[role], message)
 
 
-def faults(definition: str, message: Any) -> list[str]:
+def problems(definition: str, message: Any) -> list[str]:
     """Return what is wrong with *message* as a *definition* of the schema."""
     try:
         errors = _validator(definition).iter_errors(message)
@@ -101,12 +101,12 @@ def as_options(request: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _is_trouble(message: Mapping[str, Any]) -> bool:
+def _is_failure(message: Mapping[str, Any]) -> bool:
     return isinstance(message.get("error"), str) and message.keys() <= {"id", "error"}
 
 
 def _demand(definition: str, message: Any) -> None:
-    found = faults(definition, message)
+    found = problems(definition, message)
     if found:
         raise ProtocolError("; ".join(found[:3]))
 
@@ -119,7 +119,7 @@ def _validator(definition: str) -> Any:
 
 
 def _with_definitions(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return *schema* with definitions in place of references, which the library resolves anew for every value."""
+    """Return *schema* with definitions in place of references, since the library resolves them for every value."""
     if isinstance(schema, list):
         return [_with_definitions(part, definitions) for part in schema]
     if not isinstance(schema, dict):
@@ -136,7 +136,7 @@ def _tag_errors(_: Any, name: str, instance: Any, __: Any) -> Iterator[Validatio
     try:
         plain = untag(instance)
     except TagError as error:
-        yield ValidationError(error.fault, path=error.place.split("/")[1:])
+        yield ValidationError(error.problem, path=error.place.split("/")[1:])
         return
     if name == "record" and not isinstance(plain, dict):
         yield ValidationError(f"is {_shown(instance)}, expected an object")

@@ -22,7 +22,7 @@ _MIB = 1024 * 1024
 class OneShots:
     """Programs in ``--oneshot`` mode, a new one for each request; followers stay until they are stopped."""
 
-    trouble: AdapterError | None = None
+    failure: AdapterError | None = None
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter

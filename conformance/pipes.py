@@ -14,7 +14,7 @@ BROKEN_PIPE = 141
 
 
 def quietly(main: Callable[[], int | None]) -> int:
-    """Run *main*, flush its output and return its exit status; BROKEN_PIPE if nobody reads the output."""
+    """Run *main*, flush its output and return its exit status; BROKEN_PIPE if the output is no longer read."""
     try:
         try:
             status = main() or 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class NotAsked:
     """Why an implementation of the registry was not asked."""
 
     fact: str
@@ -73,7 +73,7 @@ def prove(
     )
 
 
-def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | Trouble]]:
+def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | NotAsked]]:
     """Build the implementations of the registry, all or those in *only*, and yield each.
 
     With each comes its adapter, or the reason why it has none.
@@ -90,7 +90,7 @@ def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Impl
             continue
         missing = implementation.missing()
         if missing is not None:
-            yield implementation, Trouble(f"not asked: {missing}", is_failure=False)
+            yield implementation, NotAsked(f"not asked: {missing}", is_failure=False)
             continue
         command = registry.filled(implementation.adapter)
         adapter = Adapter(command, directory=implementation.folder, deadline=options.deadline, mode=options.mode)
@@ -99,34 +99,34 @@ def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Impl
                 implementation.make()
             adapter.ask_hello()
         except (registry.BuildError, AdapterError) as error:
-            yield implementation, Trouble(f"failed: {error}", is_failure=True)
+            yield implementation, NotAsked(f"failed: {error}", is_failure=True)
             continue
         lacking = [role for role in implementation.roles if role not in adapter.hello["roles"]]
         if lacking:
             fact = f"failed: the registry names the role {', '.join(lacking)}, but the hello does not"
-            yield implementation, Trouble(fact, is_failure=True)
+            yield implementation, NotAsked(fact, is_failure=True)
         else:
             yield implementation, adapter
 
 
 def prove_registered(
     options: Namespace, *, say: Callable[[str], None], on_result: Callable[[Result], None] | None = None
-) -> tuple[list[Run], list[tuple[str, Trouble]]]:
+) -> tuple[list[Run], list[tuple[str, NotAsked]]]:
     """Build and ask the implementations of the registry; return the runs, and why others were not asked."""
     from conformance.reports.human import conclusion
 
     runs: list[Run] = []
-    troubles: list[tuple[str, Trouble]] = []
+    not_asked: list[tuple[str, NotAsked]] = []
     for implementation, adapter in registered(options.only, options):
-        if isinstance(adapter, Trouble):
-            troubles.append((implementation.name, adapter))
+        if isinstance(adapter, NotAsked):
+            not_asked.append((implementation.name, adapter))
             continue
         own = os.path.join(implementation.folder, "conformance-baseline.json")
         has_own = not options.baseline and os.path.exists(own)
         found = prove(adapter, _with_baseline(options, own) if has_own else options, on_result=on_result)
         runs.append(found)
         say(conclusion(found))
-    return runs, troubles
+    return runs, not_asked
 
 
 def _with_baseline(options: Namespace, path: str) -> Namespace:

@@ -40,7 +40,7 @@ class Channel:
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to *request*; raise AdapterError."""
         with self._lock:
-            if self._connection is None or self._connection.trouble is not None:
+            if self._connection is None or self._connection.failure is not None:
                 self.close()
                 self._starts += 1
                 if self._starts > _MAX_RESTARTS:

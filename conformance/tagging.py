@@ -30,11 +30,11 @@ _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "
 
 
 class TagError(ValueError):
-    """A tagged value is not well formed; ``place`` is a JSON Pointer to it, ``fault`` says what is wrong."""
+    """A tagged value is not well formed; ``place`` is a JSON Pointer to it, ``problem`` says what is wrong."""
 
     def __init__(self, place: str, error: str) -> None:
         super().__init__(f"{place or 'the value'} {error}")
-        self.place, self.fault = place, error
+        self.place, self.problem = place, error
 
 
 def tag_record(record: Mapping[str, Any], profile: str | None) -> dict[str, Any]:

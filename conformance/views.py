@@ -30,11 +30,11 @@ class Row:
     """One record with the names of its invalid members."""
 
     members: Mapping[str, Any]
-    faulty: frozenset[str]
+    invalid: frozenset[str]
 
     def get(self, key: str) -> Any:
         """Return the tagged value of a member, ``_ABSENT`` if it is missing or invalid."""
-        return _ABSENT if key in self.faulty else self.members.get(key, _ABSENT)
+        return _ABSENT if key in self.invalid else self.members.get(key, _ABSENT)
 
     def has_all(self, *keys: str) -> bool:
         """Return whether every one of *keys* is there and valid."""
@@ -52,13 +52,13 @@ def summary(case: Case) -> dict[str, Any]:
 
 
 def _rows(case: Case) -> Iterator[Row]:
-    faulty: dict[int, set[str]] = {}
+    invalid: dict[int, set[str]] = {}
     for finding in case.findings:
         if finding.rule in RECORD_ERRORS and finding.sidecar is None:
-            faulty.setdefault(finding.line, set()).add(_first(finding.pointer))
+            invalid.setdefault(finding.line, set()).add(_first(finding.pointer))
     for line, record in zip(readable_lines(case), case.records, strict=True):
         members = record["object"] if len(record) == 1 and "object" in record else record
-        yield Row(members, frozenset(faulty.get(line, ())))
+        yield Row(members, frozenset(invalid.get(line, ())))
 
 
 def _first(pointer: str) -> str:
@@ -181,9 +181,9 @@ def _whole(row: Row, key: str) -> int | None:
 def _kaun_run_id(case: Case) -> Any:
     if case.scope != "bundle":
         return _ABSENT
-    faulty = {(finding.rule, finding.pointer) for finding in case.findings if finding.sidecar == "run.json"}
+    invalid = {(finding.rule, finding.pointer) for finding in case.findings if finding.sidecar == "run.json"}
     spoiled = {("sidecar-unreadable", ""), *((rule, "/run_id") for rule in RECORD_ERRORS)}
-    if faulty & spoiled or "run.json" not in case.files:
+    if invalid & spoiled or "run.json" not in case.files:
         return os.path.basename(case.folder)
     return json.loads(case.files["run.json"])["run_id"]
 

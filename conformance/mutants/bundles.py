@@ -33,7 +33,7 @@ class EndsTwice(Oracle):
             return super().lines(request, writer) + writer.record({"kind": "run_end", "t": {"float": "9.0"}})
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -90,7 +90,7 @@ class EndsAKilledRun(Oracle):
             return super().ending(request) or {"reason": "interrupted"}
 
 
-class WritesBehindAnOldRun(Oracle):
+class WritesAfterAnOldRun(Oracle):
     """Appends a new run to an old one."""
 
     class bundles_type(Bundles):
@@ -101,7 +101,7 @@ class WritesBehindAnOldRun(Oracle):
             return False
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -122,7 +122,7 @@ class AppendsARun(Oracle):
                 super().demand_open(stream, exist, profile)
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -175,7 +175,7 @@ class DeletesFragments(Oracle):
     """Cuts off a fragment without keeping it."""
 
     class bundles_type(Bundles):
-        def set_aside(self, stream: Stream, path: str) -> None:
+        def move_fragment(self, stream: Stream, path: str) -> None:
             pass
 
 
@@ -183,9 +183,9 @@ class KeepsTheBeginning(Oracle):
     """Keeps only the first 64 KiB of a fragment."""
 
     class bundles_type(Bundles):
-        def set_aside(self, stream: Stream, path: str) -> None:
+        def move_fragment(self, stream: Stream, path: str) -> None:
             offset = len(stream.data) - len(stream.fragment)
-            super().set_aside(stream, path)
+            super().move_fragment(stream, path)
             if stream.fragment:
                 os.truncate(f"{path}.torn-{offset}", min(len(stream.fragment), 65536))
 
@@ -194,7 +194,7 @@ class OverwritesFragments(Oracle):
     """Overwrites a kept fragment with another one from the same place."""
 
     class bundles_type(Bundles):
-        def set_aside(self, stream: Stream, path: str) -> None:
+        def move_fragment(self, stream: Stream, path: str) -> None:
             if stream.fragment:
                 with open(f"{path}.torn-{len(stream.data) - len(stream.fragment)}", "wb") as file:
                     file.write(stream.fragment)
@@ -248,7 +248,7 @@ class NestsWithoutEnd(Oracle):
     """Writes lines that no reader accepts, for example records that are nested too deep."""
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -277,7 +277,7 @@ class GoesOnAnywhere(Oracle):
             pass
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -300,7 +300,7 @@ class StartsTimeAnew(Oracle):
         def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
             return members
 
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
@@ -326,7 +326,7 @@ class NamesTheStreamAfterItself(Oracle):
 
 
 class TakesEmptyStreams(Oracle):
-    """Writes into an existing stream that is empty, although it is told to refuse it."""
+    """Writes into an existing stream that is empty, although the request says to refuse it."""
 
     class bundles_type(Bundles):
         def demand_open(self, stream: Stream, exist: str, profile: str) -> None:
@@ -347,7 +347,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(HidesTheError, "stream/error-explained", "error is missing"),
     _mutant(CallsInterruptionsErrors, "writing/end-interrupted", 'reason is "errored"'),
     _mutant(EndsAKilledRun, "following/no-invention", "records, expected"),
-    _mutant(WritesBehindAnOldRun, "writing/existing-run", "wrote run-start-repeated|wrote event-after"),
+    _mutant(WritesAfterAnOldRun, "writing/existing-run", "wrote run-start-repeated|wrote event-after"),
     _mutant(ReplacesWhatItShallKeep, "writing/existing-run", "outcome is written"),
     _mutant(AppendsARun, "writing/existing-run", "outcome is written"),
     _mutant(DeletesOldRuns, "writing/replaced-kept", r"the file events.jsonl.prev is missing"),

@@ -30,8 +30,8 @@ class RejectsAll(Oracle):
     def check(self, request: Message) -> Message:
         """Answer with one more finding."""
         answer = super().check(request)
-        fault = {"rule": "invalid-json", "severity": "error", "line": 1, "offset": 0, "pointer": ""}
-        return answer | {"findings": [fault, *answer["findings"]], "valid": False}
+        problem = {"rule": "invalid-json", "severity": "error", "line": 1, "offset": 0, "pointer": ""}
+        return answer | {"findings": [problem, *answer["findings"]], "valid": False}
 
 
 class OffByOneLine(Oracle):
@@ -127,7 +127,7 @@ class SortsByRule(Oracle):
         return answer
 
 
-class JudgesFragments(Oracle):
+class ChecksFragments(Oracle):
     """Validates the bytes after the last LF like a line."""
 
     class checking_type(Checking):
@@ -135,7 +135,9 @@ class JudgesFragments(Oracle):
             super().end(stream, last, rules, found)
             if stream.fragment:
                 offset = len(stream.data) - len(stream.fragment)
-                for rule, start, pointer in self.lines.judge(len(stream.lines) + 1, offset, stream.fragment).faults:
+                for rule, start, pointer in self.lines.validate(
+                    len(stream.lines) + 1, offset, stream.fragment
+                ).problems:
                     found.add(rule, len(stream.lines) + 1, offset + start, pointer)
 
 
@@ -198,7 +200,7 @@ class ReportsEachUnknownKind(Oracle):
             super().tag(kind, line, value, found)
 
 
-class JudgesRecordsWithoutTag(Oracle):
+class ChecksRecordsWithoutTag(Oracle):
     """Guesses the kind of a record without a tag."""
 
     class checking_type(Checking):
@@ -212,8 +214,8 @@ class BlamesEachReturn(Oracle):
     """Reports every line with a carriage return."""
 
     class checking_type(Checking):
-        def vetting(self, line: Any, found: Findings, *, has_return: bool) -> None:
-            super().vetting(line, found, has_return=False)
+        def line_validation(self, line: Any, found: Findings, *, has_return: bool) -> None:
+            super().line_validation(line, found, has_return=False)
 
 
 def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mutant:
@@ -232,13 +234,13 @@ ALL: tuple[Mutant, ...] = (
     _mutant(ShowsEscapesInPointers, "checking/pointer", "not found: "),
     _mutant(ReversesFindings, "checking/order", "the order differs"),
     _mutant(SortsByRule, "checking/order-in-line", "the order differs"),
-    _mutant(JudgesFragments, "encoding/fragment-not-judged", "not expected: "),
+    _mutant(ChecksFragments, "encoding/fragment-not-judged", "not expected: "),
     _mutant(ListsAllFindings, "checking/suppression", "not expected|suppressed is"),
     _mutant(ForgetsSuppressed, "checking/suppression", "suppressed is"),
     _mutant(ReportsTheConsequence, "checking/one-finding", "not expected: ", "rules/invalid-json"),
     _mutant(RefusesTheUnknown, "versioning/open", "valid is False|severity is error", "rules/unknown-kind"),
     _mutant(ReportsEachUnknownKey, "checking/once-per-kind", "not expected: unknown-key"),
     _mutant(ReportsEachUnknownKind, "checking/once-per-kind", "not expected: unknown-kind"),
-    _mutant(JudgesRecordsWithoutTag, "checking/tag", "not expected: missing-key"),
+    _mutant(ChecksRecordsWithoutTag, "checking/tag", "not expected: missing-key"),
     _mutant(BlamesEachReturn, "rules/carriage-return", "not expected: carriage-return"),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
-from conformance.oracle.json_text import Fault, Scanner, Stopped, Value, value_faults
+from conformance.oracle.json_text import Problem, Scanner, Stopped, Value, value_problems
 from conformance.oracle.lines import Line, Lines
 from conformance.oracle.record_rules import RecordRules
 
@@ -47,7 +47,7 @@ class CommitsAnUnterminatedRecord(Oracle):
         """Answer as if the LF had been written."""
         data = request.get("stream", b"")
         fragment = data[data.rfind(b"\n") + 1 :]
-        if fragment and Lines().judge(1, 0, fragment).status == "readable":
+        if fragment and Lines().validate(1, 0, fragment).status == "readable":
             request = request | {"stream": data + b"\n"}
         return super().read(request)
 
@@ -82,50 +82,50 @@ class TakesNaN(Oracle):
     """Accepts NaN and Infinity, as the JSON library of Python does."""
 
     class lines_type(Lines):
-        def faults(self, value: Value) -> Iterator[Fault]:
-            return (fault for fault in super().faults(value) if fault.rule != "non-finite-number")
+        def problems(self, value: Value) -> Iterator[Problem]:
+            return (problem for problem in super().problems(value) if problem.rule != "non-finite-number")
 
 
 class TakesOverflow(Oracle):
     """Accepts numbers beyond binary64, but not the word Infinity."""
 
     class lines_type(Lines):
-        def faults(self, value: Value) -> Iterator[Fault]:
+        def problems(self, value: Value) -> Iterator[Problem]:
             words = {node.start for node in _all(value) if node.type == "number" and not node.text[-1].isdigit()}
-            for fault in super().faults(value):
-                if fault.rule != "non-finite-number" or fault.start in words:
-                    yield fault
+            for problem in super().problems(value):
+                if problem.rule != "non-finite-number" or problem.start in words:
+                    yield problem
 
 
 class TakesLoneSurrogates(Oracle):
     """Accepts half a surrogate pair."""
 
     class lines_type(Lines):
-        def faults(self, value: Value) -> Iterator[Fault]:
-            return (fault for fault in super().faults(value) if fault.rule != "lone-surrogate")
+        def problems(self, value: Value) -> Iterator[Problem]:
+            return (problem for problem in super().problems(value) if problem.rule != "lone-surrogate")
 
 
 class ReplacesInvalidUtf8(Oracle):
     """Puts a question mark in place of bytes that are not UTF-8."""
 
     class lines_type(Lines):
-        def judge(self, number: int, offset: int, data: bytes) -> Line:
+        def validate(self, number: int, offset: int, data: bytes) -> Line:
             try:
                 data.decode()
             except UnicodeDecodeError:
                 data = bytes(byte if byte < 0x80 else ord("?") for byte in data)
-            return super().judge(number, offset, data)
+            return super().validate(number, offset, data)
 
 
 class TakesEncodedSurrogates(Oracle):
     """Accepts the UTF-8 form of a surrogate."""
 
     class lines_type(Lines):
-        def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-            return super().byte_faults(_without_encoded_surrogates(data), offset)
+        def byte_problems(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
+            return super().byte_problems(_without_encoded_surrogates(data), offset)
 
-        def judge(self, number: int, offset: int, data: bytes) -> Line:
-            return super().judge(number, offset, _without_encoded_surrogates(data))
+        def validate(self, number: int, offset: int, data: bytes) -> Line:
+            return super().validate(number, offset, _without_encoded_surrogates(data))
 
 
 class WantsNoSpace(Oracle):
@@ -151,26 +151,26 @@ class FirstKeyWins(Oracle):
                     member.value = kept.setdefault(member.key, member.value)
             return value
 
-        def faults(self, value: Value) -> Iterator[Fault]:
-            return (fault for fault in value_faults(value) if fault.rule != "duplicate-key")
+        def problems(self, value: Value) -> Iterator[Problem]:
+            return (problem for problem in value_problems(value) if problem.rule != "duplicate-key")
 
 
 class KeepsEscapedKeysApart(Oracle):
     """Treats a key with escapes as another key."""
 
     class lines_type(Lines):
-        def faults(self, value: Value) -> Iterator[Fault]:
-            return (fault for fault in super().faults(value) if fault.rule != "duplicate-key")
+        def problems(self, value: Value) -> Iterator[Problem]:
+            return (problem for problem in super().problems(value) if problem.rule != "duplicate-key")
 
 
 class TakesOneByteMore(Oracle):
     """Accepts a line of one byte more than the limit."""
 
     class lines_type(Lines):
-        def judge(self, number: int, offset: int, data: bytes) -> Line:
+        def validate(self, number: int, offset: int, data: bytes) -> Line:
             self.max_line_bytes += 1
             try:
-                return super().judge(number, offset, data)
+                return super().validate(number, offset, data)
             finally:
                 self.max_line_bytes -= 1
 
@@ -179,10 +179,10 @@ class RefusesALineAtTheLimit(Oracle):
     """Refuses a line of exactly the limit."""
 
     class lines_type(Lines):
-        def judge(self, number: int, offset: int, data: bytes) -> Line:
+        def validate(self, number: int, offset: int, data: bytes) -> Line:
             if len(data) == self.max_line_bytes:
                 return self.gap(number, offset, data, "line-too-long")
-            return super().judge(number, offset, data)
+            return super().validate(number, offset, data)
 
 
 class _Deeper(Scanner):
@@ -211,8 +211,8 @@ class LooksAtUtf8First(Oracle):
     """Checks for invalid UTF-8 before NUL bytes."""
 
     class lines_type(Lines):
-        def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-            yield from sorted(super().byte_faults(data, offset), key=lambda fault: fault[0] != "invalid-utf8")
+        def byte_problems(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
+            yield from sorted(super().byte_problems(data, offset), key=lambda problem: problem[0] != "invalid-utf8")
 
 
 class TakesWholeNumbersForIntegers(Oracle):

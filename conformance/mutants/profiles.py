@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 
-class IgnoresTheProfileItIsTold(Oracle):
+class IgnoresTheGivenProfile(Oracle):
     """Detects the profile even if the user names one."""
 
     class reading_type(Reading):
@@ -118,7 +118,7 @@ def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
 
 
 ALL: tuple[Mutant, ...] = (
-    _mutant(IgnoresTheProfileItIsTold, "model/profile-named", "profile is"),
+    _mutant(IgnoresTheGivenProfile, "model/profile-named", "profile is"),
     _mutant(PrefersType, "model/profile-from-record", "profile is"),
     _mutant(TakesAnyKind, "model/profile-from-record", "profile is toy/v1, expected None"),
     _mutant(TakesAnyType, "model/profile-from-record", "profile is kaun/v1, expected None"),

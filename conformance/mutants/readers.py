@@ -54,7 +54,7 @@ class CallsDamagedTorn(Oracle):
             return "torn" if stream.fragment else super().state(stream)
 
 
-class CallsAFaultyEndTorn(Oracle):
+class CallsAnInvalidEndTorn(Oracle):
     """Reports a stream with an invalid run_end as torn."""
 
     class reading_type(Reading):
@@ -63,8 +63,8 @@ class CallsAFaultyEndTorn(Oracle):
             value = stream.lines[-1].value if stream.lines else None
             known = {"completed", "interrupted", "aborted", "errored"}
             reason = value.get("reason") if value else None
-            is_faulty = stream.profile == "toy/v1" and (reason is None or reason.text not in known)
-            return "torn" if found == "complete" and is_faulty else found
+            is_invalid = stream.profile == "toy/v1" and (reason is None or reason.text not in known)
+            return "torn" if found == "complete" and is_invalid else found
 
 
 class DropsTheLastRecord(Oracle):
@@ -76,18 +76,18 @@ class DropsTheLastRecord(Oracle):
         return answer | {"records": answer["records"][:-1]}
 
 
-class DropsFaultyRecords(Oracle):
+class DropsInvalidRecords(Oracle):
     """Leaves out records that break their schema."""
 
     def read(self, request: Message) -> Message:
         """Answer without invalid records."""
-        faulty = {f["line"] for f in self.check(request)["findings"] if f["rule"] in {"missing-key", "wrong-type"}}
+        invalid = {f["line"] for f in self.check(request)["findings"] if f["rule"] in {"missing-key", "wrong-type"}}
         answer = super().read(request)
-        if not faulty:
+        if not invalid:
             return answer
         lines = self.opened(request, self.reading(request))[0].lines
         numbers = [line.number for line in lines if line.status == "readable"]
-        kept = [record for number, record in zip(numbers, answer["records"], strict=False) if number not in faulty]
+        kept = [record for number, record in zip(numbers, answer["records"], strict=False) if number not in invalid]
         return answer | {"records": kept}
 
 
@@ -198,7 +198,7 @@ class ForgetsWhatItDidNotRead(Oracle):
             return super().reached(stream, mode)[0], 0
 
 
-class LooksBehindTheGap(Oracle):
+class ReadsAfterTheGap(Oracle):
     """Detects the profile by a record after the gap at which it stopped."""
 
     class reading_type(Reading):
@@ -291,9 +291,9 @@ ALL: tuple[Mutant, ...] = (
     _mutant(HidesTornTails, "reading/state-torn", "state is complete, expected torn"),
     _mutant(CallsAnyEndComplete, "reading/state-torn", "state is complete, expected torn"),
     _mutant(CallsDamagedTorn, "reading/state-damaged", "state is torn, expected damaged"),
-    _mutant(CallsAFaultyEndTorn, "reading/state-complete", "state is torn, expected complete"),
+    _mutant(CallsAnInvalidEndTorn, "reading/state-complete", "state is torn, expected complete"),
     _mutant(DropsTheLastRecord, "reading/every-record", "records, expected"),
-    _mutant(DropsFaultyRecords, "reading/faulty-records-kept", "records, expected"),
+    _mutant(DropsInvalidRecords, "reading/faulty-records-kept", "records, expected"),
     _mutant(DropsUnknownKinds, "reading/unknown-kept", "records, expected"),
     _mutant(DropsUnknownKeys, "reading/unknown-kept", "is missing"),
     _mutant(SalvagesByDefault, "reading/default-mode", "outcome is read, expected fails"),
@@ -306,7 +306,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(LosesTheLineFeedOfGaps, "reading/accounting", "gap_bytes is"),
     _mutant(CallsEveryGapInvalidJson, "reading/gap-reason", "gap 0 is"),
     _mutant(ForgetsWhatItDidNotRead, "reading/stopped", "gap_bytes is"),
-    _mutant(LooksBehindTheGap, "reading/stopped-profile", "profile is"),
+    _mutant(ReadsAfterTheGap, "reading/stopped-profile", "profile is"),
     _mutant(RepairsWhatItReads, "reading/no-writes", "the file '.*' changed: "),
     _mutant(GivesAllAttempts, "reading/latest-attempt", "records, expected"),
     _mutant(DropsEvaluationsOfNoAttempt, "reading/latest-attempt", "records, expected"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.checking import Checking, Findings
-from conformance.oracle.json_text import Fault, Value, is_integer
+from conformance.oracle.json_text import Problem, Value, is_integer
 from conformance.oracle.record_rules import RecordRules
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class ReportsEveryKeyword(Oracle):
     """Reports each keyword that a value breaks."""
 
     class _Rules(RecordRules):
-        def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-            for fault in super().judged(value, schema, pointer):
-                yield fault
-                if fault.rule == "wrong-type" and fault.pointer.count("/") == 1:
-                    yield Fault("unexpected-value", fault.start, fault.pointer)
+        def problems_in(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
+            for problem in super().problems_in(value, schema, pointer):
+                yield problem
+                if problem.rule == "wrong-type" and problem.pointer.count("/") == 1:
+                    yield Problem("unexpected-value", problem.start, problem.pointer)
 
     checking_type = _with_records(_Rules)
 
@@ -72,8 +72,8 @@ class CallsRangeAFormat(Oracle):
     """Reports a number out of range as a bad format."""
 
     class _Rules(RecordRules):
-        def number_faults(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
-            return ("bad-format" for _ in super().number_faults(literal, schema))
+        def number_problems(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
+            return ("bad-format" for _ in super().number_problems(literal, schema))
 
     checking_type = _with_records(_Rules)
 
@@ -122,8 +122,8 @@ class ReportsEachWholeFloat(Oracle):
     """Reports every integer that is written with a fraction or an exponent, not only the first."""
 
     class checking_type(Checking):
-        def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
-            return fault.rule == "integer-as-float" or super().is_reported(found, kind, fault)
+        def is_reported(self, found: Findings, kind: str, problem: Problem) -> bool:
+            return problem.rule == "integer-as-float" or super().is_reported(found, kind, problem)
 
 
 class ReportsOneWholeFloatOfAll(Oracle):
@@ -142,21 +142,21 @@ class LooksNoFurtherAtWholeFloats(Oracle):
     """Reports nothing else about an integer that is written with a fraction."""
 
     class _Rules(RecordRules):
-        def faults(self, kind: str, value: Value) -> list[Fault]:
-            found = super().faults(kind, value)
-            places = {fault.pointer for fault in found if fault.rule == "integer-as-float"}
-            return [fault for fault in found if fault.pointer not in places or fault.rule == "integer-as-float"]
+        def problems(self, kind: str, value: Value) -> list[Problem]:
+            found = super().problems(kind, value)
+            places = {problem.pointer for problem in found if problem.rule == "integer-as-float"}
+            return [problem for problem in found if problem.pointer not in places or problem.rule == "integer-as-float"]
 
     checking_type = _with_records(_Rules)
 
 
 class LeavesWholeFloatsOut(Oracle):
-    """Ignores an integer that is written with a fraction in the rules between lines."""
+    """Ignores an integer that is written with a fraction in the rules that relate records."""
 
     class checking_type(Checking):
-        def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
-            places = (fault.pointer.split("/")[1] for fault in faults if fault.rule == "integer-as-float")
-            return super().known(kind, line, faults, found) | frozenset(places)
+        def known(self, kind: str, line: Line, problems: list[Problem], found: Findings) -> frozenset[str]:
+            places = (problem.pointer.split("/")[1] for problem in problems if problem.rule == "integer-as-float")
+            return super().known(kind, line, problems, found) | frozenset(places)
 
 
 class ReportsMoreOfForeignStreams(Oracle):

@@ -97,8 +97,8 @@ class DemandsEveryFile(Oracle):
     """Reports a seal that does not name each file of the bundle."""
 
     class sealing_type(Sealing):
-        def faults(self) -> Iterator[tuple[int, int]]:
-            yield from super().faults()
+        def problems(self) -> Iterator[tuple[int, int]]:
+            yield from super().problems()
             listed = self.content() or b""
             names = [name for name in os.listdir(self.directory) if name != SEAL]
             if not all(name.encode() in listed for name in names):

@@ -1,4 +1,4 @@
-"""Mutants of the rules between lines: see spec/stream.md."""
+"""Mutants of the rules that relate records: see spec/stream.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.mutants.mutant import Mutant
 from conformance.oracle import stream_rules
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.checking import Checking
-from conformance.oracle.stream_rules import Hit, MetricsRules, Seen, StreamRules, ToyRules
+from conformance.oracle.stream_rules import Finding, MetricsRules, Seen, StreamRules, ToyRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,21 +19,21 @@ def _with_rules(toy: type[ToyRules] = ToyRules, metrics: type[MetricsRules] = Me
     return type("Checking", (Checking,), {"rules_of": rules_of})
 
 
-class JudgesUnknownKinds(Oracle):
-    """Applies the rules between lines to records of unknown kind."""
+class ChecksUnknownKinds(Oracle):
+    """Applies the rules that relate records to records of unknown kind."""
 
     class _Toy(ToyRules):
-        def record(self, seen: Seen) -> Iterator[Hit]:
-            return super().record(Seen(seen.kind, True, seen.value, seen.faulty))
+        def record(self, seen: Seen) -> Iterator[Finding]:
+            return super().record(Seen(seen.kind, True, seen.value, seen.invalid))
 
     checking_type = _with_rules(_Toy)
 
 
-class LetsFaultyFieldsTakePart(Oracle):
+class LetsInvalidFieldsTakePart(Oracle):
     """Compares values that are invalid."""
 
     class _Toy(ToyRules):
-        def record(self, seen: Seen) -> Iterator[Hit]:
+        def record(self, seen: Seen) -> Iterator[Finding]:
             return super().record(Seen(seen.kind, seen.known, seen.value, frozenset()))
 
     checking_type = _with_rules(_Toy)
@@ -43,7 +43,7 @@ class ComparesWithTheLargest(Oracle):
     """Compares t with the largest so far, not with the previous one."""
 
     class _Toy(ToyRules):
-        def time(self, seen: Seen) -> Iterator[Hit]:
+        def time(self, seen: Seen) -> Iterator[Finding]:
             before = self.t
             yield from super().time(seen)
             if before is not None and self.t is not None:
@@ -76,7 +76,7 @@ class FollowsTheLastRunStart(Oracle):
     """Takes phase, subsample and compare_to from the last run_start."""
 
     class _Toy(ToyRules):
-        def record(self, seen: Seen) -> Iterator[Hit]:
+        def record(self, seen: Seen) -> Iterator[Finding]:
             yield from super().record(seen)
             if seen.kind == "run_start":
                 self.start = seen
@@ -136,7 +136,7 @@ class ForgetsTimeAtGaps(Oracle):
     checking_type = _with_rules(_Toy, _Metrics)
 
 
-class BlamesBehindGaps(Oracle):
+class BlamesAfterGaps(Oracle):
     """Reports as missing what an unreadable line may have held."""
 
     class _Toy(ToyRules):
@@ -171,7 +171,7 @@ class AllowsRepeatedSteps(Oracle):
     """Accepts a repeated step."""
 
     class _Toy(ToyRules):
-        def steps(self, seen: Seen) -> Iterator[Hit]:
+        def steps(self, seen: Seen) -> Iterator[Finding]:
             step = seen.number("step") if seen.kind == "step" else None
             if step is None or step != self.bases.get(self.phase(seen)):
                 yield from super().steps(seen)
@@ -183,7 +183,7 @@ class AllowsRepeatedEntries(Oracle):
     """Accepts a repeated step of an entry."""
 
     class _Metrics(MetricsRules):
-        def step(self, seen: Seen) -> Iterator[Hit]:
+        def step(self, seen: Seen) -> Iterator[Finding]:
             if seen.number("step") != self.last:
                 yield from super().step(seen)
 
@@ -194,7 +194,7 @@ class TracksRegionsWithoutEnd(Oracle):
     """Follows more than 4096 open regions."""
 
     class _Toy(ToyRules):
-        def enter(self, region: str) -> Iterator[Hit]:
+        def enter(self, region: str) -> Iterator[Finding]:
             self.open.append(region)
             return iter(())
 
@@ -205,7 +205,7 @@ class GivesUpRegionsEarly(Oracle):
     """Follows no more than 4095 open regions."""
 
     class _Toy(ToyRules):
-        def enter(self, region: str) -> Iterator[Hit]:
+        def enter(self, region: str) -> Iterator[Finding]:
             if len(self.open) == stream_rules.MAX_OPEN_REGIONS - 1:
                 self.regions_off = True
                 yield "region-not-nested", "/region"
@@ -218,7 +218,7 @@ class LosesAllRegionsAtOnce(Oracle):
     """Closes every inner region of a region that is left out of turn."""
 
     class _Toy(ToyRules):
-        def leave(self, region: str) -> Iterator[Hit]:
+        def leave(self, region: str) -> Iterator[Finding]:
             yield from super().leave(region)
             self.open.clear()
 
@@ -229,7 +229,7 @@ class ComparesFinalsOfAnyPhase(Oracle):
     """Compares final_step with the last step of any phase."""
 
     class _Toy(ToyRules):
-        def record(self, seen: Seen) -> Iterator[Hit]:
+        def record(self, seen: Seen) -> Iterator[Finding]:
             yield from super().record(seen)
             if seen.kind == "step":
                 self.last_step = seen
@@ -242,8 +242,8 @@ def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mu
 
 
 ALL: tuple[Mutant, ...] = (
-    _mutant(JudgesUnknownKinds, "stream/unknown-kind-out", "not expected: "),
-    _mutant(LetsFaultyFieldsTakePart, "stream/faulty-field-out", "not expected: |not found: "),
+    _mutant(ChecksUnknownKinds, "stream/unknown-kind-out", "not expected: "),
+    _mutant(LetsInvalidFieldsTakePart, "stream/faulty-field-out", "not expected: |not found: "),
     _mutant(ComparesWithTheLargest, "stream/previous-value", "not expected: time-goes-backwards"),
     _mutant(KnowsOnePhase, "stream/phase", "not expected: step-"),
     _mutant(ForgetsThePhaseOfTheRun, "stream/phase", "not expected: |not found: "),
@@ -252,7 +252,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(KeepsOtherPhasesOnResumption, "stream/resume-sets-steps", "not expected: step-"),
     _mutant(RemembersAcrossGaps, "stream/gap-forgets", "not expected: "),
     _mutant(ForgetsTimeAtGaps, "stream/gap-keeps-time", "not found: "),
-    _mutant(BlamesBehindGaps, "stream/gap-silences", "not expected: "),
+    _mutant(BlamesAfterGaps, "stream/gap-silences", "not expected: "),
     _mutant(IgnoresSubsample, "rules/step-skipped", "not expected: step-skipped"),
     _mutant(TakesNullForSubsampled, "rules/step-skipped", "not found: step-skipped"),
     _mutant(AllowsRepeatedSteps, "rules/step-goes-backwards", "not found: step-goes-backwards"),

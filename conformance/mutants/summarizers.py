@@ -43,20 +43,20 @@ class PlotsEveryAttempt(Oracle):
             return [line for line in stream.lines if line.status == "readable"]
 
 
-class TakesFaultyMembers(Oracle):
+class TakesInvalidMembers(Oracle):
     """Uses members that break the schema."""
 
     class summarizing_type(Summarizing):
-        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
+        def invalid(self, kind: str, value: Value, profile: str) -> set[str]:
             return set()
 
 
-class LeavesFaultyStepsOut(Oracle):
+class LeavesInvalidStepsOut(Oracle):
     """Leaves out every record with any invalid member."""
 
     class summarizing_type(Summarizing):
-        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
-            return set(value.unique()) if super().faulty(kind, value, profile) else set()
+        def invalid(self, kind: str, value: Value, profile: str) -> set[str]:
+            return set(value.unique()) if super().invalid(kind, value, profile) else set()
 
 
 class SaysNullForNothing(Oracle):
@@ -270,8 +270,8 @@ class DropsLenientScalars(Oracle):
     """Leaves out a scalar with an optional member of the wrong type."""
 
     class summarizing_type(Summarizing):
-        def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
-            found = super().faulty(kind, value, profile)
+        def invalid(self, kind: str, value: Value, profile: str) -> set[str]:
+            found = super().invalid(kind, value, profile)
             return set(value.unique()) if found & {"epoch", "wall_time", "minimize"} else found
 
 
@@ -284,40 +284,40 @@ class RoundsSteps(Oracle):
 
 
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
-    return Mutant(make=make, role="summarizer", proves=f"views/{proves}", reason=reason)
+    return Mutant(make=make, role="summarizer", proves=proves, reason=reason)
 
 
 ALL: tuple[Mutant, ...] = (
-    _mutant(SummarizesAnything, "no-profile", "summary/phase was not expected"),
-    _mutant(StopsAtDamage, "salvage", "steps is|count is"),
-    _mutant(PlotsEveryAttempt, "latest-attempt", "loss_curve has"),
-    _mutant(TakesFaultyMembers, "faulty-left-out", "was not expected|summary/"),
-    _mutant(LeavesFaultyStepsOut, "faulty-left-out", "summary/steps is"),
-    _mutant(SaysNullForNothing, "absent", "was not expected"),
-    _mutant(NamesTheLastRun, "toy-run-id", 'run_id is "second"'),
-    _mutant(AlwaysTrains, "toy-phase", 'phase is "train"'),
-    _mutant(CountsEveryPhase, "toy-steps", "steps is"),
-    _mutant(PlotsFiniteLosses, "toy-loss-curve", "loss_curve has"),
-    _mutant(BelievesTheLastStep, "toy-final-loss", "final_loss is"),
-    _mutant(TakesNullForNoFinalLoss, "toy-final-loss", "final_loss is"),
-    _mutant(TimesTheLastStep, "toy-duration", "duration_seconds is"),
-    _mutant(BelievesTheFirstEnd, "toy-reason", 'reason is "errored"'),
-    _mutant(TakesTheLargestStep, "metrics-steps", "last_step is"),
-    _mutant(PlotsFiniteEntries, "metrics-loss-curve", "loss_curve has"),
-    _mutant(MeasuresInMilliseconds, "metrics-duration", "duration_seconds is"),
-    _mutant(AddsInBinary32, "metrics-statistics", "loss_mean is"),
-    _mutant(CountsNullAsZero, "metrics-statistics", "loss_min is"),
-    _mutant(NamesTheDirectory, "kaun-run-id", "run_id is"),
-    _mutant(ForgetsNullValues, "kaun-tags", "count is|is missing"),
-    _mutant(TakesTheLastScalar, "kaun-latest", "latest/step is"),
-    _mutant(LetsEqualScalarsReplace, "kaun-latest", "latest/value is"),
-    _mutant(ForgetsEpochs, "kaun-latest", "latest/(value|epoch)"),
-    _mutant(TakesNoEpochForZero, "kaun-latest", "latest/"),
-    _mutant(LikesLargeLosses, "kaun-best", "best/"),
-    _mutant(HeedsTheCaseOfTags, "kaun-best", "best/"),
-    _mutant(IgnoresMinimize, "kaun-best", "best/"),
-    _mutant(KeepsTheFirstGoal, "kaun-best", "best/"),
-    _mutant(LetsEqualValuesReplace, "kaun-best", "best/step is"),
-    _mutant(DropsLenientScalars, "kaun-lenient", "count is|is missing"),
-    _mutant(RoundsSteps, "kaun-lenient", "latest/step is|best/"),
+    _mutant(SummarizesAnything, "views/no-profile", "summary/phase was not expected"),
+    _mutant(StopsAtDamage, "views/salvage", "steps is|count is"),
+    _mutant(PlotsEveryAttempt, "views/latest-attempt", "loss_curve has"),
+    _mutant(TakesInvalidMembers, "views/faulty-left-out", "was not expected|summary/"),
+    _mutant(LeavesInvalidStepsOut, "views/faulty-left-out", "summary/steps is"),
+    _mutant(SaysNullForNothing, "views/absent", "was not expected"),
+    _mutant(NamesTheLastRun, "views/toy-run-id", 'run_id is "second"'),
+    _mutant(AlwaysTrains, "views/toy-phase", 'phase is "train"'),
+    _mutant(CountsEveryPhase, "views/toy-steps", "steps is"),
+    _mutant(PlotsFiniteLosses, "views/toy-loss-curve", "loss_curve has"),
+    _mutant(BelievesTheLastStep, "views/toy-final-loss", "final_loss is"),
+    _mutant(TakesNullForNoFinalLoss, "views/toy-final-loss", "final_loss is"),
+    _mutant(TimesTheLastStep, "views/toy-duration", "duration_seconds is"),
+    _mutant(BelievesTheFirstEnd, "views/toy-reason", 'reason is "errored"'),
+    _mutant(TakesTheLargestStep, "views/metrics-steps", "last_step is"),
+    _mutant(PlotsFiniteEntries, "views/metrics-loss-curve", "loss_curve has"),
+    _mutant(MeasuresInMilliseconds, "views/metrics-duration", "duration_seconds is"),
+    _mutant(AddsInBinary32, "views/metrics-statistics", "loss_mean is"),
+    _mutant(CountsNullAsZero, "views/metrics-statistics", "loss_min is"),
+    _mutant(NamesTheDirectory, "views/kaun-run-id", "run_id is"),
+    _mutant(ForgetsNullValues, "views/kaun-tags", "count is|is missing"),
+    _mutant(TakesTheLastScalar, "views/kaun-latest", "latest/step is"),
+    _mutant(LetsEqualScalarsReplace, "views/kaun-latest", "latest/value is"),
+    _mutant(ForgetsEpochs, "views/kaun-latest", "latest/(value|epoch)"),
+    _mutant(TakesNoEpochForZero, "views/kaun-latest", "latest/"),
+    _mutant(LikesLargeLosses, "views/kaun-best", "best/"),
+    _mutant(HeedsTheCaseOfTags, "views/kaun-best", "best/"),
+    _mutant(IgnoresMinimize, "views/kaun-best", "best/"),
+    _mutant(KeepsTheFirstGoal, "views/kaun-best", "best/"),
+    _mutant(LetsEqualValuesReplace, "views/kaun-best", "best/step is"),
+    _mutant(DropsLenientScalars, "views/kaun-lenient", "count is|is missing"),
+    _mutant(RoundsSteps, "views/kaun-lenient", "latest/step is|best/"),
 )

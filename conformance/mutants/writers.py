@@ -126,16 +126,16 @@ class WritesAnything(Oracle):
     """Writes invalid records, in any order."""
 
     class writing_type(Writing):
-        def judge(self, line: bytes) -> None:
+        def validate(self, line: bytes) -> None:
             pass
 
 
 class _Lax(Writing):
     allowed = ""
 
-    def judge(self, line: bytes) -> None:
+    def validate(self, line: bytes) -> None:
         try:
-            super().judge(line)
+            super().validate(line)
         except RefusedError as error:
             if str(error) != self.allowed:
                 raise
@@ -155,7 +155,7 @@ class StartsTwice(Oracle):
         allowed = "run-start-repeated"
 
 
-class WritesBehindTheEnd(Oracle):
+class WritesAfterTheEnd(Oracle):
     """Writes records after run_end."""
 
     class writing_type(_Lax):
@@ -208,7 +208,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesAnything, "writing/schema-valid", "wrote (missing-key|wrong-type|out-of-range|bad-format)"),
     _mutant(StartsWithAnything, "stream/run-start-first", "wrote run-start-missing"),
     _mutant(StartsTwice, "stream/run-start-once", "wrote run-start-repeated"),
-    _mutant(WritesBehindTheEnd, "stream/run-end-last", "wrote event-after-run-end"),
+    _mutant(WritesAfterTheEnd, "stream/run-end-last", "wrote event-after-run-end"),
     _mutant(StepsBack, "stream/steps-forward", "wrote step-goes-backwards"),
     _mutant(BelievesTheClock, "stream/time-forward", "wrote time-goes-backwards"),
 )

@@ -66,8 +66,8 @@ def _sweep(options: argparse.Namespace) -> int:
     every = [mutant for module in modules for mutant in module.mutants]
     mutants = chosen([mutant for mutant in every if mutant.module in names], options.sample)
     corpus = Corpus(modules, memory, options.jobs)
-    for fault in corpus.faults:
-        _say(f"NOT ASKED {fault} (the oracle itself fails here)")
+    for problem in corpus.problems:
+        _say(f"NOT ASKED {problem} (the oracle itself fails here)")
     _say(f"{len(mutants)} mutants, {len(corpus.questions)} questions")
     fates: list[Fate] = []
     Sweep(modules, corpus, memory, listed.entries).run(mutants, options.jobs, _Progress(fates, len(mutants)))
@@ -79,7 +79,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.survivors:
         with open(options.survivors, "w", encoding="utf-8") as file:
             json.dump([survivors.as_json(fate.mutant) for fate in found.survivors], file, indent=2)
-    is_good = found.is_good and not corpus.faults
+    is_good = found.is_good and not corpus.problems
     if options.page and is_good and not options.sample and not options.module:
         from conformance import page as pages
 

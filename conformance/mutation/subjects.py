@@ -55,7 +55,7 @@ ONLY: Mapping[str, frozenset[str]] = {
 """The functions that are mutated, for modules of which the oracle uses a part."""
 
 MESSAGES = frozenset({"RefusedError"})
-"""Exceptions whose arguments are messages for people, which nobody compares."""
+"""Exceptions whose arguments are messages for people, which are not compared."""
 
 ONLY_ASKED_OF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("whole", "halves", "pieces"), frozenset({"following"})),

@@ -65,10 +65,10 @@ class Corpus:
         self.traces: list[Trace] = traces
 
     @property
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What the oracle itself answers wrong."""
         found = zip(self.questions, self.traces, strict=True)
-        return [f"{question.name}: {trace.faults[0]}" for question, trace in found if trace.faults]
+        return [f"{question.name}: {trace.problems[0]}" for question, trace in found if trace.problems]
 
     def reaching(self, mutant: Mutant) -> tuple[list[int], list[int]]:
         """Return the indexes of the questions that execute the statement that *mutant* changes.
@@ -105,7 +105,7 @@ class Corpus:
 
     @cached_property
     def _answered(self) -> list[int]:
-        return [index for index, trace in enumerate(self.traces) if not trace.faults]
+        return [index for index, trace in enumerate(self.traces) if not trace.problems]
 
     @cached_property
     def _by_mark(self) -> dict[int, list[int]]:

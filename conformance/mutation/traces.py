@@ -36,11 +36,11 @@ class Trace:
     """A digest of all answers."""
     request: bytes | None
     """The request without its stream, where there is one request and no file; the stream is that of the case."""
-    faults: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     """What is wrong with the answers: a disagreement of oracle and corpus."""
 
 
-class Asking:
+class Probe:
     """Asks one question, and keeps a digest of the answers."""
 
     def __init__(self, adapter: Any, question: Question, folder: str) -> None:
@@ -52,7 +52,7 @@ class Asking:
         self.given: list[Mapping[str, Any]] = []
         """The answers as they are sent."""
 
-    def faults(self, hello: Mapping[str, Any]) -> list[str]:
+    def problems(self, hello: Mapping[str, Any]) -> list[str]:
         """Return what is wrong with the answers."""
         return reasons_of(self._question, Stage(self._answer, self._new_folder, hello))
 
@@ -135,7 +135,7 @@ def _trace(make: Callable[[], Any], question: Question, folder: str, hits: bytea
     hits[:] = bytes(len(hits))
     start = time.process_time()
     adapter = make()
-    asking = Asking(adapter, question, folder)
-    faults = asking.faults(adapter.hello())
+    probe = Probe(adapter, question, folder)
+    problems = probe.problems(adapter.hello())
     seconds = time.process_time() - start
-    return Trace(bytes(hits), seconds, asking.digest, asking.request, tuple(faults))
+    return Trace(bytes(hits), seconds, probe.digest, probe.request, tuple(problems))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.messages import demand_answer
 from conformance.mutation import copies
-from conformance.mutation.traces import Asking, plain_answer
+from conformance.mutation.traces import Probe, plain_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,12 +66,12 @@ class Trial:
     def outcome(self, status: int) -> Outcome:
         """Return what became of the mutant; *status* is that of its process, which has ended."""
         with open(self._pipe, "rb") as pipe:
-            told = pipe.read()
+            reply = pipe.read()
         shutil.rmtree(self._folder, ignore_errors=True)
         position = int.from_bytes(self._progress[:], "little")
         self._progress.close()
-        if told:
-            found = json.loads(told)
+        if reply:
+            found = json.loads(reply)
             return Outcome(self._order[position] if found["killed"] else None, found["reason"], position + 1)
         reason = "no answer in time" if os.WIFSIGNALED(status) else "the process ended"
         return Outcome(self._order[position], reason, position + 1)
@@ -84,8 +84,8 @@ class Trial:
             with open(os.devnull, "w") as nothing:
                 os.dup2(nothing.fileno(), 2)
             reason = self._ask_all(codes)
-            told = {"killed": reason is not None, "reason": (reason or "")[:_SHOWN]}
-            os.write(pipe, json.dumps(told).encode())
+            reply = {"killed": reason is not None, "reason": (reason or "")[:_SHOWN]}
+            os.write(pipe, json.dumps(reply).encode())
         finally:
             os._exit(0)
 
@@ -114,13 +114,13 @@ class Trial:
         question, trace = self._questions[index], self._traces[index]
         if trace.request is not None and plain_answer(make(), question, trace) == trace.answers:
             return None
-        asking = Asking(make(), question, self._folder)
-        faults = asking.faults(self._hello)
-        if not faults and asking.digest != trace.answers:
+        probe = Probe(make(), question, self._folder)
+        problems = probe.problems(self._hello)
+        if not problems and probe.digest != trace.answers:
             # Another answer that passes too, as long as it is one at all.
-            for answer in asking.given:
+            for answer in probe.given:
                 demand_answer(question.role, answer)
-        return faults[0] if faults else None
+        return problems[0] if problems else None
 
 
 def _limit_memory() -> None:

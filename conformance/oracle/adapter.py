@@ -97,7 +97,7 @@ class Oracle:
         """Return the run_id of a kaun/v1 bundle."""
         data = content(os.path.join(directory, "run.json"))
         value = self.lines_type().text(data).value if data else None
-        if value is None or "/run_id" in {fault.pointer for fault in RecordRules("kaun/v1").faults("run", value)}:
+        if value is None or "/run_id" in {problem.pointer for problem in RecordRules("kaun/v1").problems("run", value)}:
             return os.path.basename(directory)
         run_id = value.get("run_id")
         assert run_id is not None

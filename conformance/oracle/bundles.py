@@ -55,7 +55,7 @@ class Bundles:
                 self.closed(descriptor)
                 descriptor = None
             elif stream is not None:
-                self.set_aside(stream, path)
+                self.move_fragment(stream, path)
             return self.written(path, descriptor, kept, lines)
         except BaseException:
             self.closed(descriptor)
@@ -132,7 +132,7 @@ class Bundles:
             os.rename(previous, next(name for name in numbers if not os.path.lexists(name)))
         os.rename(path, previous)
 
-    def set_aside(self, stream: Stream, path: str) -> None:
+    def move_fragment(self, stream: Stream, path: str) -> None:
         """Keep the fragment of a stream in a side file."""
         if not stream.fragment:
             return

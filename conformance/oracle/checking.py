@@ -14,7 +14,7 @@ from conformance.oracle.stream_rules import RULES_OF, Seen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.oracle.json_text import Fault, Value
+    from conformance.oracle.json_text import Problem, Value
     from conformance.oracle.lines import Line, Lines
     from conformance.oracle.reading import Reading, Stream
     from conformance.oracle.sealing import Sealing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
 _HARMLESS = frozenset({"unsafe-integer", "integer-as-float"})
-"""Rules of records that leave a field in the rules between lines."""
+"""Rules of records whose findings do not exclude a field from the rules that relate records."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Checking:
         records = self.record_rules(stream.profile)
         last, has_return = None, False
         for line in stream.lines:
-            self.vetting(line, found, has_return=has_return)
+            self.line_validation(line, found, has_return=has_return)
             has_return = has_return or self.has_return(line)
             if line.status == "gap":
                 rules.gap()
@@ -134,12 +134,12 @@ class Checking:
 
     def seal(self, sealing: Sealing | None, found: Findings) -> None:
         """Report what differs from the seal."""
-        for line, offset in sealing.faults() if sealing is not None else ():
+        for line, offset in sealing.problems() if sealing is not None else ():
             found.add("seal-broken", line, offset, sidecar=SEAL)
 
-    def vetting(self, line: Line, found: Findings, *, has_return: bool) -> None:
+    def line_validation(self, line: Line, found: Findings, *, has_return: bool) -> None:
         """Report the errors of the bytes and JSON layers of a line."""
-        for rule, start, pointer in line.faults:
+        for rule, start, pointer in line.problems:
             found.add(rule, line.number, line.offset + start, pointer)
         if not has_return and self.has_return(line):
             found.add("carriage-return", line.number, line.offset + line.data.index(b"\r"))
@@ -152,31 +152,31 @@ class Checking:
         """Report the errors of a record and its line in the order of their places, then those of its position."""
         kind = self.reading.kind(value, found.profile)
         known = kind in tables.kinds(found.profile)
-        faulty: frozenset[str] = frozenset()
+        invalid: frozenset[str] = frozenset()
         if known:
             assert kind is not None
-            faulty = self.known(kind, line, records.faults(kind, value), found)
+            invalid = self.known(kind, line, records.problems(kind, value), found)
         else:
             self.tag(kind, line, value, found)
         found.arrange(line.number)
-        for rule, pointer in rules.record(Seen(kind, known, value, faulty)):
+        for rule, pointer in rules.record(Seen(kind, known, value, invalid)):
             found.add(rule, line.number, line.byte(place(value, pointer)), pointer)
         if kind == "run_start" and known and found.directory is not None and found.is_new("run_start"):
-            found.mismatch = self.run_start_id(line, value, faulty, found.directory)
+            found.mismatch = self.run_start_id(line, value, invalid, found.directory)
 
-    def known(self, kind: str, line: Line, faults: list[Fault], found: Findings) -> frozenset[str]:
-        """Report the errors of a record of a known kind; return the fields that the rules between lines ignore."""
-        for fault in faults:
-            if self.is_reported(found, kind, fault):
-                found.add(fault.rule, line.number, line.byte(fault.start), fault.pointer)
-        grave = (fault for fault in faults if fault.rule not in _HARMLESS)
-        return frozenset(fault.pointer.split("/")[1] for fault in grave)
+    def known(self, kind: str, line: Line, problems: list[Problem], found: Findings) -> frozenset[str]:
+        """Report the errors of a record of a known kind; return the fields that later rules ignore."""
+        for problem in problems:
+            if self.is_reported(found, kind, problem):
+                found.add(problem.rule, line.number, line.byte(problem.start), problem.pointer)
+        errors = (problem for problem in problems if problem.rule not in _HARMLESS)
+        return frozenset(problem.pointer.split("/")[1] for problem in errors)
 
-    def is_reported(self, found: Findings, kind: str, fault: Fault) -> bool:
+    def is_reported(self, found: Findings, kind: str, problem: Problem) -> bool:
         """Return whether an error of a record is reported here or was reported before."""
-        if fault.rule == "unknown-key":
-            return self.is_new_key(found, kind, fault.pointer)
-        return fault.rule != "integer-as-float" or found.is_new(fault.rule)
+        if problem.rule == "unknown-key":
+            return self.is_new_key(found, kind, problem.pointer)
+        return problem.rule != "integer-as-float" or found.is_new(problem.rule)
 
     def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
         """Return whether an unknown key is reported here."""
@@ -209,9 +209,9 @@ class Checking:
             for rule, pointer in rules.end():
                 found.add(rule, last.number, last.offset, pointer)
 
-    def run_start_id(self, line: Line, value: Value, faulty: frozenset[str], directory: str) -> tuple[int, int] | None:
+    def run_start_id(self, line: Line, value: Value, invalid: frozenset[str], directory: str) -> tuple[int, int] | None:
         """Return the place of a run_id that is not the name of the directory, None if there is none."""
-        if "run_id" in faulty:
+        if "run_id" in invalid:
             return None
         run_id = value.get("run_id")
         assert run_id is not None
@@ -223,7 +223,7 @@ class Checking:
         line = self.lines.text(data)
         if line.value is None:
             is_blank = not data.strip(b" \t\r\n")
-            start = 0 if is_blank else next(start for rule, start, _ in line.faults if rule == line.reason)
+            start = 0 if is_blank else next(start for rule, start, _ in line.problems if rule == line.reason)
             found.add("sidecar-unreadable", data.count(b"\n", 0, start) + 1, start, sidecar=name)
             return
         if found.profile == "kaun/v1" and name == "run.json":
@@ -231,12 +231,12 @@ class Checking:
 
     def manifest(self, line: Line, value: Value, found: Findings) -> None:
         """Report the errors of the manifest of a kaun/v1 bundle."""
-        faults = self.record_rules(found.profile).faults("run", value)
-        as_floats = [fault for fault in faults if fault.rule == "integer-as-float"]
-        reported = [fault for fault in faults if fault not in as_floats[1:]]
-        places = [(fault.rule, fault.start, fault.pointer) for fault in reported]
+        problems = self.record_rules(found.profile).problems("run", value)
+        as_floats = [problem for problem in problems if problem.rule == "integer-as-float"]
+        reported = [problem for problem in problems if problem not in as_floats[1:]]
+        places = [(problem.rule, problem.start, problem.pointer) for problem in reported]
         run_id = value.get("run_id")
-        if run_id and run_id.text != found.directory and not any(fault.pointer == "/run_id" for fault in faults):
+        if run_id and run_id.text != found.directory and not any(problem.pointer == "/run_id" for problem in problems):
             places.append(("run-id-mismatch", run_id.start, "/run_id"))
         for rule, start, pointer in places:
             offset = line.byte(start)

@@ -62,7 +62,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Problem:
     """An error at a place of a text."""
 
     rule: str
@@ -75,7 +75,7 @@ class Stopped(Exception):  # noqa: N818  (not a defect of a program: the text en
     """The text is not JSON beyond a place, or nested too deep there."""
 
     def __init__(self, rule: str, start: int) -> None:
-        self.fault = Fault(rule, start)
+        self.problem = Problem(rule, start)
 
 
 def token(key: str) -> str:
@@ -216,23 +216,23 @@ class Scanner:
         return _ESCAPES[letter]
 
 
-def value_faults(value: Value, pointer: str = "") -> Iterator[Fault]:
+def value_problems(value: Value, pointer: str = "") -> Iterator[Problem]:
     """Yield the errors of the values in *value*, which is JSON, in any order."""
     if _HALVES.search(value.text):
-        yield Fault("lone-surrogate", value.start, pointer)
+        yield Problem("lone-surrogate", value.start, pointer)
     elif value.type == "number" and not is_finite(value.text):
-        yield Fault("non-finite-number", value.start, pointer)
+        yield Problem("non-finite-number", value.start, pointer)
     seen: set[str] = set()
     for member in value.members:
         place = pointer + token(member.key)
         if _HALVES.search(member.key):
-            yield Fault("lone-surrogate", member.start, place)
+            yield Problem("lone-surrogate", member.start, place)
         if member.key in seen:
-            yield Fault("duplicate-key", member.value.start, place)
+            yield Problem("duplicate-key", member.value.start, place)
         seen.add(member.key)
-        yield from value_faults(member.value, place)
+        yield from value_problems(member.value, place)
     for index, item in enumerate(value.items):
-        yield from value_faults(item, f"{pointer}/{index}")
+        yield from value_problems(item, f"{pointer}/{index}")
 
 
 def is_finite(literal: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from conformance.format_facts import MAX_LINE_BYTES
-from conformance.oracle.json_text import Fault, Scanner, Stopped, Value, value_faults
+from conformance.oracle.json_text import Problem, Scanner, Stopped, Value, value_problems
 from conformance.oracle.tables import RULE_ORDER
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Line:
     data: bytes
     """Its bytes without the LF."""
     status: Literal["readable", "blank", "gap"]
-    faults: tuple[tuple[str, int, str], ...] = ()
+    problems: tuple[tuple[str, int, str], ...] = ()
     """Rule, byte offset in the line, and pointer of each error of the bytes and JSON layers, in order."""
     value: Value | None = None
     text: str = ""
@@ -40,7 +40,7 @@ class Line:
     @property
     def reason(self) -> str:
         """The rule that makes the line unreadable."""
-        return next(rule for rule, _, _ in self.faults if rule != "duplicate-key")
+        return next(rule for rule, _, _ in self.problems if rule != "duplicate-key")
 
     def byte(self, index: int) -> int:
         """Return the byte offset in the stream of the character *index* of the line."""
@@ -59,7 +59,7 @@ class Lines:
         offset = 0
         *committed, fragment = self.cut(data)
         for number, line in enumerate(committed, start=1):
-            found.append(self.judge(number, offset, line))
+            found.append(self.validate(number, offset, line))
             offset += len(line) + 1
         return found, fragment
 
@@ -67,36 +67,36 @@ class Lines:
         """Return the lines of *data* without their LF, and last the bytes after the last LF."""
         return data.split(LF)
 
-    def judge(self, number: int, offset: int, data: bytes) -> Line:  # noqa: PLR0911  (one for each step of line validation)
+    def validate(self, number: int, offset: int, data: bytes) -> Line:  # noqa: PLR0911  (one for each step of line validation)
         """Return the classification of one line."""
         if len(data) > self.max_line_bytes:
             return self.gap(number, offset, data, "line-too-long")
         if self.is_blank(data):
             return Line(number, offset, data, "blank")
-        for rule, start in self.byte_faults(data, offset):
+        for rule, start in self.byte_problems(data, offset):
             return self.gap(number, offset, data, rule, start)
         text = data.decode()
         try:
             value = self.scan(text)
         except Stopped as stopped:
-            return self.gap(number, offset, data, stopped.fault.rule, _bytes_before(text, stopped.fault.start))
+            return self.gap(number, offset, data, stopped.problem.rule, _bytes_before(text, stopped.problem.start))
         if value.type != "object":
             return self.gap(number, offset, data, "not-an-object", _bytes_before(text, value.start))
-        faults = sorted(self.faults(value), key=lambda fault: (fault.start, RULE_ORDER[fault.rule]))
-        shown = tuple((fault.rule, _bytes_before(text, fault.start), fault.pointer) for fault in faults)
-        if any(fault.rule != "duplicate-key" for fault in faults):
+        problems = sorted(self.problems(value), key=lambda problem: (problem.start, RULE_ORDER[problem.rule]))
+        shown = tuple((problem.rule, _bytes_before(text, problem.start), problem.pointer) for problem in problems)
+        if any(problem.rule != "duplicate-key" for problem in problems):
             return Line(number, offset, data, "gap", shown)
         return Line(number, offset, data, "readable", shown, value, text)
 
     def text(self, data: bytes) -> Line:
         """Return the classification of a text that is not a line of a stream."""
-        return self.judge(1, 0, data)
+        return self.validate(1, 0, data)
 
     def is_blank(self, data: bytes) -> bool:
         """Return whether a line is blank."""
         return not data.strip(b" \t\r")
 
-    def byte_faults(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
+    def byte_problems(self, data: bytes, offset: int) -> Iterator[tuple[str, int]]:
         """Yield rule and place of each error in the bytes of a line, the root cause first."""
         if offset == 0 and data.startswith(_BOM):
             yield "byte-order-mark", 0
@@ -111,9 +111,9 @@ class Lines:
         """Return the value of a line; raise Stopped."""
         return self.scanner(text).scan()
 
-    def faults(self, value: Value) -> Iterator[Fault]:
+    def problems(self, value: Value) -> Iterator[Problem]:
         """Yield the errors of the values in a line."""
-        return value_faults(value)
+        return value_problems(value)
 
     def gap(self, number: int, offset: int, data: bytes, rule: str, start: int = 0) -> Line:
         """Return an unreadable line with one error."""

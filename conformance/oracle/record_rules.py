@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from conformance.oracle import tables
-from conformance.oracle.json_text import Fault, Value, is_integer, token, whole
+from conformance.oracle.json_text import Problem, Value, is_integer, token, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,33 +29,33 @@ class RecordRules:
     def __init__(self, profile: str) -> None:
         self.profile = profile
 
-    def faults(self, kind: str, value: Value) -> list[Fault]:
+    def problems(self, kind: str, value: Value) -> list[Problem]:
         """Return the errors of a record of *kind*, unknown keys included, in order."""
         schema = tables.definitions(self.profile)[kind]
-        found = list(self.judged(value, schema, ""))
+        found = list(self.problems_in(value, schema, ""))
         found.extend(self.unknown_keys(value, schema, ""))
-        found.extend(self.unsafe_integers(value, schema, "", {fault.pointer for fault in found}))
+        found.extend(self.unsafe_integers(value, schema, "", {problem.pointer for problem in found}))
         found.extend(self.integers_as_floats(value, schema, ""))
-        return sorted(found, key=lambda fault: (fault.start, tables.RULE_ORDER[fault.rule]))
+        return sorted(found, key=lambda problem: (problem.start, tables.RULE_ORDER[problem.rule]))
 
-    def judged(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    def problems_in(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
         """Yield the errors of *value* and of the values in it, at most one for each place."""
         schema = tables.resolved(schema, self.profile)
-        found = list(self.own_faults(value, schema))
+        found = list(self.own_problems(value, schema))
         if found:
-            yield Fault(min(found, key=_PRIORITY.index), value.start, pointer)
+            yield Problem(min(found, key=_PRIORITY.index), value.start, pointer)
             if "wrong-type" in found:
                 return
         for key in schema.get("required", []):
             if value.get(key) is None:
-                yield Fault("missing-key", value.start, pointer + token(key))
+                yield Problem("missing-key", value.start, pointer + token(key))
         named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         for key, item in value.unique().items():
-            yield from self.judged(item, named.get(key, others), pointer + token(key))
+            yield from self.problems_in(item, named.get(key, others), pointer + token(key))
         for index, item in enumerate(value.items):
-            yield from self.judged(item, schema.get("items", {}), f"{pointer}/{index}")
+            yield from self.problems_in(item, schema.get("items", {}), f"{pointer}/{index}")
 
-    def own_faults(self, value: Value, schema: Mapping[str, Any]) -> Iterator[str]:
+    def own_problems(self, value: Value, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that *value* itself breaks."""
         types = schema.get("type")
         if types is not None and not self.is_type(value, [types] if isinstance(types, str) else types):
@@ -65,9 +65,9 @@ class RecordRules:
         if "enum" in schema and not any(_equals(value, choice) for choice in schema["enum"]):
             yield "unexpected-value"
         if value.type == "string":
-            yield from self.string_faults(value.text, schema)
+            yield from self.string_problems(value.text, schema)
         if value.type == "number":
-            yield from self.number_faults(value.text, schema)
+            yield from self.number_problems(value.text, schema)
         count = len(value.items)
         if value.type == "array" and not schema.get("minItems", count) <= count <= schema.get("maxItems", count):
             yield "out-of-range"
@@ -82,14 +82,14 @@ class RecordRules:
         """Return whether a number is an integer in this profile."""
         return is_integer(literal) or (tables.takes_whole_floats(self.profile) and whole(literal) is not None)
 
-    def string_faults(self, text: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    def string_problems(self, text: str, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that a string breaks."""
         if "pattern" in schema and re.search(schema["pattern"], text) is None:
             yield "bad-format"
         if schema.get("format") == "date-time" and not self.is_date_time(text):
             yield "bad-format"
 
-    def number_faults(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    def number_problems(self, literal: str, schema: Mapping[str, Any]) -> Iterator[str]:
         """Yield the rules that a number breaks."""
         number = float(literal)
         if (
@@ -115,7 +115,7 @@ class RecordRules:
         utc = hour * 60 + minute + (zone if found[7] == "-" else -zone)
         return second < 60 or utc % 1440 == 1439
 
-    def unknown_keys(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    def unknown_keys(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
         """Yield the keys that the schema does not name, if it names any."""
         schema = tables.resolved(schema, self.profile)
         if "properties" not in schema:
@@ -124,31 +124,31 @@ class RecordRules:
             if key in schema["properties"]:
                 yield from self.unknown_keys(item, schema["properties"][key], pointer + token(key))
             else:
-                yield Fault("unknown-key", item.start, pointer + token(key))
+                yield Problem("unknown-key", item.start, pointer + token(key))
 
     def unsafe_integers(
-        self, value: Value, schema: Mapping[str, Any], pointer: str, faulty: set[str]
-    ) -> Iterator[Fault]:
+        self, value: Value, schema: Mapping[str, Any], pointer: str, invalid: set[str]
+    ) -> Iterator[Problem]:
         """Yield the integers that must be exact and that binary64 cannot represent."""
         schema = tables.resolved(schema, self.profile)
         types = schema.get("type", [])
-        if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in faulty:
-            yield Fault("unsafe-integer", value.start, pointer)
+        if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in invalid:
+            yield Problem("unsafe-integer", value.start, pointer)
         if "object" in types:
             named = schema.get("properties")
             for key, item in value.unique().items():
                 inner = _OPEN if named is None else named.get(key, {})
-                yield from self.unsafe_integers(item, inner, pointer + token(key), faulty)
+                yield from self.unsafe_integers(item, inner, pointer + token(key), invalid)
         if "array" in types:
             for index, item in enumerate(value.items):
-                yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", faulty)
+                yield from self.unsafe_integers(item, schema.get("items", _OPEN), f"{pointer}/{index}", invalid)
 
-    def integers_as_floats(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    def integers_as_floats(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
         """Yield the integers in integer fields that are written with a fraction or an exponent."""
         schema = tables.resolved(schema, self.profile)
         types = schema.get("type", [])
         if value.type == "number" and "integer" in types and not is_integer(value.text) and self.is_integer(value.text):
-            yield Fault("integer-as-float", value.start, pointer)
+            yield Problem("integer-as-float", value.start, pointer)
         named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         for key, item in value.unique().items():
             yield from self.integers_as_floats(item, named.get(key, others), pointer + token(key))

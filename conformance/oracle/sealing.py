@@ -23,7 +23,7 @@ class Sealing:
         self.directory = os.path.realpath(directory)
         self.stream = stream
 
-    def faults(self) -> Iterator[tuple[int, int]]:
+    def problems(self) -> Iterator[tuple[int, int]]:
         """Yield line and offset of each finding, in order."""
         data = self.content()
         if data is None:

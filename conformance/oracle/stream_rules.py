@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 MAX_OPEN_REGIONS = 4096
 
-Hit = tuple[str, str]
+Finding = tuple[str, str]
 """A rule and the pointer to its place in the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record, as the rules between lines see it."""
+    """A record, as the rules that relate records see it."""
 
     kind: str | None
     known: bool
     value: Value
-    faulty: frozenset[str]
+    invalid: frozenset[str]
     """Invalid fields, which the rules ignore."""
 
     def field(self, key: str) -> Value | None:
         """Return the field *key*, None if it is absent or invalid, or the kind is unknown."""
-        return None if key in self.faulty or not self.known else self.value.get(key)
+        return None if key in self.invalid or not self.known else self.value.get(key)
 
     def text(self, key: str) -> str | None:
         """Return the string *key*, None if it is absent or ignored."""
@@ -53,7 +53,7 @@ class StreamRules:
     gap_seen = False
     begun = False
 
-    def record(self, seen: Seen) -> Iterator[Hit]:
+    def record(self, seen: Seen) -> Iterator[Finding]:
         """Yield the findings at a record."""
         for rule in self.rules:
             yield from getattr(self, rule)(seen)
@@ -67,7 +67,7 @@ class StreamRules:
     def forget(self) -> None:
         """Forget the values that an unreadable line may have changed."""
 
-    def end(self) -> Iterator[Hit]:
+    def end(self) -> Iterator[Finding]:
         """Yield the findings at the last record of a stream without a fragment."""
         return iter(())
 
@@ -86,7 +86,7 @@ class ToyRules(StreamRules):
         self.open: list[str] = []
         self.regions_off = False
 
-    def record(self, seen: Seen) -> Iterator[Hit]:
+    def record(self, seen: Seen) -> Iterator[Finding]:
         """Yield the findings at a record."""
         if seen.kind == "run_start" and self.start is None:
             self.start = seen
@@ -104,22 +104,22 @@ class ToyRules(StreamRules):
         """Return the phase of a record."""
         return seen.text("phase") or (self.start.text("phase") if self.start else None) or "train"
 
-    def start_first(self, seen: Seen) -> Iterator[Hit]:
+    def start_first(self, seen: Seen) -> Iterator[Finding]:
         """Require that the first record is a run_start."""
         if not self.begun and not self.gap_seen and seen.kind not in {"run_start", None}:
             yield "run-start-missing", ""
 
-    def start_once(self, seen: Seen) -> Iterator[Hit]:
+    def start_once(self, seen: Seen) -> Iterator[Finding]:
         """Require a single run_start."""
         if seen.kind == "run_start" and seen is not self.start:
             yield "run-start-repeated", ""
 
-    def end_last(self, _: Seen) -> Iterator[Hit]:
+    def end_last(self, _: Seen) -> Iterator[Finding]:
         """Require that nothing follows run_end."""
         if self.ended:
             yield "event-after-run-end", ""
 
-    def time(self, seen: Seen) -> Iterator[Hit]:
+    def time(self, seen: Seen) -> Iterator[Finding]:
         """Require that t does not decrease."""
         t = seen.number("t")
         if t is None:
@@ -128,7 +128,7 @@ class ToyRules(StreamRules):
             yield "time-goes-backwards", "/t"
         self.t = t
 
-    def steps(self, seen: Seen) -> Iterator[Hit]:
+    def steps(self, seen: Seen) -> Iterator[Finding]:
         """Require that steps count up by one in each phase."""
         if seen.kind == "run_resume":
             self.resume(seen)
@@ -156,7 +156,7 @@ class ToyRules(StreamRules):
         subsample = config.get("subsample") if config else None
         return subsample is not None and subsample.type != "null"
 
-    def final(self, seen: Seen) -> Iterator[Hit]:
+    def final(self, seen: Seen) -> Iterator[Finding]:
         """Require that run_end repeats the values of the last training step."""
         if self.ended or self.gap_seen or self.last_step is None:
             return
@@ -168,7 +168,7 @@ class ToyRules(StreamRules):
             if own is not None and other is not None and seen.number(field) != self.last_step.number(of):
                 yield rule, f"/{field}"
 
-    def regions(self, seen: Seen) -> Iterator[Hit]:
+    def regions(self, seen: Seen) -> Iterator[Finding]:
         """Require that regions nest and are closed at the end."""
         if self.regions_off:
             return
@@ -182,31 +182,31 @@ class ToyRules(StreamRules):
         elif region is not None and seen.kind == "region_exit":
             yield from self.leave(region)
 
-    def enter(self, region: str) -> Iterator[Hit]:
+    def enter(self, region: str) -> Iterator[Finding]:
         """Open a region."""
         if len(self.open) == MAX_OPEN_REGIONS:
             self.regions_off = True
             yield "region-not-nested", "/region"
         self.open.append(region)
 
-    def leave(self, region: str) -> Iterator[Hit]:
+    def leave(self, region: str) -> Iterator[Finding]:
         """Close a region."""
         if not self.open or self.open[-1] != region:
             yield "region-not-nested", "/region"
         if region in self.open:
             del self.open[len(self.open) - 1 - self.open[::-1].index(region)]
 
-    def compare(self, seen: Seen) -> Iterator[Hit]:
+    def compare(self, seen: Seen) -> Iterator[Finding]:
         """Require a baseline where there is a comparison."""
         if seen.kind == "compare" and self.start is not None and self.start.value.get("compare_to") is None:
             yield "compare-without-baseline", ""
 
-    def error(self, seen: Seen) -> Iterator[Hit]:
+    def error(self, seen: Seen) -> Iterator[Finding]:
         """Require an explanation of an error."""
         if seen.kind == "run_end" and seen.text("reason") == "errored" and seen.value.get("error") is None:
             yield "error-not-explained", "/error"
 
-    def end(self) -> Iterator[Hit]:
+    def end(self) -> Iterator[Finding]:
         """Require that a run_end was written."""
         if not self.ended:
             yield "run-end-missing", ""
@@ -227,7 +227,7 @@ class MetricsRules(StreamRules):
         """Forget the last step."""
         self.last = None
 
-    def step(self, seen: Seen) -> Iterator[Hit]:
+    def step(self, seen: Seen) -> Iterator[Finding]:
         """Require that steps increase."""
         step = seen.number("step")
         if step is None:
@@ -236,7 +236,7 @@ class MetricsRules(StreamRules):
             yield "step-goes-backwards", "/step"
         self.last = step
 
-    def wall_time(self, seen: Seen) -> Iterator[Hit]:
+    def wall_time(self, seen: Seen) -> Iterator[Finding]:
         """Require that wall_time_ms does not decrease."""
         wall = seen.number("wall_time_ms")
         if wall is None:
@@ -245,7 +245,7 @@ class MetricsRules(StreamRules):
             yield "wall-time-goes-backwards", "/wall_time_ms"
         self.wall = wall
 
-    def null(self, seen: Seen) -> Iterator[Hit]:
+    def null(self, seen: Seen) -> Iterator[Finding]:
         """Report the first null number."""
         if self.null_seen:
             return

@@ -47,17 +47,17 @@ class Summarizing:
         if kind not in tables.kinds(profile):
             return {}
         assert kind is not None
-        for name in self.faulty(kind, value, profile):
+        for name in self.invalid(kind, value, profile):
             members.pop(name, None)
         if profile == "kaun/v1":
             members |= self.truncated(value)
         return members | {"": kind}
 
-    def faulty(self, kind: str, value: Value, profile: str) -> set[str]:
+    def invalid(self, kind: str, value: Value, profile: str) -> set[str]:
         """Return the names of the members that break the schema."""
-        faults = RecordRules(profile).faults(kind, value)
-        grave = (fault for fault in faults if tables.severity(fault.rule, profile) == "error")
-        return {fault.pointer.split("/")[1] for fault in grave}
+        problems = RecordRules(profile).problems(kind, value)
+        errors = (problem for problem in problems if tables.severity(problem.rule, profile) == "error")
+        return {problem.pointer.split("/")[1] for problem in errors}
 
     def truncated(self, value: Value) -> Members:
         """Return step and epoch of a scalar as integers, if they are numbers ≥ 0."""

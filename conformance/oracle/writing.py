@@ -42,7 +42,7 @@ class Writing:
             members = self.forward_in_time(members)
         members = self.with_always_written(members)
         line = self.encoded(members)
-        self.judge(line)
+        self.validate(line)
         return line + b"\n"
 
     def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
@@ -72,19 +72,19 @@ class Writing:
             self.last_t = members["t"]
         return members
 
-    def judge(self, line: bytes) -> None:
+    def validate(self, line: bytes) -> None:
         """Raise RefusedError if a line is not allowed at this position."""
-        judged = Lines().text(line)
-        if judged.value is None:
-            raise RefusedError(judged.reason)
-        kind = Reading(Lines()).kind(judged.value, self.profile)
+        validated = Lines().text(line)
+        if validated.value is None:
+            raise RefusedError(validated.reason)
+        kind = Reading(Lines()).kind(validated.value, self.profile)
         if kind is None:
             raise RefusedError("no kind")
         known = kind in tables.kinds(self.profile)
-        for fault in RecordRules(self.profile).faults(kind, judged.value) if known else ():
-            if fault.rule == "integer-as-float" or tables.severity(fault.rule, self.profile) == "error":
-                raise RefusedError(f"{fault.rule} at {fault.pointer}")
-        for rule, _ in list(self.rules.record(Seen(kind, known, judged.value, frozenset()))):
+        for problem in RecordRules(self.profile).problems(kind, validated.value) if known else ():
+            if problem.rule == "integer-as-float" or tables.severity(problem.rule, self.profile) == "error":
+                raise RefusedError(f"{problem.rule} at {problem.pointer}")
+        for rule, _ in list(self.rules.record(Seen(kind, known, validated.value, frozenset()))):
             if tables.severity(rule, "toy/v1") == "error":
                 raise RefusedError(rule)
 

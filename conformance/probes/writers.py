@@ -120,7 +120,7 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
     if stream is None:
         return [f"refused valid records{reason}"]
     report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
-    found = [*_byte_faults(stream, report), *_integer_faults(stream, case.profile)]
+    found = [*_byte_problems(stream, report), *_integer_problems(stream, case.profile)]
     actual = with_defaults(report["records"], case.profile)
     if (
         len(actual) == len(expected) + 1
@@ -178,7 +178,7 @@ def _written(stage: Stage, role: str, profile: str | None, records: list[Any]) -
     return answer["stream"], ""
 
 
-def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
+def _byte_problems(stream: bytes, report: Mapping[str, Any]) -> list[str]:
     found = []
     if report["gaps"]:
         gap = report["gaps"][0]
@@ -192,7 +192,7 @@ def _byte_faults(stream: bytes, report: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _integer_faults(stream: bytes, profile: str | None) -> list[str]:
+def _integer_problems(stream: bytes, profile: str | None) -> list[str]:
     """Return the integers that were written with a fraction or an exponent."""
     request = {"role": "checker", "stream": stream, "profile": profile}
     return [

@@ -25,10 +25,10 @@ def violations(line: bytes, *, first: bool, limit: int) -> Counter[str]:
         text = line.decode()
     except UnicodeDecodeError:
         return Counter(["invalid-utf8"])
-    return _text_faults(text)
+    return _text_problems(text)
 
 
-def _text_faults(text: str) -> Counter[str]:
+def _text_problems(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_every_fault_has_a_name_of_its_own() -> None:
 
 
 def test_every_writer_of_the_registry_has_a_program() -> None:
-    """Nobody who writes is forgotten."""
+    """Every writer is listed."""
     names = [implementation.name for implementation in load() if "writer" in implementation.roles]
     assert names == [writer.name for writer in writers([])]
 
@@ -127,7 +127,7 @@ def test_a_program_that_crashes_or_talks_or_hangs_is_reported(program: str, said
 
 
 def test_what_cannot_be_done_is_named_and_not_counted() -> None:
-    """A cell that was not tried is no ok, and the reason is printed."""
+    """A cell that was not tried is not ok, and the reason is printed."""
 
     def language(_: object) -> None:
         raise LeftOutError("there is no fork")

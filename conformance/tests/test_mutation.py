@@ -207,7 +207,7 @@ SURVIVOR = ("bundles", "is_safe_run_id", "return None")
 
 def test_the_oracle_answers_these_questions_right(sweep: tuple[Corpus, dict[str, Module], Memory]) -> None:
     """Without a change the copy of the oracle passes."""
-    assert not sweep[0].faults
+    assert not sweep[0].problems
     assert len(sweep[0].questions) > 50
 
 

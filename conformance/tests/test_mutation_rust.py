@@ -77,7 +77,7 @@ def test_a_sample_is_always_the_same_and_grows_by_more_mutants(mutants: list[Mut
 def test_a_missing_cargo_mutants_is_said_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to search for it."""
+    """The reader need not search for it."""
     cargo = tmp_path / "cargo"
     cargo.write_text("#!/bin/sh\necho 'error: no such command: `mutants`' >&2\nexit 101\n")
     cargo.chmod(0o755)

@@ -54,12 +54,12 @@ def test_stream_that_is_held(adapter: Adapter, tmp_path: Path) -> None:
     make(str(tmp_path / "demo"), "resume")
     held = request(str(tmp_path / "demo"), "resume", "held")
     other = request(str(tmp_path / "demo"), "resume", "killed")
-    holder, stranger = Conversation(adapter), Conversation(adapter)
+    holder, other_writer = Conversation(adapter), Conversation(adapter)
     try:
         assert "written" == holder.ask(held)["outcome"]
-        assert ["refused"] * 3 == [talk.ask(other)["outcome"] for talk in (stranger, holder, stranger)]
+        assert ["refused"] * 3 == [talk.ask(other)["outcome"] for talk in (other_writer, holder, other_writer)]
         holder.ask({"role": "writer", "release": str(tmp_path / "demo")})
-        assert "written" == stranger.ask(other)["outcome"]
+        assert "written" == other_writer.ask(other)["outcome"]
     finally:
         holder.close()
-        stranger.close()
+        other_writer.close()

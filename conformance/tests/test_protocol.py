@@ -38,7 +38,7 @@ READ = [case for case in CASES if '"nan"' not in json.dumps(case["message"])]
 @pytest.mark.parametrize("case", READ, ids=lambda case: f"{case['definition']}: {case['why']}")
 def test_runner_decides_as_the_schema(case: dict[str, Any]) -> None:
     """The runner, which reads tagged values itself, gives the same verdict."""
-    assert case["right"] == (not messages.faults(case["definition"], case["message"]))
+    assert case["right"] == (not messages.problems(case["definition"], case["message"]))
 
 
 CHECK = {"id": 0, "profile": "toy/v1", "state": "complete", "valid": False, "suppressed": {}, "findings": []}
@@ -82,9 +82,9 @@ READ_ANSWER: dict[str, Any] = {
         ("read_answer", {**READ_ANSWER, "records": [{"t": 1}]}, ["/records/0/t is the bare number 1, expected a tag"]),
         ("read_answer", {**READ_ANSWER, "records": [[]]}, ["/records/0 is [], expected an object"]),
         ("write_answer", {"outcome": "written", "stream": "e30"}, ["/stream is 'e30', expected the form ^(?:[A-Za"]),
-        ("trouble", {"id": 1, "error": ""}, ["/error is empty"]),
-        ("trouble", {"id": 1}, ["the message has no member error"]),
-        ("trouble", {"id": 1, "error": "x", "untestable": "x"}, ["the message has members that exclude one another"]),
+        ("failure", {"id": 1, "error": ""}, ["/error is empty"]),
+        ("failure", {"id": 1}, ["the message has no member error"]),
+        ("failure", {"id": 1, "error": "x", "untestable": "x"}, ["the message has members that exclude one another"]),
         ("hello", {"roles": []}, ["/roles has no items", "the message has no member protocol"]),
         ("hello", {"roles": ["reader"] * 2}, ["/roles has a repeated item", "the message has no member protocol"]),
         ("hello", {"name": "x" * 101}, ["/name has more than 100 characters", "the message has no member protocol"]),
@@ -97,7 +97,7 @@ READ_ANSWER: dict[str, Any] = {
 )
 def test_message_says_where_and_what(definition: str, message: dict[str, Any], texts: list[str]) -> None:
     """Each error has its place, the value found and what was expected; nothing in it reaches a terminal raw."""
-    found = messages.faults(definition, message)
+    found = messages.problems(definition, message)
     assert texts == [text[: len(expected)] for text, expected in zip(found, texts, strict=False)]
 
 
@@ -129,7 +129,7 @@ def test_answer_nested_without_end_is_an_error(opened: str) -> None:
 
 def test_every_definition_has_cases_on_both_sides() -> None:
     """Each message has a right and a wrong example."""
-    named = {"hello_line", "request", *messages._ANSWERS.values(), "trouble", "record"}
+    named = {"hello_line", "request", *messages._ANSWERS.values(), "failure", "record"}
     assert {(name, right) for name in named for right in (True, False)} == {
         (case["definition"], case["right"]) for case in CASES
     }

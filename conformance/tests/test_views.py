@@ -48,9 +48,9 @@ def test_cases_about_views_spell_them_out(plain_cases: list[Case]) -> None:
 def test_findings_are_of_the_line_that_they_name() -> None:
     """An invalid member is left out of the record on its line; blank lines count."""
     assert [{"float": "2.5"}] == summary(toy_case())["loss_curve"]
-    faulty = Finding(rule="wrong-type", line=3, pointer="/loss")
-    assert [] == summary(toy_case(faulty))["loss_curve"]
-    assert [{"float": "2.5"}] == summary(toy_case(replace(faulty, line=1)))["loss_curve"]
+    invalid = Finding(rule="wrong-type", line=3, pointer="/loss")
+    assert [] == summary(toy_case(invalid))["loss_curve"]
+    assert [{"float": "2.5"}] == summary(toy_case(replace(invalid, line=1)))["loss_curve"]
 
 
 def test_order_of_lines_makes_no_member_invalid() -> None:

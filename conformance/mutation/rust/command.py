@@ -112,9 +112,9 @@ class Sweep:
 
     def _tried(self, mutant: Mutant, recording: Recording, before: Fate | None) -> tuple[Fate, str | None]:
         """Return what became of *mutant*, and the question that killed it."""
-        fault = self._workshop.build()
-        if fault is not None:
-            return Fate(mutant, "compiler", fault), None
+        failure = self._workshop.build()
+        if failure is not None:
+            return Fate(mutant, "compiler", failure), None
         if killer := recording.killer(self._workshop.adapter, mutant.module):
             return Fate(mutant, "corpus", ": ".join(killer)), killer[0]
         return before or Fate(mutant, None, None, len(self._questions)), None
@@ -124,19 +124,19 @@ class Sweep:
         self._demand_sound()
         started = time.monotonic()
         with self._workshop.changed(mutant):
-            fault = self._workshop.test()
-        fate = Fate(mutant, "tests" if fault else None, fault, len(self._questions), is_tested=True)
+            failure = self._workshop.test()
+        fate = Fate(mutant, "tests" if failure else None, failure, len(self._questions), is_tested=True)
         self._memory.note(fate, None, self._corpus)
-        said = fault or "SURVIVED"
+        said = failure or "SURVIVED"
         _say(f"tests, {time.monotonic() - started:.0f} s: {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
 
     def _demand_sound(self) -> None:
         """Raise WorkshopError if a test of the unchanged crate fails."""
         if not self._is_sound:
-            fault = self._workshop.test()
-            if fault is not None:
-                raise WorkshopError(f"the crate fails its tests without any change: {fault}")
+            failure = self._workshop.test()
+            if failure is not None:
+                raise WorkshopError(f"the crate fails its tests without any change: {failure}")
             self._is_sound = True
 
     def _recording(self, asked: str) -> Recording:

@@ -21,7 +21,7 @@ class Fate:
 
     mutant: Mutant
     by: Killer | None
-    """What killed it; None where it survived. The compiler refuses what is no mutant at all."""
+    """What killed it; None where it survived. What the compiler refuses is not a mutant."""
     reason: str | None
     """What was wrong; None where it survived."""
     asked: int = 0

@@ -49,10 +49,10 @@ class Workshop:
         return os.path.join(self.folder, "target", "debug", "toyspec-adapter")
 
     def unchanged(self) -> str:
-        """Return the path of a copy of the program, which is built anew: the last build may be that of a mutant."""
-        fault = self.build()
-        if fault is not None:
-            raise WorkshopError(f"the crate does not build without any change: {fault}")
+        """Return the path of a copy of the program. It is built again: the last build may be that of a mutant."""
+        failure = self.build()
+        if failure is not None:
+            raise WorkshopError(f"the crate does not build without any change: {failure}")
         path = os.path.join(self.folder, "unchanged-adapter")
         shutil.copy2(self.adapter, path)
         return path
