@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +120,13 @@ def test_every_keyword_of_the_schema_has_a_message() -> None:
     assert set() == keywords(SCHEMA) - composed - unread - set(messages._PHRASES)
 
 
-@pytest.mark.parametrize("opened", ['{"a":', "["])
-def test_answer_nested_without_end_is_an_error(opened: str) -> None:
+@pytest.mark.parametrize("nest", [lambda value: {"a": value}, lambda value: [value]])
+def test_answer_nested_without_end_is_an_error(nest: Callable[[object], object]) -> None:
     """A message that is nested too deeply for this interpreter is outside the protocol, and the runner goes on."""
-    closed = {"[": "]", "{": "}"}[opened[0]]
-    message = messages.parse(('{"summary":{"a":' + opened * 900 + "null" + closed * 900 + "}}").encode())
+    nested: object = None
+    for _ in range(sys.getrecursionlimit()):
+        nested = nest(nested)
+    message = {"profile": "toy/v1", "state": "torn", "summary": {"a": nested}}
     with pytest.raises(messages.ProtocolError, match="nested too deeply"):
         messages.demand_answer("summarizer", message)
 
