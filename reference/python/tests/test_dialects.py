@@ -338,7 +338,7 @@ def test_settings_of_a_project(tmp_path: Path) -> None:
     ("settings", "fact"),
     [
         ("roots = 1\n", "roots must be a list of strings"),
-        ("root = []\n", "unknown key 'root'; known are roots, ignore, dialects"),
+        ("root = []\n", "unknown key 'root'; known are roots, profiles, ignore, dialects"),
         ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
         ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
         ('[dialects.a]\nstep = ["s"]\nrecognize = {text = "("}\n', "dialects.a: the regular expression '(' is wrong"),

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from command_line import toyspec
-from toyspec import ProfileError, check, check_bytes, follow, read
+from toyspec import ProfileError, check, check_bytes, follow, list_runs, read
 from toyspec.format.own_profiles import load_profile
 from toyspec.format.profile_types import page, python_types, typescript_types
 
@@ -136,6 +136,101 @@ def test_command_line(profile: Path, tmp_path: Path) -> None:
     assert "probes/v1" == check(tmp_path / "a", profile=str(profile)).files[0].profile
 
 
+@pytest.fixture
+def bundles(tmp_path: Path) -> Path:
+    """Return a folder with a profile, a complete and a torn run of it, and a toy/v1 run."""
+    (tmp_path / "scores").mkdir()
+    probe = KINDS["probe"]["properties"] | {"score": {"type": ["number", "null"]}, "t": {"type": "number"}}
+    stream = {"profile": "scores/v1", "file": "scores.jsonl", "view": {"goals": {"score": "max"}}}
+    start = {"properties": {"kind": {"const": "start"}, "model": {"type": "string"}}, "required": ["kind"]}
+    written(
+        tmp_path / "scores", stream, probe=KINDS["probe"] | {"properties": probe}, start={"type": "object", **start}
+    )
+    for name, best in (("good", 0.9), ("poor", 0.5)):
+        lines: list[dict[str, Any]] = [{"kind": "start", "model": name}]
+        lines += [{"kind": "probe", "n": n, "t": n / 2, "score": n * best / 3} for n in (1, 2, 3)]
+        lines += [{"kind": "probe", "n": 4, "score": None}]
+        lines += [{"kind": "end"}] if name == "good" else []
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / "runs" / name / "scores.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "runs" / "toy").mkdir()
+    toy = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"toy"}\n'
+    (tmp_path / "runs" / "toy" / "events.jsonl").write_text(toy, encoding="utf-8")
+    return tmp_path
+
+
+def test_runs_are_listed_by_their_metrics(bundles: Path) -> None:
+    """Steps, states, settings and the best value by the goal of the profile; runs of toyspec stay what they are."""
+    listing = ["ls", "--json", "--sort", "best.score", "--columns", "config.model"]
+    done = toyspec(*listing, "--profile", str(bundles / "scores"), str(bundles / "runs"))
+    runs = json.loads(done.stdout)
+    assert ["scores/v1", "scores/v1", "toy/v1"] == [run["profile"] for run in runs]
+    assert [("complete", 1, 4, 1.5), ("torn", 1, 4, 1.5)] == [
+        (run["state"], run["first_step"], run["last_step"], run["seconds"]) for run in runs[:2]
+    ]
+    assert [{"config.model": "good", "best.score": 0.9}, {"config.model": "poor", "best.score": 0.5}] == [
+        run["columns"] for run in runs[:2]
+    ]
+    found = list_runs(bundles / "runs", profiles=[bundles / "scores"], read="whole")
+    assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.name: run.row().get("best.score") for run in found}
+
+
+def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:
+    """A run directory is enough: the profile names the file in it."""
+    runs = [str(bundles / "runs" / name) for name in ("good", "poor")]
+    options = ["--profile", str(bundles / "scores")]
+    shown = json.loads(toyspec("show", "--json", *options, runs[1]).stdout)
+    assert {"count": 4, "not_finite": 1, "largest": {"step": 3, "value": 0.5}} == {
+        key: shown["series"]["score"][key] for key in ("count", "not_finite", "largest")
+    }
+    assert (["score"], {"config": {"model": "poor"}}) == (list(shown["series"]), shown["start"])
+    assert {"run-end-missing": 1} == shown["findings"]
+    text = toyspec("show", *options, runs[1]).stdout.decode()
+    assert "highest 0.5 at step 3" in text
+    assert f"toyspec check --profile {bundles / 'scores'} {runs[1]}`" in " ".join(text.split())
+    compared = toyspec("compare", "--csv", "--measure", "score", *options, *runs).stdout.decode()
+    assert {"results,best score,0.9,0.5", "score,2,0.6,0.3333333333333333"} <= set(compared.split("\n"))
+    tail = toyspec("tail", "--once", "-n", "3", *options, runs[0]).stdout.decode().splitlines()
+    assert ["1.5 s  probe  n 3  score 0.9", "probe  n 4  score null", "end"] == [line.strip() for line in tail]
+
+
+def test_settings_name_profiles(bundles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the directory in toyspec.toml, every command recognizes the runs by name or first record."""
+    monkeypatch.chdir(bundles)
+    (bundles / "toyspec.toml").write_text('profiles = ["scores"]\n', encoding="utf-8")
+    (bundles / "runs" / "poor" / "scores.jsonl").rename(bundles / "runs" / "poor" / "events.jsonl")
+    profiles = {run["profile"] for run in json.loads(toyspec("ls", "--json", "runs").stdout)}
+    assert {"scores/v1", "toy/v1"} == profiles
+    report = json.loads(toyspec("check", "--format", "json", "runs").stdout)
+    assert ["scores/v1", "scores/v1", "toy/v1"] == [file["profile"] for file in report["files"]]
+    assert "scores/v1" == json.loads(toyspec("show", "--json", "runs/poor").stdout)["profile"]
+    assert b"probe  n 4" in toyspec("tail", "--once", "runs/poor").stdout
+    survey = json.loads(toyspec("doctor", "--json", "runs").stdout)["paths"][0]
+    assert [("scores/v1", 2), ("toy/v1", 1)] == [(each["format"], each["files"]) for each in survey["formats"]]
+    (bundles / "toyspec.toml").write_text('profiles = ["nope"]\n', encoding="utf-8")
+    wrong = toyspec("ls", "runs")
+    assert (2, True) == (wrong.returncode, b"a directory with stream.json" in wrong.stderr)
+
+
+def test_keys_of_several_kinds_are_metrics_of_their_kinds(tmp_path: Path) -> None:
+    """Without steps, records with metrics are counted; without a time there is none."""
+    (tmp_path / "pairs").mkdir()
+    kinds = {
+        name: {"type": "object", "properties": {"kind": {"const": name}, "x": {"type": "number"}}}
+        for name in ("start", "probe", "end")
+    }
+    written(tmp_path / "pairs", {"profile": "pairs/v1", "rules": []}, **kinds)
+    lines = '{"kind":"start"}\n{"kind":"probe","x":1}\n{"kind":"probe","x":2,"odd":{"y":3}}\n{"kind":"end","x":3}\n'
+    (tmp_path / "probes.jsonl").write_text(lines, encoding="utf-8")
+    shown = json.loads(toyspec("show", "--json", "--profile", str(tmp_path / "pairs"), str(tmp_path)).stdout)
+    assert ({"probe/x": 2, "odd/y": 1, "end/x": 1}, 3, None) == (
+        {name: series["count"] for name, series in shown["series"].items()},
+        shown["last_step"],
+        shown["seconds"],
+    )
+
+
 def test_python_types_decode_records(profile: Path) -> None:
     """The types are a module that msgspec decodes into, with every key."""
     namespace: dict[str, Any] = {"__name__": "probe_types"}
@@ -186,6 +281,8 @@ def test_typescript_types_and_page(profile: Path) -> None:
         ),
         ({}, {"start": {"properties": {"kind": {"const": "start"}, "x": {"type": 1}}}}, "not a JSON Schema"),
         ({}, {"start": []}, "must be an object"),
+        ({"view": {"step": "m"}}, {}, "view: no kind has the step 'm'"),
+        ({"view": {"goals": {"x": "up"}}}, {}, "/view/goals/x"),
     ],
 )
 def test_wrong_profiles(stream: dict[str, Any], kinds: dict[str, Any], fact: str, tmp_path: Path) -> None:

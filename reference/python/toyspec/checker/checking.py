@@ -160,7 +160,7 @@ def _verdicts(
     known = _known_size(paths) if on_progress else 0
     hints = usual_names(options.choice)
     streams = (found for path in paths for found in find_streams(path, hints=hints))
-    engine = native()
+    engine = None if options.choice.may_be_own else native()
     if engine is not None:
         from toyspec.checker.native_files import Threads
 

@@ -53,12 +53,14 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
 
     *name* is the name of its file if it has no path: then nothing is beside it.
     """
-    if options.own_profile is not None:
+    choice = options.choice
+    own = choice.profile_of(head, path)
+    if own is not None:
         from toyspec.checker.own_checker import OwnChecker
 
-        return OwnChecker(path, options)
+        return OwnChecker(path, options, own)
     detect = _detection(path, name)
-    read_as = options.choice.choose(head, detect, path=path)
+    read_as = choice.choose(head, detect, path=path)
     # Imported here: what one of them needs costs the others their start.
     if read_as is not None:
         from toyspec.checker.dialect_checker import DialectChecker

@@ -43,7 +43,7 @@ class Threads:
         self._on_size = on_size
         self._elsewhere = 0
         # A dialect is recognized by what is read first, so a named one needs no engine.
-        self._is_used = options.own_profile is None and options.choice.name in (None, "auto")
+        self._is_used = not options.choice.may_be_own and options.choice.name in (None, "auto")
 
     def check(self, found: Iterable[Found], check: Check, *, walk: Walk) -> Generator[tuple[Found, Verdict]]:
         """Yield each of *found* with its verdict, in order.

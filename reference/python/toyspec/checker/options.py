@@ -31,6 +31,8 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The profile to check against; None detects it from the first readable record."""
     own_profile: str | None = None
     """The directory of a user's profile, which takes the place of *profile*."""
+    own_profiles: tuple[str, ...] = ()
+    """Directories of profiles of the user, which a file without a named profile may follow."""
     dialect: str | None = "auto"
     """The dialect to read other files by: ``auto`` recognizes it, None reads no dialects."""
     step_key: str | None = None
@@ -51,9 +53,13 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def choice(self) -> DialectChoice:
-        """The dialects that may be used; none if a profile is named."""
+        """The dialects and the user's profiles that may be used; no dialects if a profile is named."""
         return DialectChoice(
-            None if self.profile or self.own_profile else self.dialect, step=self.step_key, own=self.dialects
+            None if self.profile else self.dialect,
+            step=self.step_key,
+            own=self.dialects,
+            profile=self.own_profile,
+            profiles=() if self.profile or self.own_profile else self.own_profiles,
         )
 
     def reports(self, rule: str) -> bool:

@@ -10,7 +10,6 @@ from toyspec.checker.stream_rules import StreamRules
 from toyspec.findings import FileReport, Finding
 from toyspec.format.line_validation import validate_line
 from toyspec.format.lines import Line, LineSplitter
-from toyspec.format.own_profiles import profile_named
 from toyspec.format.profiles import closing_kind
 from toyspec.generated import messages, rules
 
@@ -22,11 +21,10 @@ if TYPE_CHECKING:
 class OwnChecker:
     """Checks a stream as it is fed; the interface is that of ``Checker``. Severities are those of toy/v1."""
 
-    def __init__(self, path: str, options: CheckOptions) -> None:
+    def __init__(self, path: str, options: CheckOptions, profile: str) -> None:
         self._path = path
         self._options = options
-        # A profile is loaded in each process that checks with it.
-        self._profile: Any = profile_named(str(options.own_profile))
+        self._profile: Any = profile
         self._collector = Collector(options)
         self._collector.profile = "toy/v1"
         self._splitter = LineSplitter(max_line_bytes=options.max_line_bytes)

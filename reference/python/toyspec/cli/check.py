@@ -137,6 +137,7 @@ def run(options: Namespace) -> int:
         dialect=choice.name,
         step_key=choice.step,
         dialects=choice.own,
+        own_profiles=configuration.profiles,
         select=frozenset(options.select),
         ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,

@@ -10,7 +10,7 @@ import msgspec
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_start
 from toyspec.cli.csv_cells import Cell, csv_row
-from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
@@ -78,6 +78,7 @@ def configure(parser: Parser) -> None:
         help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
     )
     parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    add_profile(parser)
     add_dialect(parser)
     add_color(parser)
 
@@ -136,9 +137,10 @@ def _results(runs: list[RunSummary], measure: str) -> Iterator[Row]:
     if any(each.end for each in runs):
         yield Row("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
     yield Row("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
-    yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
-    lowest = [each.loss.lowest if each.loss else None for each in runs]
-    yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
+    if any(each.says_final_loss for each in runs):
+        yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
+        lowest = [each.loss.lowest if each.loss else None for each in runs]
+        yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
     if measure != _DEFAULT_MEASURE:
         best = [each.best(measure) for each in runs]
         if any(best):

@@ -25,6 +25,15 @@ def add_dialect(parser: Parser) -> None:
     parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
 
 
+def add_profile(parser: Parser) -> None:
+    """Add ``--profile``, which names a profile of the user."""
+    parser.add_argument(
+        "--profile",
+        metavar="DIR",
+        help="read it by a profile of your own: a directory with schemas and stream.json",
+    )
+
+
 def settings() -> Configuration:
     """Return the settings of the project; raise UsageError for a wrong file."""
     try:
@@ -33,9 +42,19 @@ def settings() -> Configuration:
         raise UsageError(str(error)) from None
 
 
-def dialect_choice(options: Namespace, configuration: Configuration | None = None) -> DialectChoice:
-    """Return the dialects that may be used; raise UsageError for one that does not exist."""
-    own = (configuration or settings()).dialects
+def dialect_choice(
+    options: Namespace, configuration: Configuration | None = None, *, search: bool = False
+) -> DialectChoice:
+    """Return the dialects and the user's profiles that may be used; raise UsageError for one that does not exist.
+
+    With *search* the profile of the options is one that may be found, else the one that reads the file.
+    """
+    configuration = configuration or settings()
+    own, profiles = configuration.dialects, configuration.profiles
+    profile = getattr(options, "profile", None)
+    if search and profile is not None:
+        profiles = (profile, *profiles)
+        profile = None
     name = None if options.dialect == "none" else options.dialect
     if name not in (None, "auto"):
         from toyspec.format.dialects import dialects
@@ -45,4 +64,9 @@ def dialect_choice(options: Namespace, configuration: Configuration | None = Non
             raise UsageError(
                 f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec doctor --dialects` lists all"
             )
-    return DialectChoice(name, step=options.step_key, own=own)
+    choice = DialectChoice(name, step=options.step_key, own=own, profile=profile, profiles=profiles)
+    try:
+        _ = choice.stream_files
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return choice

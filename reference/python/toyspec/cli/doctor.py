@@ -10,7 +10,7 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start
-from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
@@ -40,6 +40,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; default: this directory")
     parser.add_argument("--dialects", action="store_true", help="list the dialects that toyspec knows, and exit")
     parser.add_argument("--json", action="store_true", help="print an object")
+    add_profile(parser)
     add_dialect(parser)
     add_color(parser)
 
@@ -47,7 +48,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print what was found and return an exit code."""
     configuration = settings()
-    choice = dialect_choice(options, configuration)
+    choice = dialect_choice(options, configuration, search=True)
     terminal = Terminal(color=options.color)
     if options.dialects:
         _print_dialects(configuration, terminal)

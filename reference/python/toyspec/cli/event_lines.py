@@ -8,8 +8,10 @@ from toyspec.cli.columns import cut
 from toyspec.cli.figures import figure
 from toyspec.escaping import shortened
 from toyspec.format.json_numbers import number
+from toyspec.format.profiles import tag_of
 from toyspec.reading.rows import Row
 from toyspec.runs.members import flat
+from toyspec.runs.own_records import own_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +68,7 @@ def _members(record: Record) -> Iterator[str]:
         yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in record.values.items())
         return
     for name, member in flat(record.value):
-        if name not in _SAID and not name.startswith(_LEFT_OUT):
+        if name not in _SAID and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
             yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
 
 
@@ -76,6 +78,9 @@ def _time(record: Record) -> str:
         is_clock = record.time_origin == "unix"
         return _clock(record.time) if is_clock else "" if record.time is None else f"{record.time:.1f} s"
     value: dict[str, Any] = record.value
+    said = own_facts(record, None)
+    if said is not None:
+        return _clock(said.time) if said.origin == "unix" else "" if said.time is None else f"{said.time:.1f} s"
     if record.profile == "metrics/v1":
         milliseconds = number(value.get("wall_time_ms"))
         return "" if milliseconds is None else f"{milliseconds / 1000:.1f} s"

@@ -35,7 +35,7 @@ def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: 
     Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
     """
     try:
-        located = path if path == STANDARD_INPUT else locate_stream(path)[0]
+        located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)[0]
         checked = _CheckedStream(located, options, verdict)
         if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode) or is_compressed(located):
             interrupted = _drain(located, checked)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
-from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, add_color
@@ -82,6 +82,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
     parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    add_profile(parser)
     add_dialect(parser)
     add_color(parser)
 
@@ -118,7 +119,7 @@ def _list(options: Namespace) -> int:
     columns = [*options.columns, *(each.column for each in options.where)]
     columns += [] if options.sort in _ORDERS else [options.sort]
     configuration = settings()
-    choice = dialect_choice(options, configuration)
+    choice = dialect_choice(options, configuration, search=True)
     options.roots = options.roots or list(configuration.roots) or ["."]
     found = _listed(options.roots, "whole" if options.full or needs_whole_streams(columns) else "ends", choice)
     runs = sorted(found, key=lambda each: each.path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import padded, width, wrapped
-from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.objects import dialect_object
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from toyspec.read_reports import ReadReport
+    from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.curves import Curve
     from toyspec.runs.summary import RunState
 
@@ -55,6 +56,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
     parser.add_argument("run", metavar="RUN", help="a run directory or a stream; - is standard input")
     parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
+    add_profile(parser)
     add_dialect(parser)
     add_color(parser)
 
@@ -80,7 +82,7 @@ def _show(options: Namespace, path: str) -> int:
             sys.stderr.write(f"`toyspec ls {shown(options.run)}` lists the runs below it\n")
         return exit_codes.USAGE
     if options.json:
-        sys.stdout.write(inert_json(_object(summary, options.run)) + "\n")
+        sys.stdout.write(inert_json(_object(summary, options.run, choice)) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
     state = terminal.styled(summary.state, _STATES[summary.state])
@@ -90,12 +92,12 @@ def _show(options: Namespace, path: str) -> int:
     terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *place]))
     if summary.dialect is not None:
         terminal.line(f"  {terminal.styled(summary.dialect.sentence, 'dim')}")
-    for line in _lines(list(_facts(summary, terminal)), terminal, min(columns(), _MAX_COLUMNS)):
+    for line in _lines(list(_facts(summary, terminal, choice)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
 
 
-def _object(run: RunSummary, path: str) -> dict[str, Any]:
+def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:
     """Return all that is known of the run as a JSON object; the name of standard input is ``-``."""
     return {
         "path": "-" if path == STANDARD_INPUT else encodable(run.path),
@@ -114,7 +116,7 @@ def _object(run: RunSummary, path: str) -> dict[str, Any]:
         "evals": run.evals,
         "kinds": run.kinds,
         "series": {name: _series(curve) for name, curve in run.series.items()},
-        "findings": _finding_counts(run),
+        "findings": _finding_counts(run, choice),
     }
 
 
@@ -134,7 +136,7 @@ def _lines(facts: list[tuple[str, str]], terminal: Terminal, limit: int) -> Iter
             head = " " * hang
 
 
-def _facts(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
+def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterator[tuple[str, str]]:
     """Yield what is known as title and text, in the order of time."""
     yield from _beginning(run)
     if run.last_step is not None:
@@ -148,7 +150,7 @@ def _facts(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     kinds = sorted(run.kinds.items(), key=lambda item: -item[1])
     named = ", ".join(f"{number} {shortened(kind, _NAME_CHARS)}" for kind, number in kinds[:_MAX_LISTED])
     yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
-    yield from _findings(run)
+    yield from _findings(run, choice)
 
 
 def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
@@ -216,14 +218,22 @@ def _extremes(curve: Curve, better: Better) -> Iterator[str]:
         yield f"{curve.not_finite} not finite"
 
 
-def _finding_counts(run: RunSummary) -> dict[str, int] | str:
+def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | str:
     """Return the number of findings by rule, or why the run could not be checked."""
     from toyspec.checker import CheckOptions, iter_reports
+    from toyspec.checker.checking import profile_options
     from toyspec.findings import FileReport
 
     progress = Progress("checking")
     on_progress = progress.update if progress.active else None
-    report = next(iter(iter_reports([run.path], options=CheckOptions(), on_progress=on_progress)))
+    options = CheckOptions(
+        **({} if choice.profile is None else profile_options(choice.profile)),
+        own_profiles=choice.profiles,
+        dialect=choice.name,
+        step_key=choice.step,
+        dialects=choice.own,
+    )
+    report = next(iter(iter_reports([run.path], options=options, on_progress=on_progress)))
     progress.erase()
     if not isinstance(report, FileReport):
         return report.message
@@ -233,13 +243,14 @@ def _finding_counts(run: RunSummary) -> dict[str, int] | str:
     return counts
 
 
-def _findings(run: RunSummary) -> Iterator[tuple[str, str]]:
-    counts = _finding_counts(run)
+def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str]]:
+    counts = _finding_counts(run, choice)
     if isinstance(counts, str):
         yield "findings", counts
         return
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
-    yield "findings", f"{named}; see `toyspec check {shown(run.directory)}`" if named else "none"
+    profile = "" if choice.profile is None else f"--profile {shown(choice.profile)} "
+    yield "findings", f"{named}; see `toyspec check {profile}{shown(run.directory)}`" if named else "none"
     if run.report.fragment is not None:
         yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
 

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
-from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.reading.follower import TailEvent
+    from toyspec.reading.log_detection import DialectChoice
 
 _DEFAULT_LINES = 10
 _MAX_HELD_NOTES = 100
@@ -63,6 +64,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
+    add_profile(parser)
     add_dialect(parser)
     add_color(parser)
 
@@ -75,7 +77,8 @@ def run(options: Namespace) -> int:
 
     _validate(options)
     shown = _Shown(options)
-    if not _is_there(options.run):
+    choice = dialect_choice(options)
+    if not _is_there(options.run, choice):
         if options.once:
             raise UsageError(f"{options.run}: no stream here; leave out --once to wait for it")
         _say(f"waiting for {printable(options.run)}")
@@ -83,7 +86,6 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{options.run}: gzip data cannot be followed; read it with `toyspec show`")
     idle = 0.0 if options.once else options.idle_timeout
     try:
-        choice = dialect_choice(options)
         last = None if options.all else options.lines
         with follow_last(options.run, last, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
             is_said = False
@@ -168,11 +170,11 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _is_there(path: str) -> bool:
+def _is_there(path: str, choice: DialectChoice) -> bool:
     from toyspec.errors import StreamMissingError
     from toyspec.reading.stream_files import locate_stream, may_be_there
 
     try:
-        return may_be_there(locate_stream(path)[0])
+        return may_be_there(locate_stream(path, choice.stream_files)[0])
     except StreamMissingError:
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,6 +20,9 @@ from toyspec.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
 from toyspec.generated.streams import STREAMS
 from toyspec.resources import read_resource
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 Schema = dict[str, Any]
 
 STREAM_FILE = "stream.json"
@@ -29,6 +32,9 @@ _SHARED = "urn:toyspec:shared:v1"
 _WITHOUT = ("$schema", "$id", "$defs")
 _UNTAGGED = "entry"
 _MAX_DEPTH = 64
+_NUMERIC = ("number", "integer")
+_USUAL_STEPS = ("step", "global_step", "iteration", "epoch")
+_USUAL_TIMES = ("t", "time", "timestamp", "elapsed_s")
 # The types of a field that a rule of this type compares.
 _COMPARED = {
     "monotone": ("number", "integer"),
@@ -36,6 +42,21 @@ _COMPARED = {
     "same-as-last": ("number", "integer"),
     "nested": ("string",),
 }
+
+
+class View(msgspec.Struct, frozen=True):
+    """How runs of a profile are listed, shown and compared."""
+
+    step: str | None
+    """The key of the step; None if no record has one."""
+    time: str | None
+    """The key of the time, in seconds; None if no record has one."""
+    goals: dict[str, str]
+    """The goal of each metric that has one, ``min``, ``max`` or ``none``."""
+    start: str | None
+    """The kind whose members are the settings of a run; None if there is none."""
+    shared: frozenset[str]
+    """Keys of several kinds: as metrics they are named ``kind/key``."""
 
 
 class OwnProfile(msgspec.Struct, frozen=True):
@@ -48,6 +69,15 @@ class OwnProfile(msgspec.Struct, frozen=True):
     """The key that names the kind of a record; None if all records are of one kind."""
     kinds: dict[str, Schema]
     """The schema of each kind, without references."""
+    file: str
+    """Name of the stream's file in a bundle."""
+    view: View
+
+    def fits(self, first: Mapping[str, Any]) -> bool:
+        """Return whether a stream may be of this profile by its first record."""
+        kind = first.get(self.tag) if self.tag is not None else _UNTAGGED
+        schema = self.kinds.get(kind) if isinstance(kind, str) else None
+        return schema is not None and first.keys() >= set(schema.get("required", ()))
 
 
 _LOADED: dict[str, OwnProfile] = {}
@@ -101,7 +131,8 @@ def load_profile(directory: str) -> OwnProfile:
         raise ProfileError(directory, f"without a tag the only kind is {_UNTAGGED}.json, found {', '.join(kinds)}")
     for rule in stream["rules"]:
         _check_rule(path, rule, kinds)
-    profile = OwnProfile(stream["profile"], directory, stream["tag"], kinds)
+    view = _view(path, stream, kinds)
+    profile = OwnProfile(stream["profile"], directory, stream["tag"], kinds, stream["file"], view)
     _enter(profile, stream)
     return profile
 
@@ -148,6 +179,35 @@ def _check_rule(path: str, rule: Schema, kinds: dict[str, Schema]) -> None:
         if declared is not None and rule.get("kind", kind) == kind and declared.get("type") not in allowed:
             wanted = " or ".join(allowed)
             raise ProfileError(path, f"{rule['rule']}: {rule['field']!r} of {kind!r} must have the type {wanted}")
+
+
+def _view(path: str, stream: Schema, kinds: dict[str, Schema]) -> View:
+    """Return how runs are shown: as ``view`` says, else by the rules and the usual keys."""
+    said = stream.get("view", {})
+    types = [field_types(schema) for schema in kinds.values()]
+    for key in ("step", "time"):
+        if key in said and not any(said[key] in each for each in types):
+            raise ProfileError(path, f"view: no kind has the {key} {said[key]!r}")
+    ordered = [rule["field"] for rule in stream["rules"] if rule["type"] in ("sequence-per-phase", "monotone")]
+    first = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
+    keys = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
+    step = said.get("step") or _key([*ordered, *_USUAL_STEPS], types, ("integer",))
+    return View(
+        step=step,
+        time=said.get("time") or _key([key for key in (*ordered, *_USUAL_TIMES) if key != step], types, _NUMERIC),
+        goals=said.get("goals", {}),
+        start=first,
+        shared=frozenset(key for key in keys if keys.count(key) > 1),
+    )
+
+
+def _key(keys: list[str], types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
+    """Return the first of *keys* that has one of the types *wanted* wherever it is declared."""
+    for key in keys:
+        declared = [each[key] for each in types if key in each]
+        if declared and all(kind in wanted for kind in declared):
+            return key
+    return None
 
 
 def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:

@@ -3,6 +3,7 @@
 ::
 
     roots = ["runs"]                    # what ls and check take where no path is given
+    profiles = ["schemas/evals"]        # directories of profiles of your own
     ignore = ["step-goes-backwards"]    # rules that check does not report
 
     [dialects.reward-log]               # how to read a log of your own; see schemas/meta/dialect.json
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 FILE = "toyspec.toml"
 _PROJECT_FILE = "pyproject.toml"
 _TABLE = b"[tool.toyspec"
-_KEYS = ("roots", "ignore", "dialects")
+_KEYS = ("roots", "profiles", "ignore", "dialects")
 
 
 class ConfigurationError(ToyspecError):
@@ -44,6 +45,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the file; None if there is none."""
     roots: tuple[str, ...] = ()
     """Directories with runs, relative to the directory of the file or absolute."""
+    profiles: tuple[str, ...] = ()
+    """Directories of profiles of the user, relative or absolute as the roots are."""
     ignore: tuple[str, ...] = ()
     """Names of rules that are not reported."""
     dialects: tuple[Any, ...] = ()
@@ -93,6 +96,7 @@ def _configuration(path: str, data: bytes) -> Configuration:
     return Configuration(
         path=path,
         roots=tuple(os.path.join(os.path.dirname(path), root) for root in _texts(path, document, "roots")),
+        profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _texts(path, document, "profiles")),
         ignore=tuple(_texts(path, document, "ignore")),
         dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
     )

@@ -29,14 +29,16 @@ class FollowedFeed:
     def __init__(
         self,
         choice: DialectChoice | None,
-        plain: Callable[[], RecordFeed],
+        plain: Callable[..., RecordFeed],
         path: str,
         detect: Callable[..., Profile | None],
     ) -> None:
         self._choice = choice
         self._path = path
         self._detect = detect
-        self._held: bytes | None = b"" if choice is not None and choice.name is not None else None
+        is_open = choice is not None and (choice.name is not None or choice.may_be_own)
+        self._held: bytes | None = b"" if is_open else None
+        self._plain = plain
         self.feed_now: AnyFeed = plain()
         """The feed that makes the records now."""
 
@@ -50,6 +52,10 @@ class FollowedFeed:
             return []
         held, self._held = self._held, None
         assert self._choice is not None
+        profile = self._choice.profile_of(held, self._path)
+        if profile is not None:
+            self.feed_now = self._plain(profile=profile)
+            return self.feed_now.feed(held)
         read_as = self._choice.choose(held, self._detect, path=self._path)
         if read_as is None:
             return self.feed_now.feed(chunk)

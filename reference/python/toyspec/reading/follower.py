@@ -294,7 +294,7 @@ class _Tail:
 
     def _begin(self) -> Items:
         try:
-            stream, _ = locate_stream(self._path)
+            stream, _ = locate_stream(self._path, self._choice.stream_files)
             self._file = file = LiveFile(stream)
         except StreamMissingError:
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.format.line_validation import decode
 from toyspec.format.lines import LineSplitter
-from toyspec.format.profiles import detect_profile, stream_name
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
+    from toyspec.format.own_profiles import OwnProfile
 
 HEAD_BYTES = 1 << 16
 """Number of bytes by which a file is recognized."""
@@ -28,13 +29,25 @@ class DialectChoice:
 
     *name* is ``"auto"`` to recognize one, the name of one, or None for none: files that follow no profile of toyspec
     are then of another format, as the specification says. *step* is the key of the step, if the user named it. *own*
-    are dialects of the user, which are tried first.
+    are dialects of the user, which are tried first. *profile* is a profile that reads every file: one of toyspec, or
+    the directory of one of the user. *profiles* are directories of profiles of the user, which are tried before all
+    others.
     """
 
-    def __init__(self, name: str | None = "auto", *, step: str | None = None, own: Sequence[Dialect] = ()) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str | None = "auto",
+        *,
+        step: str | None = None,
+        own: Sequence[Dialect] = (),
+        profile: str | None = None,
+        profiles: Sequence[str] = (),
+    ) -> None:
+        self.name = name if profile is None else None
         self.step = step
         self.own = tuple(own)
+        self.profile = profile
+        self.profiles = tuple(profiles)
         self._named: Dialect | None = None
         if name is not None and name != "auto":
             from toyspec.format.dialects import dialect_named
@@ -43,8 +56,46 @@ class DialectChoice:
 
     @property
     def is_named(self) -> bool:
-        """True if the user named a dialect, which then reads every file."""
-        return self._named is not None
+        """True if the user named a dialect or a profile, which then reads every file."""
+        return self._named is not None or self.profile is not None
+
+    @property
+    def may_be_own(self) -> bool:
+        """True if a stream may be of a profile of the user."""
+        return self.profile is not None or bool(self.profiles)
+
+    @property
+    def stream_files(self) -> tuple[str, ...]:
+        """Names of the streams of the user's profiles in their bundles."""
+        return tuple(each.file for each in self._own_profiles())
+
+    def profile_of(self, head: bytes, path: str = "") -> Any:
+        """Return the name of the profile that was named, or of the user's one that the file fits; None without one.
+
+        The file begins with *head*. A file that has the name of a profile's stream fits it.
+        """
+        if not self.may_be_own:
+            return None
+        if self.profile is not None:
+            from toyspec.format.own_profiles import profile_named
+
+            return profile_named(self.profile)
+        first = first_object(head)
+        name = stream_name(os.path.basename(path))
+        for each in self._own_profiles():
+            is_named = name == each.file and name not in (EVENTS_FILE, METRICS_FILE)
+            if is_named or (first is not None and each.fits(first)):
+                return each.name
+        return None
+
+    def _own_profiles(self) -> list[OwnProfile]:
+        if not self.may_be_own:
+            return []
+        # Few users have profiles of their own: start-up time counts.
+        from toyspec.format.own_profiles import is_loaded, loaded, profile_named
+
+        named = [profile_named(each) for each in (*filter(None, [self.profile]), *self.profiles)]
+        return [loaded(name) for name in named if is_loaded(name)]
 
     def choose(
         self, head: bytes, detect: Callable[..., Profile | None] = detect_profile, *, path: str = ""
@@ -97,8 +148,9 @@ def _lenient(data: bytes) -> dict[str, Any] | None:
 def usual_names(choice: DialectChoice) -> tuple[str, ...]:
     """Return the patterns of the file names of the logs that *choice* may read."""
     if choice.name is None:
-        return ()
+        return choice.stream_files
     from toyspec.format.dialects import dialects
 
     known = [*choice.own, *dialects()]
-    return tuple(dict.fromkeys(pattern for dialect in known for pattern in dialect.files))
+    patterns = (pattern for dialect in known for pattern in dialect.files)
+    return tuple(dict.fromkeys([*choice.stream_files, *patterns]))

@@ -314,12 +314,13 @@ def read(  # noqa: PLR0913 - each is an option of its own
     _choice("attempts", attempts, get_args(AttemptView))
     _choice("decode", decode, get_args(Target))
     profile = None if profile is None else _profile(profile)
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
         # Bytes are the stream itself; only files may be compressed.
         opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")
     elif isinstance(source, str | os.PathLike):
-        stream, special = locate_stream(os.fspath(source))
+        stream, special = locate_stream(os.fspath(source), choice.stream_files)
         opened = open_source(stream, special=special)
         detect = partial(detect_profile_at, stream)
     elif hasattr(source, "read"):
@@ -331,10 +332,11 @@ def read(  # noqa: PLR0913 - each is an option of its own
         raise ValueError(
             f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
         )
-    read_as = _read_as(opened, detect, dialect) if profile is None and dialect is not None else None
+    known: Any = profile or _own_profile(opened, choice)
+    read_as = _read_as(opened, detect, choice) if known is None and choice.name is not None else None
     feed: NewFeed
     if read_as is None:
-        feed = partial(RecordFeed, target=decode, profile=profile, detect=detect, max_line_bytes=max_line_bytes)
+        feed = partial(RecordFeed, target=decode, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
         # Imported with the first log of another program: start-up time counts.
         from toyspec.reading.rows import RowFeed
@@ -351,10 +353,16 @@ def _profile(name: str) -> Any:
     return profile_named(name)
 
 
-def _read_as(
-    source: Source, detect: Callable[..., Profile | None], dialect: DialectChoice | str | None
-) -> ReadAs | None:
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+def _own_profile(source: Source, choice: DialectChoice) -> Any:
+    if not choice.may_be_own:
+        return None
+    try:
+        return choice.profile_of(source.peek(HEAD_BYTES), source.name)
+    except OSError as error:
+        raise unreadable(source.name, error, offset=0) from error
+
+
+def _read_as(source: Source, detect: Callable[..., Profile | None], choice: DialectChoice) -> ReadAs | None:
     try:
         return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
     except OSError as error:

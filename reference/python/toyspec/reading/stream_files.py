@@ -13,6 +13,8 @@ from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.reading.gzip_data import GzipData
 
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
@@ -29,14 +31,16 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
-def locate_stream(path: str) -> tuple[str, SpecialFiles]:
+def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFiles]:
     """Return the path of the stream *path*, or of the stream in the run directory *path*.
+
+    *names* are tried before the names of toyspec's own streams.
 
     Raises StreamMissingError for a directory without a stream.
     """
     if not os.path.isdir(path):
         return path, "allow"
-    for name in STREAM_NAMES:
+    for name in (*names, *STREAM_NAMES):
         stream = os.path.join(path, name)
         if may_be_there(stream):
             return stream, "refuse"

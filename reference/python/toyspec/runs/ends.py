@@ -12,7 +12,8 @@ from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
 from toyspec.runs.extents import Extent
-from toyspec.runs.summary import LOSS_TAGS, RunSummary, summarize_run
+from toyspec.runs.metrics_of import LOSS_TAGS
+from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +55,7 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None) -> RunSum
     finally:
         os.close(descriptor)
     # What follows no profile is the log of another program, or not a run, which the other one says.
-    if ends is None or ends.profile is None or ends.is_doubtful or (dialect is not None and dialect.is_named):
+    if ends is None or ends.profile is None or ends.is_doubtful or (dialect is not None and ends.may_be_of(dialect)):
         return summarize_run(path, dialect=dialect)
     return ends.summary(ends.profile, status.st_size)
 
@@ -83,6 +84,12 @@ class _Ends:
     def is_doubtful(self) -> bool:
         """True when the manifest beside the stream decided its profile, not its first record."""
         return self.profile == "kaun/v1" and bool(self.head) and self.head[0].get("type") != "scalar"
+
+    def may_be_of(self, dialect: DialectChoice) -> bool:
+        """Return whether the stream is read as what the user named, or is of a profile of the user."""
+        if dialect.is_named:
+            return True
+        return bool(self.head) and dialect.profile_of(self.head[0].raw + b"\n", self._path) is not None
 
     def check(self, data: bytes) -> None:
         """Look for damage in *data*, which is the whole stream."""

@@ -32,10 +32,12 @@ def list_runs(
     on_error: Literal["skip", "raise"] = "skip",
     on_progress: Callable[[int, int], None] | None = None,
     dialect: DialectChoice | str | None = "auto",
+    profiles: Sequence[str | os.PathLike[str]] = (),
 ) -> Runs:
     """Return the runs below *roots*, of every profile, the lowest final loss first and those without one last.
 
-    The logs of other programs are runs too if their *dialect* is recognized; None leaves them out.
+    The logs of other programs are runs too if their *dialect* is recognized; None leaves them out. *profiles* are
+    directories of profiles of the user, which are tried first.
     A root is a directory that is searched to any depth, a run directory, or a stream; the default is the current
     directory. With *read* ``"whole"`` every byte is read, and the metrics of each run are known. A run that cannot
     be read does not stop the others: it is in ``errors``; with *on_error* ``"raise"`` its StreamError is raised.
@@ -43,7 +45,8 @@ def list_runs(
     number of bytes done and of all bytes.
     """
     found: list[RunSummary] = []
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    own = [os.fspath(each) for each in profiles]
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
     errors, streams = _streams([os.fspath(root) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
     total, done, skipped = sum(stream.size for stream in streams), 0, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
+from toyspec.runs.own_records import own_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +18,25 @@ _SMALLER_IS_BETTER = ("loss", "error", "ppl", "perplexity")
 
 Metrics = dict[str, float | int | None]
 
+LOSS_TAGS = (
+    "loss",
+    "train_loss",
+    "train/loss",
+    "learning/loss",
+    "train/CrossEntropyLoss",
+    "total_loss",
+    "mean_loss",
+    "metrics/loss",
+)
+"""Names of the training loss in streams that do not define it."""
+
 
 def metrics_of(record: Record) -> Metrics:
     """Return the metrics of *record* by name, None where a value is null.
 
     They are the members of a step or an entry and those of its extra; the values of ``scalars``; an eval's members,
-    after its name and a slash; the value of a kaun scalar, by its tag; the values of a row of another program's log.
+    after its name and a slash; the value of a kaun scalar, by its tag; the values of a row of another program's log;
+    the numbers of a record of a user's profile.
     """
     value = record.value
     if record.profile == "toy/v1":
@@ -32,13 +46,27 @@ def metrics_of(record: Record) -> Metrics:
     if record.profile == "kaun/v1":
         tag = value.get("tag")
         return _numbers({tag: value.get("value", "")}) if isinstance(tag, str) else {}
-    return getattr(record, "values", {})
+    return own_metrics(record) if record.profile is not None else getattr(record, "values", {})
+
+
+def loss_name(record: Record) -> str | None:
+    """Return the name of the training loss in a record that does not define it; None if it has none."""
+    metrics = metrics_of(record)
+    return next((name for name in LOSS_TAGS if name in metrics), None)
 
 
 def default_goal(name: str) -> str | None:
     """Return ``min`` for a metric whose name says that smaller values are better, else None."""
     lowered = name.lower()
     return "min" if any(word in lowered for word in _SMALLER_IS_BETTER) else None
+
+
+def goal_of(name: str, goals: Mapping[str, str]) -> str | None:
+    """Return the goal of the metric *name* by *goals*, whose names may end in ``*``, else by its name."""
+    if name in goals:
+        return goals[name]
+    fitting = [key for key in goals if key.endswith("*") and name.startswith(key[:-1])]
+    return goals[max(fitting, key=len)] if fitting else default_goal(name)
 
 
 def _of_event(kind: str | None, value: Mapping[str, Any]) -> Metrics:

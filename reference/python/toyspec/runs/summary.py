@@ -12,6 +12,7 @@ from msgspec import UNSET
 from toyspec.format.json_numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.foreign_files import unknown_format
@@ -24,7 +25,8 @@ from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.curves import Curve
 from toyspec.runs.extents import Extent
 from toyspec.runs.members import flat
-from toyspec.runs.metrics_of import default_goal, metrics_of
+from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_name, metrics_of
+from toyspec.runs.own_records import own_facts
 from toyspec.runs.series import Series, measured
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
@@ -37,23 +39,13 @@ if TYPE_CHECKING:
     from toyspec.findings import DialectUse, Profile
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
+    from toyspec.runs.own_records import OwnFacts
 
 RunState = Literal["complete", "running", "torn", "damaged"]
 """The state of a stream, or running if a writer has it open."""
 
 # Bounds memory if a log has an endless number of names.
 _MAX_NAMES = 200
-# Names of the training loss in streams that do not define it.
-LOSS_TAGS = (
-    "loss",
-    "train_loss",
-    "train/loss",
-    "learning/loss",
-    "train/CrossEntropyLoss",
-    "total_loss",
-    "mean_loss",
-    "metrics/loss",
-)
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
@@ -69,9 +61,9 @@ def summarize_run(
     Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
     and is in the summary's report.
     """
-    stream, _ = locate_stream(path)
-    summary = RunSummary(stream, measure)
     choice = dialect or DialectChoice()
+    stream, _ = locate_stream(path, choice.stream_files)
+    summary = RunSummary(stream, measure)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_numbers()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
@@ -88,11 +80,6 @@ def summarize_run(
     summary.dialect = report.dialect
     summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary
-
-
-def _loss_name(record: Record) -> str | None:
-    metrics = metrics_of(record)
-    return next((name for name in LOSS_TAGS if name in metrics), None)
 
 
 def _size(stream: str) -> int:
@@ -149,7 +136,8 @@ class RunSummary:
     @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
-        is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE)
+        named = STREAMS.get(self.profile or "", {}).get("file")
+        is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
 
     @cached_property
@@ -166,10 +154,7 @@ class RunSummary:
         """Return whether smaller values of the series *name* are better; None if that is unknown."""
         if self.profile == "kaun/v1":
             return is_smaller_better(name, self.minimized.get(name, UNSET))
-        goal = self.goals.get(name)
-        if goal is None:
-            fitting = [key for key in self.goals if key.endswith("*") and name.startswith(key[:-1])]
-            goal = self.goals[max(fitting, key=len)] if fitting else default_goal(name)
+        goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
 
     def best(self, name: str) -> tuple[int, float] | None:
@@ -267,14 +252,18 @@ class RunSummary:
                 self._take_row(record)
             elif kind in self.kinds or len(self.kinds) < _MAX_NAMES:
                 self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            said = own_facts(record, self.last_step)
             if self._measure is not None:
-                self._keep(record, self._measure)
-            if record.profile == "toy/v1":
-                self._take_toy(record)
-            elif record.profile == "metrics/v1":
-                self._take_entry(record.value)
-            elif record.profile == "kaun/v1":
-                self._take_scalar(record)
+                self._keep(record, self._measure, said)
+            self._take_record(record) if said is None else self._take_own(said)
+
+    def _take_record(self, record: Record) -> None:
+        if record.profile == "toy/v1":
+            self._take_toy(record)
+        elif record.profile == "metrics/v1":
+            self._take_entry(record.value)
+        elif record.profile == "kaun/v1":
+            self._take_scalar(record)
 
     def _take_block(self, block: NumberBlock) -> None:
         """Add many records at once."""
@@ -297,15 +286,16 @@ class RunSummary:
             self.measures.update(block.columns if len(self.measures) < _MAX_NAMES else ())
             self.measured.add_all(*block.columns.get(self._measure, ((), ())))
 
-    def _keep(self, record: Record, measure: str) -> None:
-        step = record.step if isinstance(record, Row) else record.get("step", self.last_step)
+    def _keep(self, record: Record, measure: str, said: OwnFacts | None) -> None:
+        placed = record if isinstance(record, Row) else said
+        step = record.get("step", self.last_step) if placed is None else placed.step
         is_other = record.kind == "step" and not self.attempts.is_own_step(record)
         if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
             return
         if len(self.measures) < _MAX_NAMES:
             self.measures.update(metrics_of(record))
         if measure == "loss" and record.profile not in ("toy/v1", "metrics/v1"):
-            self._loss_name = self._loss_name or _loss_name(record)
+            self._loss_name = self._loss_name or loss_name(record)
             measure = self._loss_name or measure
         is_there, value = measured(record, measure)
         if is_there:
@@ -360,6 +350,15 @@ class RunSummary:
             self.start = {"config": row.config}
         self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
 
+    def _take_own(self, said: OwnFacts) -> None:
+        self.goals = said.goals
+        self._time_origin = self._time_origin or said.origin
+        self._take_time(said.time)
+        self.start = self.start or said.start
+        self.end = said.end or self.end
+        if said.step is not None:
+            self._take_step_of_any_order(said.step, said.metrics)
+
     def _take_step_of_any_order(self, step: Any, metrics: dict[str, Any]) -> None:
         highest = self.last_step
         self._take_step(step, metrics)
@@ -378,11 +377,10 @@ class RunSummary:
         self._take_step(scalar.step, {scalar.tag: scalar.value})
 
     def _take_step(self, step: Any, measures: dict[str, Any]) -> None:
-        if type(step) is not int or abs(step) >= _MAX_STEP:
-            return
-        self.first_step = step if self.first_step is None else self.first_step
-        self.last_step = step
-        self._take_metrics(step, measures)
+        if type(step) is int and abs(step) < _MAX_STEP:
+            self.first_step = step if self.first_step is None else self.first_step
+            self.last_step = step
+            self._take_metrics(step, measures)
 
     def _take_metrics(self, step: Any, measures: dict[str, Any]) -> None:
         if type(step) is not int or abs(step) >= _MAX_STEP:

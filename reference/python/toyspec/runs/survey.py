@@ -108,6 +108,9 @@ def _examined(path: str, choice: DialectChoice, importer: Callable[[str], str | 
     except (StreamError, OSError) as error:
         cause = error.fact if isinstance(error, StreamError) else cause_of(error)
         return Lying(sort="unreadable", format=cause, title=f"cannot be read: {cause}", read_with=None)
+    own = choice.profile_of(head, path)
+    if own is not None:
+        return Lying(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
     first = first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
     read_as = choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
