@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +119,41 @@ def test_every_sample_is_recognised(tmp_path: Path) -> None:
         report = imported(SAMPLES / name, tmp_path / name)
         assert {name} == {run.format for run in report.runs}
         assert [] == report.errors
+
+
+def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
+    """Each run becomes a bundle of its own; the parts of a run are not imported once more as logs."""
+    for name in sorted(path.name for path in SAMPLES.iterdir()):
+        shutil.copytree(SAMPLES / name, tmp_path / "all" / name, ignore=shutil.ignore_patterns("make.py"))
+    write_run(tmp_path / "all" / "own", {})
+    (tmp_path / "all" / "train.csv").write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    for step in (10, 20):
+        (tmp_path / "all" / "hf" / f"checkpoint-{step}").mkdir(parents=True)
+        history = [{"loss": 1.0, "epoch": 0.5, "step": each} for each in range(5, step + 1, 5)]
+        state = json.dumps({"log_history": history, "global_step": step, "max_steps": 20, "epoch": 1.0})
+        (tmp_path / "all" / "hf" / f"checkpoint-{step}" / "trainer_state.json").write_text(state, encoding="utf-8")
+    (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\0\0\0")
+    report = imported(tmp_path / "all", tmp_path / "runs")
+    counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
+    assert counts == Counter(run.format for run in report.runs)
+    assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]
+    assert ["broken.wandb"] == [os.path.basename(error.path) for error in report.errors]
+    again = import_runs([tmp_path / "all"], tmp_path / "runs")
+    assert {"done-before"} == {run.status for run in again.runs}
+
+
+def test_doctor_names_the_runs_in_a_folder(tmp_path: Path) -> None:
+    """A run of several files is named by its directory, and the command that is shown imports it."""
+    for name in ("dvclive", "mlflow", "trackio", "wandb"):
+        shutil.copytree(SAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("make.py"))
+    (survey,) = json.loads(toyspec("doctor", "--json", str(tmp_path)).stdout)["paths"]
+    found = {entry["format"]: entry for entry in survey["formats"]}
+    assert {"dvclive", "mlflow", "trackio", "wandb"} == set(found)
+    assert ({"foreign"}, 2) == ({entry["sort"] for entry in found.values()}, survey["others"])
+    assert [str(tmp_path / "dvclive" / "dvclive")] == found["dvclive"]["examples"]
+    for entry in found.values():
+        for example in entry["examples"]:
+            assert [] == import_runs([example], tmp_path / "runs", format=entry["format"]).errors
 
 
 def test_commands_report_to_a_person(tmp_path: Path) -> None:

@@ -53,13 +53,14 @@ def run(options: Namespace) -> int:
     if options.dialects:
         _print_dialects(configuration, terminal)
         return exit_codes.OK
+    from toyspec.convert.finding import Importable
     from toyspec.runs.survey import survey
 
     paths = options.paths or ["."]
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: No such file or directory")
-    surveys = [survey(path, choice, _importer) for path in paths]
+    surveys = [survey(path, choice, Importable(path)) for path in paths]
     if options.json:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
     else:
@@ -67,15 +68,6 @@ def run(options: Namespace) -> int:
             _print(path, found, configuration, terminal)
     unreadable = any(entry.sort == "unreadable" for found in surveys for entry in found.formats)
     return exit_codes.USAGE if unreadable else exit_codes.OK
-
-
-def _importer(path: str) -> str | None:
-    from toyspec.convert.formats import recognised
-
-    try:
-        return recognised(path)
-    except OSError:
-        return None
 
 
 def _print(path: str, found: Survey, configuration: Configuration, terminal: Terminal) -> None:
@@ -92,10 +84,10 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
     for entry, cells in zip(found.formats, lines, strict=True):
         terminal.line(joined(cells))
         # The command names the only file.
-        for example in entry.examples if entry.files > 1 else ():
+        for example in entry.examples if len(entry.examples) > 1 else ():
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
-        if entry.files > len(entry.examples):
-            terminal.line(terminal.styled(f"    and {entry.files - len(entry.examples)} more", "dim"))
+        if entry.files > len(entry.examples) > 1:
+            terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
     if found.others:
         noun = "1 other file is" if found.others == 1 else f"{found.others} other files are"
         terminal.line(f"  {noun} no log that toyspec knows; `toyspec check FILE` says what one looks like")

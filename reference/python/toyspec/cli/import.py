@@ -18,7 +18,7 @@ _DESCRIPTION = """\
 Make a toy/v1 run of each run at SOURCE, in a directory of its own below --out.
 
 A SOURCE is a file or a directory in one of these formats, found out unless
-FORMAT names it:
+FORMAT names it. Of a directory, the runs of every format in it are taken.
 
 {formats}
 

@@ -25,10 +25,12 @@ from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.flattening import flattened
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
+from toyspec.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from toyspec.convert.finding import Parts
     from toyspec.convert.losses import Ledger
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
@@ -64,9 +66,10 @@ def names() -> list[str]:
 class DialectImporter:
     """Imports one dialect, or any."""
 
-    def __init__(self, name: str | None = None) -> None:
-        """Import the dialect *name*; any without."""
+    def __init__(self, name: str | None = None, others: Parts | None = None) -> None:
+        """Import the dialect *name*; any without. The files of *others* are left out."""
         self._name = name
+        self._others = others
         self.FORMAT = format_of(dialect_named(name)) if name else _ANY
 
     def recognise(self, path: str) -> bool:
@@ -92,7 +95,9 @@ class DialectImporter:
                 yield path, chosen, _stem(path)
             return
         for directory, files in files_below(path, _may_be_log):
-            logs = [(file, chosen) for file in islice(files, _MOST_FILES) if (chosen := self._recognised(file))]
+            free = [file for file in files if self._others is None or self._others.owner_of(file) is None]
+            logs = [(file, chosen) for file in islice(free, _MOST_FILES) if (chosen := self._recognised(file))]
+            logs = [(file, chosen) for file, chosen in logs if not is_older_checkpoint(file)]
             for file, chosen in logs:
                 name = name_below(path, directory)
                 yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"

@@ -85,7 +85,9 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         others = [os.path.join(directory, name) for name in (_LATEST, _PARAMS)]
         files = tables + [file for file in others if os.path.isfile(file)]
         name = name_below(path, directory)
-        yield ForeignRun(name, directory, identity_of(files), size_of(files), _reader(directory, tables, name))
+        parts = (*files, os.path.join(directory, _TABLES))
+        read = _reader(directory, tables, name)
+        yield ForeignRun(name, directory, identity_of(files), size_of(files), read, parts=parts)
     if not found:
         raise SourceError(path, f"no directory with {_LATEST} and {_TABLES}")
 

@@ -76,6 +76,8 @@ class ForeignRun(NamedTuple):
     """Yields toy/v1 events in order, from run_start on; bytes are lines in canonical form, each with its LF."""
     dialect: str = ""
     """Name of the dialect that was recognized; empty for other formats."""
+    parts: tuple[str, ...] = ()
+    """The files and directories that the run is made of; empty if the source is all."""
 
 
 class Importer(Protocol):
@@ -144,13 +146,3 @@ def dialect_logs() -> Any:
 def exportable() -> list[str]:
     """Return the names of the formats that can be exported to."""
     return [name for name in HOMES if hasattr(load(name), "export")]
-
-
-def recognised(path: str) -> str | None:
-    """Return the name of the format of the file or directory at *path*, ANY_LOG for a dialect; None if it is not known.
-
-    Raise OSError if it cannot be read.
-    """
-    own = (name for name in HOMES if hasattr(load(name), "find_runs"))
-    found = next((name for name in own if load(name).recognise(path)), None)
-    return found or (ANY_LOG if importer(ANY_LOG).recognise(path) else None)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.formats import importer, recognised
+from toyspec.convert.finding import Parts, recognised
+from toyspec.convert.formats import ANY_LOG, dialect_logs, importer
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport, RunConversion
 from toyspec.convert.sources import encodable
@@ -72,8 +73,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
     for source in [os.fspath(source) for source in sources]:
-        with _reported(source, report):
-            found += _find(source, format)
+        found += _find(source, format, report)
     total = _Total(sum(run.size for _, run in found), watch)
     options = _Options(ended, max_examples, total.advance)
     root = os.fspath(out)
@@ -84,15 +84,40 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     return report
 
 
-def _find(source: str, name: str | None) -> Iterator[tuple[str, ForeignRun]]:
-    chosen = name or recognised(source)
-    if chosen is None:
-        raise SourceError(
-            source, "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
-        )
-    module = importer(chosen)
-    for run in module.find_runs(source):
-        yield chosen, run
+def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
+    """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
+    names = [] if name is None else [name]
+    with _reported(source, report):
+        names = names or recognised(source)
+        if not names:
+            fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
+            raise SourceError(source, fact)
+    parts = Parts()
+    for each in names:
+        with _reported(source, report), _without_packages(source, report, is_one_of_many=len(names) > 1):
+            if each == ANY_LOG and len(names) > 1:
+                yield from ((each, run) for run in _other_logs(source, parts))
+                continue
+            for run in importer(each).find_runs(source):
+                parts.add(each, run)
+                yield each, run
+
+
+@contextlib.contextmanager
+def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: bool) -> Iterator[None]:
+    """Add to *report* that a package is missing, unless the source is in its format alone."""
+    try:
+        yield
+    except ImportError as error:
+        if not is_one_of_many:
+            raise
+        report.errors.append(PathError(source, str(error)))
+
+
+def _other_logs(source: str, parts: Parts) -> Iterator[ForeignRun]:
+    """Yield the logs in the directory *source* that are not parts of other runs."""
+    logs = dialect_logs().DialectImporter(others=parts)
+    return iter(logs.find_runs(source) if logs.recognise(source) else ())
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from toyspec.convert.losses import (
 from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, REASON, WITHOUT_STEP, write_runs
 from toyspec.convert.mlflow_files import file_runs
 from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
-from toyspec.convert.sources import head_of, identity_of, is_file
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -63,27 +63,29 @@ _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
 
 def recognise(path: str) -> bool:
     """Return whether *path* is a database or a file store of MLflow, or a directory with one of them."""
-    return _database(path) is not None or next(file_runs(path), None) is not None
+    return bool(_databases(path)) or next(file_runs(path), None) is not None
 
 
-def _database(path: str) -> str | None:
-    if os.path.isdir(path):
-        path = os.path.join(path, "mlflow.db")
-        if not os.path.isfile(path):
-            return None
+def _databases(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path] if _is_database(path) else []
+    found = files_below(path, lambda name: name.endswith(".db"))
+    return [file for _, files in found for file in files if _is_database(file)]
+
+
+def _is_database(path: str) -> bool:
     if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
-        return None
+        return False
     try:
-        return path if tables_of(path) >= _TABLES else None
+        return tables_of(path) >= _TABLES
     except SourceError:
-        return None
+        return False
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the runs of the database or the file store at *path*."""
-    database = _database(path)
+    """Yield the runs of the databases and the file stores at *path*, a file or a directory, and below."""
     found = False
-    for run in chain(_of_database(database) if database is not None else (), file_runs(path)):
+    for run in chain(*map(_of_database, _databases(path)), file_runs(path)):
         found = True
         yield run
     if not found:
@@ -105,6 +107,7 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
             identity=identity_of([path], str(run_id)),
             size=size // len(rows),
             events=_reader(path, str(run_id)),
+            parts=(path,),
         )
 
 

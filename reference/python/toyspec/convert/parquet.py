@@ -11,7 +11,7 @@ from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.losses import DAMAGED, INVALID, NOT_FINITE, SUPERSEDED, Cause
-from toyspec.convert.sources import head_of, identity_of, is_file
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -125,19 +125,32 @@ def _json(value: Any) -> str:
 
 
 def recognise(path: str) -> bool:
-    """Return whether *path* is a directory with both tables, or one of them."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    if not os.path.isdir(path) and (not is_file(path) or head_of(path, 4) != _MAGIC):
-        return False
-    return all(os.path.isfile(os.path.join(folder, name)) for name in (RUNS, VALUES))
+    """Return whether *path* is a directory with both tables in it or below, or one of them."""
+    return next(_folders(path), None) is not None
+
+
+def _folders(path: str) -> Iterator[str]:
+    if os.path.isdir(path):
+        for folder, files in files_below(path, lambda name: name in (RUNS, VALUES)):
+            if len(files) == len((RUNS, VALUES)):
+                yield folder
+    elif is_file(path) and head_of(path, 4) == _MAGIC:
+        folder = os.path.dirname(path)
+        if all(os.path.isfile(os.path.join(folder, name)) for name in (RUNS, VALUES)):
+            yield folder
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the runs in the tables of the directory *path*."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
-    if not recognise(path):
+    """Yield the runs in the tables of the directory *path* and below."""
+    folders = list(_folders(path))
+    if not folders:
         raise SourceError(path, f"a directory with {RUNS} and {VALUES} is expected")
+    for folder in folders:
+        yield from _runs_in(folder)
+
+
+def _runs_in(folder: str) -> Iterator[ForeignRun]:
+    files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
     rows = _opened(files[0]).read().to_pylist()
     for row in rows:
         name = row.get("run_id")
@@ -149,6 +162,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
             identity=identity_of(files, name),
             size=os.path.getsize(files[1]) // len(rows),
             events=_reader(files[1], row),
+            parts=tuple(files),
         )
 
 

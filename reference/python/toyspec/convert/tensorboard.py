@@ -102,6 +102,7 @@ def _run(name: str, source: str, files: list[str]) -> ForeignRun:
         identity=identity_of(files),
         size=size_of(files),
         events=lambda ledger: EventImport(files, name, ledger).events(),
+        parts=tuple(files),
     )
 
 

@@ -106,10 +106,12 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         for run_id, name in _runs_of(database):
             rows = _reader(partial(_rows, database, run_id), name)
             identity = identity_of([database], run_id)
-            yield ForeignRun(name, f"{database}#{run_id}", identity, os.path.getsize(database), rows)
+            source, size = f"{database}#{run_id}", os.path.getsize(database)
+            yield ForeignRun(name, source, identity, size, rows, parts=(database,))
     for run_id, name in _runs_of_fragments(fragments):
         rows = _reader(partial(_fragment_rows, fragments, run_id), name)
-        yield ForeignRun(name, f"{path}#{run_id}", identity_of(fragments, run_id), 0, rows)
+        identity = identity_of(fragments, run_id)
+        yield ForeignRun(name, f"{path}#{run_id}", identity, 0, rows, parts=tuple(fragments))
 
 
 def _runs_of(path: str) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.block_records import FILE_HEADER, MAGIC
 from toyspec.convert.formats import ForeignRun, Format, Row
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
+
+_RUN_DIRECTORIES = ("run-", "offline-run-")
+
+_RUN_DIRECTORIES = ("run-", "offline-run-")
 
 FORMAT = Format(
     name="wandb",
@@ -96,20 +100,31 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         yield _run(file)
 
 
-def _run(path: str) -> ForeignRun:
+def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     head = head_of(path, len(FILE_HEADER))
     if head[: len(MAGIC)] != MAGIC:
         raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
     if head != FILE_HEADER:
         raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
+    yield from WandbImport(path, ledger).events()
+
+
+def _run(path: str) -> ForeignRun:
     name = os.path.basename(path).removesuffix(".wandb").removeprefix("run-")
     return ForeignRun(
         name=name,
         source=path,
         identity=identity_of([path]),
         size=2 * size_of([path]),
-        events=lambda ledger: WandbImport(path, ledger).events(),
+        events=lambda ledger: _events(path, ledger),
+        parts=(_directory_of(path),),
     )
+
+
+def _directory_of(path: str) -> str:
+    """Return the directory that W&B made for the run file *path*; the file itself if it lies elsewhere."""
+    directory = os.path.dirname(os.path.abspath(path))
+    return directory if os.path.basename(directory).startswith(_RUN_DIRECTORIES) else path
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -101,8 +101,23 @@ def _walk(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
         folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
         older = {entry.name for entry in folders if _CHECKPOINT.fullmatch(entry.name)}
         if older and not any(entry.name == _CHECKPOINTED for entry in hinted):
-            older.remove(max(older, key=lambda name: int(name.rpartition("-")[2])))
+            older.remove(max(older, key=_step_of))
         pending += [(entry.path, () if entry.name in older else hints) for entry in reversed(folders)]
+
+
+def is_older_checkpoint(path: str) -> bool:
+    """Return whether a later ``trainer_state.json`` has everything that the one at *path* has."""
+    directory, name = os.path.split(os.path.abspath(path))
+    place, folder = os.path.split(directory)
+    if name != _CHECKPOINTED or not _CHECKPOINT.fullmatch(folder):
+        return False
+    others = [os.path.join(place, each) for each in os.listdir(place) if _CHECKPOINT.fullmatch(each)]
+    later = [each for each in others if _step_of(each) > _step_of(folder)]
+    return any(os.path.isfile(os.path.join(each, _CHECKPOINTED)) for each in (place, *later))
+
+
+def _step_of(checkpoint: str) -> int:
+    return int(checkpoint.rpartition("-")[2])
 
 
 def _is_hinted(entry: os.DirEntry[str], hints: Sequence[str]) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
 from toyspec.errors import StreamError
-from toyspec.format.looks import Look, known_start, look_of
+from toyspec.format.looks import Look, known_start
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import open_source
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
@@ -40,7 +40,7 @@ class Lying(msgspec.Struct, kw_only=True):
     files: int = 0
     bytes: int = 0
     examples: list[str] = msgspec.field(default_factory=list)
-    """The first of the files."""
+    """The first of the files, of the runs where a run has several files."""
 
 
 class Survey(msgspec.Struct):
@@ -53,25 +53,40 @@ class Survey(msgspec.Struct):
     files: int = 0
 
 
-def survey(root: str, choice: DialectChoice, importer: Callable[[str], str | None]) -> Survey:
+class Importable(Protocol):
+    """Knows what can be imported."""
+
+    def part_of(self, path: str) -> tuple[str, str] | None:
+        """Return format and path of the run, of several files, that the file *path* belongs to; None without one."""
+
+    def format_of(self, path: str) -> str | None:
+        """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
+
+    def title_of(self, name: str) -> str:
+        """Return the title of the format *name*."""
+
+
+def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
     """Return what lies at *root*, a file or a directory, and below it.
 
-    *choice* are the dialects; *importer* returns the name of the importer of a file, None if there is none. A file or
-    directory that cannot be read is listed as unreadable. Hidden directories and symbolic links are left out.
+    *choice* are the dialects. A file or directory that cannot be read is listed as unreadable. Hidden directories and
+    symbolic links are left out.
     """
     found: dict[tuple[Sort, str], Lying] = {}
     result = Survey([])
     for path in _files(root):
         result.files += 1
-        lying = _examined(path, choice, importer)
+        lying = _examined(path, choice, importable)
         if lying is None:
             result.others += 1
             continue
         entry = found.setdefault((lying.sort, lying.format), lying)
         entry.files += 1
         entry.bytes += _size(path)
-        if len(entry.examples) < _EXAMPLES:
-            entry.examples.append(path)
+        run = importable.part_of(path) if lying.sort == "foreign" else None
+        place = path if run is None else run[1]
+        if place not in entry.examples and len(entry.examples) < _EXAMPLES:
+            entry.examples.append(place)
     order = ("profile", "dialect", "foreign", "unreadable")
     result.formats = sorted(found.values(), key=lambda each: (order.index(each.sort), each.format))
     return result
@@ -102,7 +117,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _examined(path: str, choice: DialectChoice, importer: Callable[[str], str | None]) -> Lying | None:
+def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying | None:
     try:
         head, is_compressed = _head(path)
     except (StreamError, OSError) as error:
@@ -114,13 +129,20 @@ def _examined(path: str, choice: DialectChoice, importer: Callable[[str], str | 
     first = first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
     read_as = choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
+    run = None if read_as is None else importable.part_of(path)
+    if read_as is not None and run is not None and run[0] != read_as.dialect.name:
+        return _imported(run[0], importable)
     if read_as is not None and not (read_as.dialect.form.type == _CONSOLE and path.endswith(_NO_OUTPUT)):
         needs = f'--step-key unless the step is "{read_as.step}"' if read_as.dialect.rank == "guess" else None
         title, name = read_as.dialect.title, read_as.dialect.name
         return Lying(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
     if profile is not None:
         return Lying(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
-    return None if is_compressed else _foreign(path, head, importer)
+    return None if is_compressed else _foreign(path, head, importable)
+
+
+def _imported(name: str, importable: Importable) -> Lying:
+    return Lying(sort="foreign", format=name, title=importable.title_of(name), read_with=f"toyspec import {name}")
 
 
 def _head(path: str) -> tuple[bytes, bool]:
@@ -134,12 +156,12 @@ def _head(path: str) -> tuple[bytes, bool]:
         source.close()
 
 
-def _foreign(path: str, head: bytes, importer: Callable[[str], str | None]) -> Lying | None:
-    name = importer(path)
-    look: Look | None = known_start(head)
+def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
+    run = importable.part_of(path)
+    name = importable.format_of(path) if run is None else run[0]
     if name is not None:
-        title = look_of(head, None, is_all=len(head) < HEAD_BYTES).fact
-        return Lying(sort="foreign", format=name, title=title, read_with=f"toyspec import {name}")
+        return _imported(name, importable)
+    look: Look | None = known_start(head)
     if look is None:
         return None
     needs = None if look.read_with is None else look.read_with.split()[0]
