@@ -26,7 +26,7 @@ ENGINE_TESTS := test_checker.py test_checker_properties.py test_cli_check.py tes
 	test_cli_runs.py test_corpus.py test_engine.py test_gzip_streams.py test_looks.py test_run_ends.py test_runs_listing.py
 
 # The other languages that this tree has.
-LANGUAGES := $(filter c go ocaml ruby rust typescript,$(notdir $(wildcard reference/*)))
+LANGUAGES := $(filter c go ocaml ruby rust typescript viewer,$(notdir $(wildcard reference/*)))
 
 # The file that shows that the site's checker was built.
 CHECKER_PAGE := docs/assets/checker/page/main.js
@@ -293,6 +293,12 @@ typescript: ## test the TypeScript package
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		cd reference/typescript && npm install --silent --no-audit --no-fund && npm test --silent)
 
+# What is built is committed, so that an installation needs no npm; in CI it must be what the sources give.
+.PHONY: viewer
+viewer: ## test the viewer, and build it into the Python package
+	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
+		cd reference/viewer && npm install --silent --no-audit --no-fund && npm test --silent && npm run --silent $(if $(CI),check,build))
+
 # with_tool PROBE,HOW TO GET IT,COMMANDS: a missing tool is a failure in CI; elsewhere it is reported and left out.
 define with_tool
 if { $(1); } >/dev/null 2>&1; then $(3); \
@@ -310,7 +316,7 @@ dist: $(DEV) ## build sdist and wheel into dist/
 clean: ## remove everything that make has made
 	@rm -rf $(SITE_FILES)
 	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules engine/target)
+	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules viewer/dist viewer/node_modules engine/target)
 	@rm -rf docs/assets/checker
 	@find reference conformance -name __pycache__ -type d -prune -exec rm -rf {} +
 

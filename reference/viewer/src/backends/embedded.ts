@@ -1,0 +1,62 @@
+/** Takes runs from the page itself, as `toyspec report` wrote it: see "A report" in ../../PROTOCOL.md. */
+
+import { type AnyFrame, FrameReader } from "../frames.js";
+import type { Backend, CurveRequest, Detail, Frame, Listing, ReportHeader } from "../protocol.js";
+
+export class Embedded implements Backend {
+  readonly kind = "embedded";
+
+  private constructor(
+    private readonly header: ReportHeader,
+    private readonly frames: Map<string, Frame[]>,
+  ) {}
+
+  /** Reads the text of `#toyspec-data`. */
+  static async from(text: string): Promise<Embedded> {
+    const packed = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const reader = new FrameReader();
+    const all: AnyFrame[] = [];
+    for await (const bytes of stream) all.push(...reader.feed(bytes));
+    reader.finish();
+    const frames = new Map<string, Frame[]>();
+    for (const frame of all.slice(1) as Frame[]) {
+      const { metric } = frame.header;
+      frames.set(metric, [...(frames.get(metric) ?? []), frame]);
+    }
+    if (all.length === 0) throw new Error("the report has no data; write it again with `toyspec report`");
+    return new Embedded(all[0]!.header as ReportHeader, frames);
+  }
+
+  /** When the report was written, RFC 3339. */
+  get written(): string {
+    return this.header.written;
+  }
+
+  runs(): Promise<Listing> {
+    return Promise.resolve(this.header.listing);
+  }
+
+  curves({ metric, runs }: CurveRequest, take: (frame: Frame) => void): Promise<void> {
+    const wanted = new Set(runs);
+    for (const frame of this.frames.get(metric) ?? []) if (wanted.has(frame.header.run)) take(frame);
+    return Promise.resolve();
+  }
+
+  detail(run: string): Promise<Detail> {
+    const found = this.header.details[run];
+    return found ? Promise.resolve(found) : Promise.reject(new Error("the report has no details of this run"));
+  }
+
+  point(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return Promise.reject(new Error("a report has no raw lines; open the runs with `toyspec view`"));
+  }
+
+  changes(): () => void {
+    return () => undefined;
+  }
+}

@@ -1,0 +1,87 @@
+/** Asks the server that the page came from: see ../../PROTOCOL.md. */
+
+import { FrameReader } from "../frames.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
+
+/** Longer addresses are refused by some servers and proxies. */
+const LONGEST_ADDRESS = 6000;
+
+export class Served implements Backend {
+  readonly kind = "served";
+
+  runs(since?: string): Promise<Listing> {
+    return json(`api/runs${since === undefined ? "" : `?since=${encodeURIComponent(since)}`}`);
+  }
+
+  async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+    await Promise.all(addresses(request).map((address) => frames(address, take, signal)));
+  }
+
+  detail(run: string): Promise<Detail> {
+    return json(`api/run?run=${encodeURIComponent(run)}`);
+  }
+
+  point({ run, metric, axis, at }: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {
+    return json(`api/point?${new URLSearchParams({ run, metric, x: axis, at: String(at) }).toString()}`);
+  }
+
+  async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
+    const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
+    const answer = await asked(`files?${new URLSearchParams({ run, path }).toString()}`, { headers });
+    const data = new Uint8Array(await answer.arrayBuffer());
+    return answer.status === 206 ? data : data.subarray(offset, offset + length);
+  }
+
+  changes(take: (change: Change) => void): () => void {
+    const events = new EventSource("api/changes");
+    events.onmessage = (event: MessageEvent<string>) => take(JSON.parse(event.data) as Change);
+    return () => events.close();
+  }
+}
+
+/** Returns the addresses of a request, each with as many runs as fit. */
+function addresses({ metric, runs, axis, buckets, from, to }: CurveRequest): string[] {
+  const fixed = new URLSearchParams({ metric, x: axis, buckets: String(buckets) });
+  if (from !== undefined) fixed.set("from", String(from));
+  if (to !== undefined) fixed.set("to", String(to));
+  const start = `api/curve?${fixed.toString()}`;
+  const made: string[] = [];
+  let address = start;
+  for (const run of runs) {
+    const part = `&run=${encodeURIComponent(run)}`;
+    if (address !== start && address.length + part.length > LONGEST_ADDRESS) {
+      made.push(address);
+      address = start;
+    }
+    address += part;
+  }
+  if (address !== start) made.push(address);
+  return made;
+}
+
+async function frames(address: string, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+  const answer = await asked(address, { signal });
+  const reader = new FrameReader();
+  for await (const bytes of answer.body!) for (const frame of reader.feed(bytes)) take(frame as Frame);
+  reader.finish();
+}
+
+async function json<Answer>(address: string): Promise<Answer> {
+  return (await asked(address)).json() as Promise<Answer>;
+}
+
+async function asked(address: string, init: RequestInit = {}): Promise<Response> {
+  const answer = await reached(address, init);
+  if (answer.ok) return answer;
+  const { message } = (await answer.json().catch(() => ({}))) as { message?: unknown };
+  throw new Error(typeof message === "string" ? message : `the server answered ${answer.status} ${answer.statusText}`);
+}
+
+async function reached(address: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(address, init);
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Error("the server does not answer; is `toyspec view` still running?");
+  }
+}

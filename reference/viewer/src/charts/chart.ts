@@ -1,0 +1,261 @@
+/** One chart: a metric of the shown runs over each other. */
+
+import { button, fill, html } from "../../../typescript/page/elements.js";
+import type { Run } from "../protocol.js";
+import type { Store } from "../store.js";
+import { counted, plain, short } from "../text.js";
+import type { ViewState, XAxis } from "../view-state.js";
+import type { Cursor, Pointing } from "./cursor.js";
+import { draw, drawCursor, type Manner } from "./drawing.js";
+import { exportMenu } from "./exporting.js";
+import { Curves, type Queue } from "./loading.js";
+import { type Box, drawn, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { Gestures } from "./gestures.js";
+import { averageBefore, smoothed } from "./smoothing.js";
+import { colours } from "./theme.js";
+import { textOf } from "./ticks.js";
+import { Tooltip } from "./tooltip.js";
+
+/** What charts have in common. */
+export interface Setting {
+  store: Store;
+  queue: Queue;
+  pointing: Pointing;
+  /** Runs to show instead of those that the store shows. */
+  only?: Run;
+}
+
+/** Without a selection more runs than these are drawn in grey. */
+export const MOST_COLOURED = 50;
+/** Repaints while curves arrive are this far apart, in ms. */
+const ARRIVAL_MS = 120;
+const MARGIN = { left: 58, right: 14, top: 8, bottom: 26 };
+
+export class Chart {
+  readonly element: HTMLElement;
+  plot: Plot | null = null;
+  isSeen = false;
+  private readonly canvas = html("canvas", { class: "chart-canvas", "aria-hidden": "true" });
+  private readonly overlay = html("canvas", { class: "chart-overlay", tabindex: 0, role: "img" });
+  private readonly note = html("p", { class: "chart-note", hidden: true });
+  private readonly table = html("div", { class: "unseen" });
+  private readonly area = html("div", { class: "chart-area" }, this.canvas, this.overlay, this.note);
+  private readonly tooltip = new Tooltip(this.area);
+  private readonly curves: Curves;
+  private size = { width: 0, height: 0 };
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private lastPaint = -Infinity;
+  private frame = 0;
+
+  constructor(
+    readonly metric: string,
+    private readonly setting: Setting,
+    isLarge = false,
+  ) {
+    const { store } = setting;
+    this.curves = new Curves(metric, store.backend, setting.queue, () => this.repaintSoon());
+    const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Back to all charts" : `Enlarge ${plain(metric)}` }, () =>
+      store.update({ focus: isLarge ? "" : metric }),
+    );
+    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
+    this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.table);
+    new Gestures(this.overlay, this);
+    new ResizeObserver(() => this.resize()).observe(this.area);
+  }
+
+  get state(): ViewState {
+    return this.setting.store.state;
+  }
+
+  get pointing(): Pointing {
+    return this.setting.pointing;
+  }
+
+  zoom(range: readonly [number, number] | null): void {
+    this.setting.store.update({ zoom: range }, { isSmall: true });
+  }
+
+  /** The whole range of x, however close the chart looks. */
+  whole(): Range | null {
+    return wholeRange(this.series(), this.state.logX);
+  }
+
+  manner(): Manner {
+    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run };
+  }
+
+  /** Shows or hides: a chart that is not seen gets no curves. */
+  see(isSeen: boolean): void {
+    this.isSeen = isSeen;
+    if (isSeen) this.update();
+  }
+
+  drop(): void {
+    this.curves.drop();
+  }
+
+  grow(run: string): void {
+    this.curves.grow(run);
+    if (this.isSeen) this.want();
+  }
+
+  /** Gets what is missing and paints anew. */
+  update(): void {
+    if (!this.isSeen || this.size.width === 0) return;
+    this.want();
+    this.repaint();
+  }
+
+  /** Paints the cursor anew. */
+  point(): void {
+    if (!this.isSeen || !this.plot) return;
+    const pen = this.overlay.getContext("2d")!;
+    pen.clearRect(0, 0, this.size.width, this.size.height);
+    const { cursor } = this.pointing;
+    if (!cursor) {
+      this.tooltip.hide();
+      return;
+    }
+    const dots = this.dots(cursor);
+    const isOwn = cursor.metric === this.metric;
+    drawCursor(pen, this.plot, this.manner(), { place: cursor.place, dots: isOwn || this.plot.series.length <= 12 ? dots : [] });
+    if (isOwn) this.tooltip.show({ plot: this.plot, axis: this.state.x, cursor, dots, hovered: this.pointing.run });
+    else this.tooltip.hide();
+  }
+
+  /** The bucket of each run that is next to a cursor. */
+  dots(cursor: Cursor): { series: Series; at: number }[] {
+    const { x } = this.plot!;
+    return this.plot!.series.flatMap((series) => {
+      const at = nearest(series.curve, cursor.place - series.shift);
+      const place = at < 0 ? NaN : series.curve.place[at]! + series.shift;
+      return place >= x.from && place <= x.to ? [{ series, at }] : [];
+    });
+  }
+
+  private get runs(): readonly Run[] {
+    const { only, store } = this.setting;
+    const runs = only ? [only] : store.shown;
+    return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || left_out.metrics > 0);
+  }
+
+  private want(): void {
+    const { zoom } = this.state;
+    const { runs } = this;
+    const share = runs.length <= 10 ? 1 : runs.length <= 100 ? 0.5 : 0.25;
+    const buckets = Math.max(64, Math.round((this.size.width - MARGIN.left) * share));
+    const axis = this.state.x === "wall" ? "time" : this.state.x;
+    // The starts of runs differ: a range of the wall clock is none of the time since the start.
+    const range = this.state.x === "wall" ? null : zoom;
+    this.curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+  }
+
+  private resize(): void {
+    const { clientWidth: width, clientHeight: height } = this.area;
+    const ratio = window.devicePixelRatio || 1;
+    this.size = { width, height };
+    for (const canvas of [this.canvas, this.overlay]) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.getContext("2d")!.setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
+    this.update();
+  }
+
+  private repaintSoon(): void {
+    if (this.timer !== undefined) return;
+    const wait = Math.max(0, this.lastPaint + ARRIVAL_MS - performance.now());
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.repaint();
+    }, wait);
+  }
+
+  private repaint(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.lastPaint = performance.now();
+      this.paint();
+    });
+  }
+
+  private paint(): void {
+    const { width, height } = this.size;
+    if (width === 0) return;
+    this.plot = this.plotIn({ left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom });
+    const pen = this.canvas.getContext("2d")!;
+    pen.clearRect(0, 0, width, height);
+    if (this.plot) draw(pen, this.plot, this.manner());
+    this.sayWhatIsMissing();
+    this.describe();
+    this.point();
+  }
+
+  /** Returns what is drawn in a box; null while there is nothing. */
+  plotIn(box: Box): Plot | null {
+    const series = this.series();
+    const { zoom, logX, logY, clip } = this.state;
+    const whole = wholeRange(series, logX);
+    if (!whole) return null;
+    const x = zoom ? { from: logX ? Math.max(zoom[0], whole.from) : zoom[0], to: zoom[1], isLog: logX } : whole;
+    const span = whole.to - whole.from;
+    if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
+    return { series, x, y: valueRange(series, x, { isLog: logY, isClipped: clip }), box };
+  }
+
+  private series(): Series[] {
+    const { store, only } = this.setting;
+    const { runs } = this;
+    const isQuiet = !only && store.state.selected.length === 0 && runs.length > MOST_COLOURED;
+    const isWall = this.state.x === "wall";
+    return runs.flatMap((run) => {
+      const pair = this.curves.pair(run.id);
+      const shift = isWall ? Date.parse(run.started ?? "") / 1000 : 0;
+      if (!pair?.latest || Number.isNaN(shift)) return [];
+      return [{ run, look: only ? { colour: 0, dash: [] } : store.look(run.id), isQuiet, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
+    });
+  }
+
+  private smooth({ curve, run }: Series, span: number): Float64Array {
+    const { smoothing } = this.state;
+    const whole = this.curves.wholeOf(run.id);
+    const isPart = whole !== null && whole !== curve && curve.length > 0;
+    return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
+  }
+
+  private sayWhatIsMissing(): void {
+    const { error, isLoading } = this.curves;
+    const text = error !== "" ? error : this.plot ? "" : isLoading ? "Loading …" : this.runs.length === 0 ? "No shown run has this metric." : `No values by ${this.state.x}.`;
+    this.note.textContent = text;
+    this.note.hidden = text === "";
+  }
+
+  /** Says in words and in a table what the chart shows. */
+  private describe(): void {
+    const series = this.plot?.series ?? [];
+    this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${counted(series.length, "run")}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
+    const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
+      const best = curve.header.best?.value;
+      const last = curve.last.findLast((value) => !Number.isNaN(value));
+      const low = curve.min.reduce((least, value) => (value < least ? value : least), Infinity);
+      const high = curve.max.reduce((most, value) => (value > most ? value : most), -Infinity);
+      const cells = [last, best, low, high].map((value) => html("td", {}, value === undefined || !Number.isFinite(value) ? "–" : short(value)));
+      return html("tr", {}, html("th", { scope: "row" }, plain(run.name)), ...cells);
+    });
+    const heads = ["run", "last", "best", "lowest", "highest"].map((text) => html("th", { scope: "col" }, text));
+    fill(this.table, html("table", {}, html("caption", {}, plain(this.metric)), html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
+  }
+
+  /** Says for screen readers what is under the cursor. */
+  read(cursor: Cursor): string {
+    const place = textOf(cursor.place, this.state.x, 0);
+    const values = this.dots(cursor).slice(0, 8).map(({ series, at }) => `${plain(series.run.name)} ${short(drawn(series, at))}`);
+    return `${axisName(this.state.x)} ${place}: ${values.join(", ")}`;
+  }
+}
+
+/** Returns the name of an axis for people. */
+export function axisName(axis: XAxis): string {
+  return { step: "step", time: "time since the start", wall: "time", epoch: "epoch", tokens: "tokens" }[axis];
+}

@@ -1,0 +1,112 @@
+/** Writes a chart as PNG, SVG or CSV. */
+
+import { button, html } from "../../../typescript/page/elements.js";
+import { plain } from "../text.js";
+import type { Chart } from "./chart.js";
+import { draw, type Pen } from "./drawing.js";
+import type { Plot } from "./plot.js";
+import { SvgPen } from "./svg-pen.js";
+
+const SIZE = { width: 960, height: 480 };
+const BOX = { left: 70, top: 44, width: 870, height: 372 };
+/** Names below the curves are not more. */
+const MOST_NAMES = 12;
+
+/** Returns the menu of a chart that writes files. */
+export function exportMenu(chart: Chart): HTMLElement {
+  const choose = (text: string, write: (plot: Plot) => void) =>
+    button(text, { class: "plain", role: "menuitem" }, () => {
+      menu.open = false;
+      const plot = chart.plotIn(BOX);
+      if (plot) write(plot);
+    });
+  const menu = html(
+    "details",
+    { class: "menu" },
+    html("summary", { class: "plain", "aria-label": `Export ${plain(chart.metric)}` }, "Export"),
+    html(
+      "div",
+      { class: "menu-items", role: "menu" },
+      choose("PNG image", (plot) => png(chart, plot)),
+      choose("SVG image", (plot) => save(chart, "svg", new Blob([svg(chart, plot)], { type: "image/svg+xml" }))),
+      choose("CSV table", (plot) => save(chart, "csv", new Blob([csv(plot, chart.state.x)], { type: "text/csv" }))),
+    ),
+  );
+  menu.addEventListener("focusout", (event) => {
+    if (!menu.contains(event.relatedTarget as Node | null)) menu.open = false;
+  });
+  return menu;
+}
+
+function png(chart: Chart, plot: Plot): void {
+  const canvas = html("canvas", { width: SIZE.width * 2, height: SIZE.height * 2 });
+  const pen = canvas.getContext("2d")!;
+  pen.scale(2, 2);
+  picture(pen, chart, plot);
+  canvas.toBlob((blob) => blob && save(chart, "png", blob));
+}
+
+function svg(chart: Chart, plot: Plot): string {
+  const pen = new SvgPen(SIZE.width, SIZE.height);
+  picture(pen, chart, plot);
+  return pen.text();
+}
+
+function picture(pen: Pen, chart: Chart, plot: Plot): void {
+  const manner = chart.manner();
+  pen.fillStyle = manner.colours.surface;
+  pen.beginPath();
+  pen.rect(0, 0, SIZE.width, SIZE.height);
+  pen.fill();
+  draw(pen, plot, { ...manner, hovered: null });
+  pen.globalAlpha = 1;
+  pen.textBaseline = "middle";
+  pen.textAlign = "left";
+  pen.fillStyle = manner.colours.text;
+  pen.font = "600 15px system-ui, sans-serif";
+  pen.fillText(plain(chart.metric, 100), BOX.left, 22);
+  pen.font = "12px system-ui, sans-serif";
+  pen.textAlign = "right";
+  pen.fillText(chart.state.x, BOX.left + BOX.width, SIZE.height - 42);
+  names(pen, plot, manner.colours.runs);
+}
+
+function names(pen: Pen, plot: Plot, colours: readonly string[]): void {
+  pen.textAlign = "left";
+  let x = BOX.left;
+  const shown = plot.series.slice(0, MOST_NAMES);
+  const room = BOX.width / Math.max(shown.length, 1);
+  for (const { run, look } of shown) {
+    pen.fillStyle = colours[look.colour]!;
+    pen.beginPath();
+    pen.rect(x, SIZE.height - 22, 12, 4);
+    pen.fill();
+    pen.fillText(plain(run.name, Math.max(4, Math.floor(room / 7) - 3)), x + 17, SIZE.height - 19);
+    x += room;
+  }
+}
+
+/** Returns the buckets of all runs as a table. */
+export function csv(plot: Plot, axis: string): string {
+  const lines = [["run", axis, "last", "min", "max", "mean", "count", "not_finite"].join(",")];
+  for (const { run, curve, shift } of plot.series) {
+    for (let i = 0; i < curve.length; i++) {
+      const numbers = [curve.place[i]! + shift, curve.last[i]!, curve.min[i]!, curve.max[i]!, curve.mean[i]!, curve.count[i]!, curve.nan[i]!];
+      lines.push([quoted(run.id), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Returns a cell that no spreadsheet takes for a formula. */
+function quoted(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function save(chart: Chart, ending: string, blob: Blob): void {
+  const address = URL.createObjectURL(blob);
+  const name = chart.metric.replace(/[^\w.-]+/g, "-").slice(0, 80) || "chart";
+  html("a", { href: address, download: `${name}.${ending}` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,161 @@
+/** The charts of all metrics, in sections by the first part of their names. */
+
+import { button, fill, html } from "../../../typescript/page/elements.js";
+import type { Run } from "../protocol.js";
+import type { Store } from "../store.js";
+import { counted, grouped, plain } from "../text.js";
+import { Chart, type Setting } from "./chart.js";
+
+/** Charts of a section that exist before the user asks for more. */
+const FIRST_CHARTS = 24;
+/** Charts that keep their curves when they are not seen. */
+const MOST_KEPT = 30;
+
+/** A section and its metrics, in order. */
+export interface Section {
+  title: string;
+  metrics: string[];
+}
+
+const LATE = /^(system|optim|opt|perf|time|timing|throughput)$/;
+const FIRST = /(^|[/_.])(loss|ppl|perplexity|acc|accuracy|reward)/;
+
+/** Returns the sections for the metrics of runs; *words* must all be in a name. */
+export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const names = new Set<string>();
+  for (const { metrics } of runs) for (const name of Object.keys(metrics)) names.add(name);
+  const sections = new Map<string, string[]>();
+  for (const name of names) {
+    const lower = name.toLowerCase();
+    if (!wanted.every((word) => lower.includes(word))) continue;
+    const slash = name.indexOf("/");
+    const title = slash > 0 ? name.slice(0, slash) : "";
+    sections.set(title, [...(sections.get(title) ?? []), name]);
+  }
+  const order = new Intl.Collator("en", { numeric: true });
+  const rank = (title: string) => (title === "" ? 0 : LATE.test(title) ? 2 : 1);
+  return [...sections]
+    .sort(([a], [b]) => rank(a) - rank(b) || order.compare(a, b))
+    .map(([title, metrics]) => ({ title, metrics: metrics.sort((a, b) => Number(FIRST.test(b)) - Number(FIRST.test(a)) || order.compare(a, b)) }));
+}
+
+export class Grid {
+  readonly element = html("div", { class: "grid" });
+  private readonly charts = new Map<string, Chart>();
+  private readonly more = new Map<string, number>();
+  private readonly closed = new Set<string>();
+  private readonly kept: Chart[] = [];
+  private readonly seen: IntersectionObserver;
+  private readonly owners = new WeakMap<Element, Chart>();
+  private shape = "";
+
+  constructor(
+    private readonly store: Store,
+    private readonly setting: Setting,
+  ) {
+    this.seen = new IntersectionObserver((entries) => this.scrolled(entries), { rootMargin: "200px" });
+    setting.pointing.listen((isRunChanged) => this.point(isRunChanged));
+    store.listenToGrowth((run) => {
+      for (const chart of this.charts.values()) chart.grow(run);
+    });
+  }
+
+  /** Draws anew after the runs or the state have changed. */
+  update(): void {
+    const runs = this.setting.only ? [this.setting.only] : this.store.shown;
+    const { metrics, focus } = this.store.state;
+    const sections = sectionsOf(runs, focus === "" ? metrics : "");
+    const shape = JSON.stringify([focus, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.closed.has(title), metrics.slice(0, this.limit(title))])]);
+    if (shape !== this.shape) {
+      this.shape = shape;
+      this.arrange(sections, focus);
+    }
+    for (const chart of this.charts.values()) chart.update();
+  }
+
+  /** Is called when the grid is put into the page or taken from it. */
+  show(isShown: boolean): void {
+    if (!isShown) for (const chart of this.charts.values()) chart.see(false);
+    else for (const chart of this.charts.values()) {
+      this.seen.unobserve(chart.element);
+      this.seen.observe(chart.element);
+    }
+  }
+
+  private limit(title: string): number {
+    return this.more.get(title) ?? FIRST_CHARTS;
+  }
+
+  private arrange(sections: readonly Section[], focus: string): void {
+    const used = new Set<string>();
+    const chart = (metric: string, isLarge: boolean) => {
+      const key = `${isLarge ? "large" : "small"} ${metric}`;
+      used.add(key);
+      return (this.charts.get(key) ?? this.make(key, metric, isLarge)).element;
+    };
+    if (focus !== "") fill(this.element, chart(focus, true));
+    else fill(this.element, ...sections.map((section) => this.section(section, chart)), sections.length === 0 && this.nothing());
+    for (const [key, each] of this.charts) {
+      if (used.has(key)) continue;
+      this.seen.unobserve(each.element);
+      each.see(false);
+      each.drop();
+      this.charts.delete(key);
+    }
+  }
+
+  private make(key: string, metric: string, isLarge: boolean): Chart {
+    const made = new Chart(metric, this.setting, isLarge);
+    this.charts.set(key, made);
+    this.owners.set(made.element, made);
+    this.seen.observe(made.element);
+    return made;
+  }
+
+  private section({ title, metrics }: Section, chart: (metric: string, isLarge: boolean) => HTMLElement): HTMLElement {
+    const limit = this.limit(title);
+    const isOpen = !this.closed.has(title);
+    const name = title === "" ? "Metrics" : plain(title);
+    const head = html("summary", {}, html("h2", {}, name), html("span", { class: "count" }, grouped(metrics.length)));
+    const charts = isOpen ? metrics.slice(0, limit).map((metric) => chart(metric, false)) : [];
+    const rest = metrics.length - limit;
+    const more = rest > 0 && button(`Show ${grouped(Math.min(rest, FIRST_CHARTS))} more of ${counted(rest, "chart")}`, { class: "button" }, () => {
+      this.more.set(title, limit + FIRST_CHARTS);
+      this.update();
+    });
+    const element = html("details", { class: "section", open: isOpen }, head, html("div", { class: "charts" }, ...charts), more);
+    element.addEventListener("toggle", () => {
+      if (element.open === isOpen) return;
+      if (element.open) this.closed.delete(title);
+      else this.closed.add(title);
+      this.update();
+    });
+    return element;
+  }
+
+  private nothing(): HTMLElement {
+    const { metrics, filter } = this.store.state;
+    const text = !this.store.isLoaded ? "" : metrics !== "" ? "No metric has these words in its name." : filter !== "" ? "No run passes the filter." : "The runs have no metrics yet.";
+    return html("p", { class: "nothing" }, text);
+  }
+
+  private scrolled(entries: readonly IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of entries) {
+      const chart = this.owners.get(target);
+      if (!chart || chart.isSeen === isIntersecting) continue;
+      chart.see(isIntersecting);
+      const at = this.kept.indexOf(chart);
+      if (at >= 0) this.kept.splice(at, 1);
+      if (!isIntersecting) this.kept.push(chart);
+    }
+    while (this.kept.length > MOST_KEPT) this.kept.shift()!.drop();
+  }
+
+  private point(isRunChanged: boolean): void {
+    for (const chart of this.charts.values()) {
+      if (isRunChanged) chart.update();
+      else chart.point();
+    }
+  }
+}

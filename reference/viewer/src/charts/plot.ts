@@ -1,0 +1,159 @@
+/** Where curves are on a chart: ranges, places in pixels, and what is near a point. */
+
+import type { Curve } from "../frames.js";
+import type { Look } from "../palette.js";
+import type { Run } from "../protocol.js";
+
+export interface Range {
+  from: number;
+  to: number;
+  isLog: boolean;
+}
+
+/** One run on a chart. */
+export interface Series {
+  run: Run;
+  look: Look;
+  /** True for one of many that only give the background. */
+  isQuiet: boolean;
+  curve: Curve;
+  abandoned: Curve | null;
+  smooth: Float64Array | null;
+  /** Added to places: the start of the run on the wall clock. */
+  shift: number;
+}
+
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+export interface Plot {
+  series: readonly Series[];
+  x: Range;
+  y: Range;
+  box: Box;
+}
+
+/** Returns the function that maps values of a range to pixels. */
+export function placer(range: Range, start: number, length: number): (value: number) => number {
+  if (range.isLog) {
+    const [low, high] = [Math.log10(range.from), Math.log10(range.to)];
+    const scale = length / (high - low || 1);
+    return (value) => start + (Math.log10(value) - low) * scale;
+  }
+  const scale = length / (range.to - range.from || 1);
+  const { from } = range;
+  return (value) => start + (value - from) * scale;
+}
+
+/** Returns the value at a pixel: the inverse of `placer`. */
+export function valueAt(range: Range, start: number, length: number, pixel: number): number {
+  const share = (pixel - start) / (length || 1);
+  if (range.isLog) return 10 ** (Math.log10(range.from) + share * (Math.log10(range.to) - Math.log10(range.from)));
+  return range.from + share * (range.to - range.from);
+}
+
+/** Returns the range of x over whole curves; null without any point. */
+export function wholeRange(series: readonly Series[], isLog: boolean): Range | null {
+  let [from, to] = [Infinity, -Infinity];
+  for (const { curve, shift } of series) {
+    const known = curve.header.range[curve.axis];
+    if (!known) continue;
+    from = Math.min(from, known[0] + shift);
+    to = Math.max(to, known[1] + shift);
+  }
+  if (!(from <= to)) return null;
+  // Zero has no place on a logarithmic axis; the first step after it begins the axis.
+  if (isLog && from <= 0) from = Math.min(1, to / 10);
+  if (isLog && !(from > 0)) return null;
+  return { from, to: to > from ? to : from + 1, isLog };
+}
+
+/** The share of values at each end that `clip` leaves out. */
+const CLIPPED = 0.02;
+
+/** Returns the range of y over what is visible of curves, with a margin. */
+export function valueRange(series: readonly Series[], x: Range, { isLog, isClipped }: { isLog: boolean; isClipped: boolean }): Range {
+  let [low, high] = [Infinity, -Infinity];
+  const means: number[] = [];
+  for (const { curve, shift } of series) {
+    const [first, last] = visible(curve, x, shift);
+    for (let i = first; i < last; i++) {
+      const [least, most] = isClipped ? [curve.mean[i]!, curve.mean[i]!] : [curve.min[i]!, curve.max[i]!];
+      if (isClipped && !(isLog && least <= 0) && !Number.isNaN(least)) means.push(least);
+      if (most > high) high = most;
+      if (least < low && (!isLog || least > 0)) low = least;
+    }
+  }
+  if (isClipped && means.length > 0) [low, high] = clippedRange(means);
+  return padded(low, high, isLog);
+}
+
+function clippedRange(values: number[]): [number, number] {
+  values.sort((a, b) => a - b);
+  const at = (share: number) => values[Math.min(Math.floor(values.length * share), values.length - 1)]!;
+  return [at(CLIPPED), at(1 - CLIPPED)];
+}
+
+function padded(low: number, high: number, isLog: boolean): Range {
+  if (isLog) {
+    if (!(low > 0 && high > 0 && low <= high)) return { from: 1, to: 10, isLog };
+    const margin = low === high ? 2 : (high / low) ** 0.04;
+    return { from: Math.max(low / margin, Number.MIN_VALUE), to: Math.min(high * margin, Number.MAX_VALUE), isLog };
+  }
+  if (!(low <= high)) return { from: 0, to: 1, isLog };
+  // Halves keep the span of the largest numbers finite.
+  const margin = low === high ? Math.abs(low) * 0.1 || 1 : (high / 2 - low / 2) * 0.1;
+  return { from: Math.max(low - margin, -Number.MAX_VALUE / 4), to: Math.min(high + margin, Number.MAX_VALUE / 4), isLog };
+}
+
+/** Returns the first bucket of a curve that is to be drawn, and the one after the last. */
+export function visible(curve: Curve, x: Range, shift: number): [number, number] {
+  if (!isSorted(curve)) return [0, curve.length];
+  return [Math.max(0, after(curve.place, x.from - shift) - 1), Math.min(curve.length, after(curve.place, x.to - shift) + 1)];
+}
+
+const ORDERS = new WeakMap<Curve, boolean>();
+
+function isSorted(curve: Curve): boolean {
+  let known = ORDERS.get(curve);
+  if (known === undefined) {
+    known = curve.place.every((place, i) => i === 0 || place >= curve.place[i - 1]!);
+    ORDERS.set(curve, known);
+  }
+  return known;
+}
+
+/** Returns the index of the first place that is not below *value*. */
+function after(places: Float64Array, value: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle]! < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Returns the bucket of a curve that is next to a place; -1 for a curve without buckets. */
+export function nearest(curve: Curve, place: number): number {
+  if (curve.length === 0) return -1;
+  if (isSorted(curve)) {
+    const at = Math.min(after(curve.place, place), curve.length - 1);
+    return at > 0 && place - curve.place[at - 1]! < curve.place[at]! - place ? at - 1 : at;
+  }
+  let best = 0;
+  curve.place.forEach((each, i) => {
+    if (Math.abs(each - place) < Math.abs(curve.place[best]! - place)) best = i;
+  });
+  return best;
+}
+
+/** Returns the value that is drawn at a bucket. */
+export function drawn(series: Series, at: number): number {
+  if (series.smooth) return series.smooth[at]!;
+  return series.curve.header.level === 1 ? series.curve.last[at]! : series.curve.mean[at]!;
+}

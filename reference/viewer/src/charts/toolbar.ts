@@ -1,0 +1,66 @@
+/** What all charts share: axis, smoothing, scales, zoom and the filter of metrics. */
+
+import { button, html } from "../../../typescript/page/elements.js";
+import type { Store } from "../store.js";
+import { START, type ViewState, type XAxis } from "../view-state.js";
+
+const AXES: readonly (readonly [XAxis, string])[] = [
+  ["step", "Step"],
+  ["time", "Time since start"],
+  ["wall", "Date and time"],
+  ["epoch", "Epoch"],
+  ["tokens", "Tokens"],
+];
+/** The slider has equal steps in the length of the average: 1 - 10^-place. */
+const FINEST = 3;
+
+export class Toolbar {
+  readonly element: HTMLElement;
+  private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
+  private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map(([value, text]) => html("option", { value }, text)));
+  private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
+  private readonly weight = html("output", {});
+  private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" | "clip" }[];
+  private readonly reset: HTMLButtonElement;
+
+  constructor(private readonly store: Store) {
+    const small = { isSmall: true };
+    this.words.addEventListener("input", () => store.update({ metrics: this.words.value }, small));
+    this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
+    this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
+    this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
+    this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
+    const texts: { [key: string]: [string, string] } = {
+      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Clip outliers", "Leave the lowest and the highest 2 % out of the range of y"],
+    };
+    this.element = html(
+      "div",
+      { class: "toolbar", role: "toolbar", "aria-label": "Charts" },
+      this.words,
+      html("label", {}, html("span", { class: "label" }, "x"), this.axis),
+      html("label", { title: "Exponential moving average, corrected for its start. The weight counts for a thousandth of the axis." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
+      ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
+      this.reset,
+    );
+  }
+
+  update(): void {
+    const { state } = this.store;
+    if (document.activeElement !== this.words) this.words.value = state.metrics;
+    this.axis.value = state.x;
+    if (document.activeElement !== this.smoothing) this.smoothing.value = String(-Math.log10(1 - state.smoothing));
+    this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
+    for (const { box, key } of this.boxes) box.checked = state[key];
+    this.reset.hidden = state.zoom === null;
+  }
+
+  private box(key: "logX" | "logY" | "clip"): { box: HTMLInputElement; key: "logX" | "logY" | "clip" } {
+    const box = html("input", { type: "checkbox" });
+    box.addEventListener("change", () => this.store.update({ [key]: box.checked } as Partial<ViewState>, { isSmall: true }));
+    return { box, key };
+  }
+}
+
+function weightOf(place: number): number {
+  return place === 0 ? START.smoothing : Math.min(Number((1 - 10 ** -place).toFixed(4)), 0.999);
+}

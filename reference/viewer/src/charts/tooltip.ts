@@ -1,0 +1,77 @@
+/** The values of all runs beside the pointer. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import { grouped, plain, short } from "../text.js";
+import type { XAxis } from "../view-state.js";
+import type { Cursor } from "./cursor.js";
+import { drawn, placer, type Plot, type Series } from "./plot.js";
+import { textOf } from "./ticks.js";
+
+const MOST_ROWS = 10;
+
+interface Shown {
+  plot: Plot;
+  axis: XAxis;
+  cursor: Cursor;
+  dots: readonly { series: Series; at: number }[];
+  hovered: string | null;
+}
+
+export class Tooltip {
+  private readonly element = html("div", { class: "tooltip", hidden: true, "aria-hidden": "true" });
+
+  constructor(private readonly area: HTMLElement) {
+    area.append(this.element);
+  }
+
+  hide(): void {
+    this.element.hidden = true;
+  }
+
+  show(shown: Shown): void {
+    const { axis, cursor, dots } = shown;
+    const { rows, more } = this.rows(shown);
+    const near = dots[0];
+    const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
+    const title = `${axis === "step" || axis === "tokens" || axis === "epoch" ? `${axis} ` : ""}${axis === "step" ? grouped(Math.round(place)) : textOf(place, axis, 0)}`;
+    fill(this.element, html("div", { class: "tooltip-title" }, title), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    this.element.hidden = false;
+    this.put(shown);
+  }
+
+  /** The runs whose values are next to the pointer, from the top down as the curves are. */
+  private rows({ plot, cursor, dots, hovered }: Shown): { rows: HTMLElement[]; more: number } {
+    const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
+    const valued = dots.map((dot) => ({ ...dot, value: drawn(dot.series, dot.at) }));
+    const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
+    const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
+    near.sort((a, b) => (Number.isNaN(a.value) ? 1 : Number.isNaN(b.value) ? -1 : b.value - a.value));
+    return { rows: near.map((dot) => row(dot, dot.series.run.id === hovered)), more: valued.length - near.length };
+  }
+
+  private put({ plot, cursor }: Shown): void {
+    const { box } = plot;
+    const x = placer(plot.x, box.left, box.width)(cursor.place);
+    const { offsetWidth: width, offsetHeight: height } = this.element;
+    const left = x + 16 + width > this.area.clientWidth ? Math.max(x - 16 - width, Math.min(x + 16, this.area.clientWidth - width), 0) : x + 16;
+    const wanted = (cursor.pointer?.y ?? box.top + box.height / 2) - height / 2;
+    const top = Math.max(Math.min(wanted, this.area.clientHeight - height), -40);
+    Object.assign(this.element.style, { left: `${Math.round(left)}px`, top: `${Math.round(top)}px` });
+  }
+}
+
+function row({ series, at, value }: { series: Series; at: number; value: number }, isHovered: boolean): HTMLElement {
+  const { curve, run, look } = series;
+  const [low, high, count, nan] = [curve.min[at]!, curve.max[at]!, curve.count[at]!, curve.nan[at]!];
+  const span = count > 1 && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
+  const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
+  const text = Number.isNaN(value) ? "" : short(value);
+  return html(
+    "div",
+    { class: isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
+    html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` }),
+    html("span", { class: "tooltip-name" }, plain(run.name, 48)),
+    html("span", { class: "tooltip-value" }, text, html("small", {}, span)),
+    lost !== "" && html("span", { class: "tooltip-lost" }, lost),
+  );
+}

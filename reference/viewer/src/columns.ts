@@ -1,0 +1,143 @@
+/** The columns of the table of runs: their values, texts and order. */
+
+import type { Value } from "./expression.js";
+import type { Run } from "./protocol.js";
+import { fieldOf } from "./run-fields.js";
+import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
+
+export interface Column {
+  /** As in the address: `name`, `config.NAME`, `best.NAME`, … */
+  id: string;
+  title: string;
+  /** In pixels. */
+  width: number;
+  isNumber: boolean;
+  text(run: Run): string;
+  /** The value that orders runs. */
+  key(run: Run): Value | undefined;
+}
+
+function fixed(id: string, title: string, width: number, text: (run: Run) => string, isNumber = false): Column {
+  return { id, title, width, isNumber, text, key: (run) => fieldOf(run, id) as Value | undefined };
+}
+
+const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds));
+
+const FIXED: readonly Column[] = [
+  fixed("name", "Run", 240, (run) => plain(run.name)),
+  fixed("state", "State", 112, (run) => run.state),
+  fixed("group", "Group", 110, (run) => plain(run.group ?? "")),
+  fixed("tags", "Tags", 130, (run) => plain(run.tags.join(", "))),
+  fixed("profile", "Format", 90, (run) => plain(run.profile ?? run.dialect ?? "")),
+  fixed("started", "Started", 118, (run) => moment(run.started)),
+  fixed("took", "Took", 104, seconds, true),
+  fixed("steps", "Steps", 84, (run) => (run.steps === null ? "" : grouped(run.steps)), true),
+  fixed("progress", "Progress", 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
+  fixed("size", "Size", 80, (run) => size(run.bytes), true),
+  fixed("findings", "Findings", 128, findingsText),
+];
+
+/** Returns the counts of findings in words. */
+export function findingsText({ findings }: Run): string {
+  if (!findings) return "";
+  const parts = (["error", "warning"] as const).filter((severity) => findings[severity] > 0).map((severity) => counted(findings[severity], severity));
+  return parts.join(", ");
+}
+
+const KINDS = { config: "", last: "", best: "best " } as const;
+
+/** Returns the column of an id; null for one that is none. */
+export function columnOf(id: string): Column | null {
+  const own = FIXED.find((column) => column.id === id);
+  if (own) return own;
+  const [, kind, name] = /^(config|last|best)\.(.+)$/s.exec(id) ?? [];
+  if (kind === undefined || name === undefined) return null;
+  const title = `${KINDS[kind as keyof typeof KINDS]}${plain(name, 60)}`;
+  return {
+    id, title, width: 112, isNumber: true,
+    text: (run) => cellText(fieldOf(run, id) as Value | undefined),
+    key: (run) => fieldOf(run, id) as Value | undefined,
+  };
+}
+
+function cellText(value: Value | undefined): string {
+  return typeof value === "number" ? short(value) : valueText(value, 60);
+}
+
+/** Returns the ids of every column that some run has a value for, and how many runs. */
+export function possibleColumns(runs: Iterable<Run>): Map<string, number> {
+  const found = new Map(FIXED.map(({ id }) => [id, 0]));
+  for (const run of runs) {
+    for (const name of Object.keys(run.config)) add(found, `config.${name}`);
+    for (const [name, { best }] of Object.entries(run.metrics)) {
+      if (best !== null) add(found, `best.${name}`);
+      add(found, `last.${name}`);
+    }
+  }
+  return found;
+}
+
+function add(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+/** More columns than these are for the user to choose. */
+const MOST_SETTINGS = 3;
+const MOST_METRICS = 3;
+/** Runs that are looked at to choose columns. */
+const SAMPLED = 200;
+
+/** Returns the columns that say most about runs: those that have values, settings that differ, metrics that most runs have. */
+export function usualColumns(runs: readonly Run[]): string[] {
+  const some = runs.slice(0, SAMPLED);
+  const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
+  const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
+  const own = ["name", "state", ...["group", "tags"].filter(has), ...["profile"].filter(differs)];
+  const rest = ["started", "took", "steps", ...["progress", "findings"].filter(has)];
+  return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
+}
+
+function settingsThatDiffer(runs: readonly Run[]): string[] {
+  const values = new Map<string, Set<string>>();
+  for (const run of runs) {
+    for (const [name, value] of Object.entries(run.config)) {
+      const known = values.get(name) ?? new Set();
+      values.set(name, known.add(JSON.stringify(value)));
+    }
+  }
+  return [...values].filter(([, known]) => known.size > 1).slice(0, MOST_SETTINGS).map(([name]) => `config.${name}`);
+}
+
+const TIMES = /(^|[._/])(t|lr|learning_rate|wall_us|compute_us|tokens|step|epoch)$|per_sec|_us$|^system\//;
+
+function mostUsedMetrics(runs: readonly Run[]): string[] {
+  const counts = new Map<string, { runs: number; hasGoal: boolean }>();
+  for (const run of runs) {
+    for (const [name, { best }] of Object.entries(run.metrics)) {
+      const known = counts.get(name) ?? { runs: 0, hasGoal: false };
+      counts.set(name, { runs: known.runs + 1, hasGoal: known.hasGoal || best !== null });
+    }
+  }
+  const measures = [...counts].filter(([name]) => !TIMES.test(name)).sort(([, a], [, b]) => Number(b.hasGoal) - Number(a.hasGoal) || b.runs - a.runs);
+  return measures.slice(0, MOST_METRICS).map(([name, { hasGoal }]) => `${hasGoal ? "best" : "last"}.${name}`);
+}
+
+/** Returns runs in the order of a column, `-` before its id reverses it; runs without a value come last. */
+export function sorted(runs: readonly Run[], order: string): Run[] {
+  const isReverse = order.startsWith("-");
+  const column = columnOf(isReverse ? order.slice(1) : order) ?? columnOf("started")!;
+  const sign = isReverse ? -1 : 1;
+  const keyed = runs.map((run) => ({ run, key: column.key(run) ?? null }));
+  const byName = new Intl.Collator("en", { numeric: true });
+  keyed.sort((a, b) => {
+    if (a.key === null || b.key === null) return a.key === b.key ? byName.compare(a.run.id, b.run.id) : a.key === null ? 1 : -1;
+    return sign * compared(a.key, b.key, byName) || byName.compare(a.run.id, b.run.id);
+  });
+  return keyed.map(({ run }) => run);
+}
+
+function compared(a: NonNullable<Value> | readonly Value[], b: NonNullable<Value> | readonly Value[], names: Intl.Collator): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
+  return names.compare(String(a), String(b));
+}

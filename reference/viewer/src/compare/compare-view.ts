@@ -1,0 +1,113 @@
+/** Runs in columns: the settings that differ, and their results with the best marked. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import type { Showing } from "../app.js";
+import type { Setting } from "../charts/chart.js";
+import type { Scalar } from "../protocol.js";
+import type { Run } from "../protocol.js";
+import type { Store } from "../store.js";
+import { nameLink, stateChip } from "../table.js";
+import { counted, duration, grouped, plain, short, valueText } from "../text.js";
+
+/** More columns do not fit on any page. */
+const MOST_RUNS = 24;
+const MOST_ROWS = 400;
+
+export class CompareView implements Showing {
+  readonly element = html("div", { class: "compare-view" });
+  private readonly store: Store;
+  private showsAll = false;
+
+  constructor({ store }: Setting) {
+    this.store = store;
+  }
+
+  show(): void {}
+
+  update(): void {
+    const shown = this.store.shown;
+    const runs = shown.slice(0, MOST_RUNS);
+    if (runs.length === 0) {
+      fill(this.element, html("p", { class: "nothing" }, this.store.isLoaded ? "No run to compare: nothing passes the filter." : ""));
+      return;
+    }
+    const note = shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "";
+    fill(this.element, note !== "" && html("p", { class: "count" }, note), this.metrics(runs), this.settings(runs));
+  }
+
+  private metrics(runs: readonly Run[]): HTMLElement {
+    const names = new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)));
+    const rows = [...names].slice(0, MOST_ROWS).map((name) => metricRow(name, runs));
+    const own: HTMLElement[] = [
+      plainRow("state", runs.map(stateChip)),
+      plainRow("took", runs.map(({ seconds }) => (seconds === null ? "" : duration(seconds)))),
+      plainRow("last step", runs.map(({ steps }) => (steps === null ? "" : grouped(steps)))),
+    ];
+    return html("section", {}, html("h2", {}, "Results"), table(runs, this.store, [...own, ...rows]), names.size > MOST_ROWS && html("p", { class: "count" }, `${grouped(names.size - MOST_ROWS)} more metrics`));
+  }
+
+  private settings(runs: readonly Run[]): HTMLElement {
+    const names = [...new Set(runs.flatMap(({ config }) => Object.keys(config)))];
+    const differs = (name: string) => new Set(runs.map(({ config }) => JSON.stringify(Object.hasOwn(config, name) ? config[name] : undefined))).size > 1;
+    const different = names.filter(differs);
+    const shown = this.showsAll ? names : different;
+    const box = html("input", { type: "checkbox" });
+    box.checked = this.showsAll;
+    box.addEventListener("change", () => {
+      this.showsAll = box.checked;
+      this.update();
+    });
+    const rows = shown.slice(0, MOST_ROWS).map((name) => settingRow(name, runs));
+    const nothing = names.length === 0 ? "The runs have no settings." : "All settings are the same.";
+    return html(
+      "section",
+      {},
+      html("h2", {}, "Config", html("span", { class: "count" }, `${grouped(different.length)} of ${counted(names.length, "setting")} differ`)),
+      html("label", { class: "check" }, box, "Show those that are the same"),
+      rows.length === 0 ? html("p", { class: "nothing" }, nothing) : table(runs, this.store, rows),
+    );
+  }
+}
+
+function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {
+  const heads = runs.map((run) => {
+    const look = store.look(run.id);
+    const kind = `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}`;
+    const link = nameLink(run);
+    link.removeAttribute("tabindex");
+    return html("th", { scope: "col" }, html("span", { class: "compare-head" }, html("span", { class: kind }), link));
+  });
+  return html("div", { class: "scroll", tabindex: 0 }, html("table", { class: "data compare" }, html("thead", {}, html("tr", {}, html("td", {}), ...heads)), html("tbody", {}, ...rows)));
+}
+
+function plainRow(name: string, cells: readonly (string | HTMLElement)[]): HTMLElement {
+  return html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((cell) => html("td", {}, cell)));
+}
+
+function metricRow(name: string, runs: readonly Run[]): HTMLElement {
+  const facts = runs.map(({ metrics }) => (Object.hasOwn(metrics, name) ? metrics[name]! : null));
+  const goal = facts.find((each) => each?.goal)?.goal ?? null;
+  const values = facts.map((each) => (each === null ? null : goal === null ? each.last : (each.best ?? each.last)));
+  const finite = values.filter((value) => value !== null);
+  const best = goal === "min" ? Math.min(...finite) : goal === "max" ? Math.max(...finite) : NaN;
+  const cells = values.map((value, at) => {
+    const isBest = value === best && finite.length > 1;
+    const lost = facts[at]?.nan ?? 0;
+    const text = value === null ? (lost > 0 ? "not finite" : "") : short(value, 6);
+    return html("td", { class: isBest ? "number is-best" : "number" }, text, isBest && html("span", { class: "best-mark", title: "best" }, " best"), lost > 0 && value !== null && html("small", { title: "values that are not finite" }, ` × ${grouped(lost)}`));
+  });
+  const title = html("th", { scope: "row" }, plain(name, 80), html("small", {}, goal === null ? " last" : ` ${goal === "min" ? "lowest" : "highest"}`));
+  return html("tr", {}, title, ...cells);
+}
+
+function settingRow(name: string, runs: readonly Run[]): HTMLElement {
+  const values: (Scalar | undefined)[] = runs.map(({ config }) => (Object.hasOwn(config, name) ? config[name] : undefined));
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(JSON.stringify(value) ?? "", (counts.get(JSON.stringify(value) ?? "") ?? 0) + 1);
+  const usual = [...counts].sort(([, a], [, b]) => b - a)[0]![0];
+  const cells = values.map((value) => {
+    const isUsual = (JSON.stringify(value) ?? "") === usual || counts.size === 1;
+    return html("td", { class: isUsual ? "" : "is-different" }, value === undefined ? html("span", { class: "absent" }, "absent") : valueText(value, 120));
+  });
+  return html("tr", {}, html("th", { scope: "row" }, plain(name, 120)), ...cells);
+}

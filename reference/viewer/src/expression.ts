@@ -1,0 +1,193 @@
+/** Filters runs: words are looked for in the texts of a run, comparisons look at its values. */
+
+export type Value = string | number | boolean | null;
+/** Returns the value of a field of a run; undefined where it has none. */
+export type Lookup = (field: string) => Value | readonly Value[] | undefined;
+
+/** What is asked of a run. */
+export interface Question {
+  field: Lookup;
+  /** Everything that words are looked for in, in lower case. */
+  text: string;
+}
+
+export type Filter = (question: Question) => boolean;
+
+/** Thrown for an expression that cannot be read; *at* counts characters from 0. */
+export class ExpressionError extends Error {
+  constructor(
+    message: string,
+    readonly at: number,
+  ) {
+    super(message);
+  }
+}
+
+interface Token {
+  type: "word" | "text" | "operator" | "open" | "close" | "end";
+  text: string;
+  at: number;
+}
+
+const TOKEN = /\s*(?:(<=|>=|!=|!~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
+/** Nested deeper, an expression is a mistake or an attack. */
+const DEEPEST = 100;
+
+/** Returns a filter; an empty expression lets every run pass. Throws ExpressionError. */
+export function filterOf(expression: string): Filter {
+  if (expression.trim() === "") return () => true;
+  return new Parser(tokens(expression)).whole();
+}
+
+function tokens(expression: string): Token[] {
+  const found: Token[] = [];
+  TOKEN.lastIndex = 0;
+  while (TOKEN.lastIndex < expression.trimEnd().length) {
+    const start = TOKEN.lastIndex;
+    const match = TOKEN.exec(expression);
+    if (!match) {
+      const rest = expression.trimEnd().slice(start).trimStart();
+      throw new ExpressionError(`${JSON.stringify(rest[0])} was not expected here`, expression.trimEnd().length - rest.length);
+    }
+    const [whole, operator, open, close, double, single, word] = match;
+    const at = start + whole.length - whole.trimStart().length;
+    if (operator !== undefined) found.push({ type: "operator", text: operator, at });
+    else if (open !== undefined) found.push({ type: "open", text: open, at });
+    else if (close !== undefined) found.push({ type: "close", text: close, at });
+    else if (word !== undefined) found.push({ type: "word", text: word, at });
+    else found.push({ type: "text", text: double ?? single ?? "", at });
+  }
+  found.push({ type: "end", text: "", at: expression.length });
+  return found;
+}
+
+class Parser {
+  private at = 0;
+  private depth = 0;
+
+  constructor(private readonly tokens: readonly Token[]) {}
+
+  whole(): Filter {
+    const filter = this.either();
+    if (this.next.type !== "end") throw new ExpressionError(`${JSON.stringify(this.next.text)} was not expected here`, this.next.at);
+    return filter;
+  }
+
+  private get next(): Token {
+    return this.tokens[this.at]!;
+  }
+
+  private isWord(word: string): boolean {
+    return this.next.type === "word" && this.next.text.toLowerCase() === word;
+  }
+
+  private either(): Filter {
+    const parts = [this.both()];
+    while (this.isWord("or")) {
+      this.at++;
+      parts.push(this.both());
+    }
+    return parts.length === 1 ? parts[0]! : (question) => parts.some((part) => part(question));
+  }
+
+  private both(): Filter {
+    const parts = [this.one()];
+    for (;;) {
+      if (this.isWord("and")) this.at++;
+      else if (this.isWord("or") || this.next.type === "close" || this.next.type === "end") break;
+      parts.push(this.one());
+    }
+    return parts.length === 1 ? parts[0]! : (question) => parts.every((part) => part(question));
+  }
+
+  private one(): Filter {
+    if (++this.depth > DEEPEST) throw new ExpressionError(`more than ${DEEPEST} levels of parentheses and not`, this.next.at);
+    try {
+      if (this.isWord("not") && this.tokens[this.at + 1]!.type !== "operator") {
+        this.at++;
+        const part = this.one();
+        return (question) => !part(question);
+      }
+      return this.next.type === "open" ? this.inner() : this.comparison();
+    } finally {
+      this.depth--;
+    }
+  }
+
+  private inner(): Filter {
+    const { at } = this.next;
+    this.at++;
+    const part = this.either();
+    if (this.next.type !== "close") throw new ExpressionError("this parenthesis is not closed", at);
+    this.at++;
+    return part;
+  }
+
+  private comparison(): Filter {
+    const left = this.next;
+    if (left.type !== "word" && left.type !== "text") throw new ExpressionError(`a name or a word was expected, found ${shown(left)}`, left.at);
+    this.at++;
+    if (this.next.type !== "operator") {
+      const word = left.text.toLowerCase();
+      return ({ text }) => text.includes(word);
+    }
+    const operator = this.next.text;
+    this.at++;
+    const right = this.next;
+    if (right.type !== "word" && right.type !== "text") throw new ExpressionError(`a value was expected after ${operator}, found ${shown(right)}`, right.at);
+    this.at++;
+    const compare = comparisonOf(operator, right);
+    return ({ field }) => {
+      const value = field(left.text);
+      if (Array.isArray(value)) return operator.startsWith("!") ? value.every(compare) : value.some(compare);
+      return compare(value as Value | undefined);
+    };
+  }
+}
+
+function shown(token: Token): string {
+  return token.type === "end" ? "the end" : JSON.stringify(token.text);
+}
+
+type Compare = (value: Value | undefined) => boolean;
+
+function comparisonOf(operator: string, right: Token): Compare {
+  const text = right.text.toLowerCase();
+  const number = right.type === "text" ? NaN : numberIn(right.text);
+  const order = (holds: (sign: number) => boolean): Compare => {
+    if (!Number.isNaN(number)) return (value) => typeof value === "number" && holds(value - number);
+    return (value) => typeof value === "string" && holds(value.toLowerCase() < text ? -1 : value.toLowerCase() > text ? 1 : 0);
+  };
+  const equal: Compare = (value) => {
+    if (value === undefined || value === null) return text === "null";
+    return typeof value === "number" ? value === number : String(value).toLowerCase() === text;
+  };
+  switch (operator) {
+    case "<":
+      return order((sign) => sign < 0);
+    case "<=":
+      return order((sign) => sign <= 0);
+    case ">":
+      return order((sign) => sign > 0);
+    case ">=":
+      return order((sign) => sign >= 0);
+    case "~":
+      return (value) => value !== undefined && String(value).toLowerCase().includes(text);
+    case "!~":
+      return (value) => !(value !== undefined && String(value).toLowerCase().includes(text));
+    case "!=":
+      return (value) => !equal(value);
+    default:
+      return equal;
+  }
+}
+
+const SPANS: { [unit: string]: number } = { s: 1, min: 60, m: 60, h: 3600, d: 86_400, k: 1e3, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12, "%": 0.01 };
+
+/** Returns a number, which may have a unit of time or size; NaN for other text. */
+function numberIn(text: string): number {
+  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)$/i.exec(text.replaceAll("_", ""));
+  if (!match) return NaN;
+  const unit = match[2]!.toLowerCase();
+  return unit === "" ? Number(match[1]) : Number(match[1]) * (SPANS[unit] ?? NaN);
+}

@@ -1,0 +1,40 @@
+/** The field that filters runs. */
+
+import { html } from "../../typescript/page/elements.js";
+import type { Store } from "./store.js";
+
+/** Between the last key and the search, so that typing is not held up. */
+const PAUSE_MS = 120;
+
+export class FilterField {
+  readonly element: HTMLElement;
+  private readonly field = html("input", {
+    type: "search", class: "field", placeholder: "Filter: llama  lr < 1e-3 and val/acc > .7", "aria-label": "Filter runs by words or comparisons",
+    spellcheck: "false", autocomplete: "off", "aria-describedby": "filter-error",
+  });
+  private readonly error = html("span", { class: "filter-error", id: "filter-error", role: "status" });
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly store: Store) {
+    this.element = html("div", { class: "filter" }, this.field, this.error);
+    this.field.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => store.update({ filter: this.field.value }, { isSmall: true }), PAUSE_MS);
+    });
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.field.blur();
+    });
+  }
+
+  focus(): void {
+    this.field.focus();
+    this.field.select();
+  }
+
+  update(): void {
+    const { state, filterError } = this.store;
+    if (document.activeElement !== this.field) this.field.value = state.filter;
+    this.error.textContent = filterError ? `At character ${filterError.at + 1}: ${filterError.message}` : "";
+    this.field.setAttribute("aria-invalid", filterError ? "true" : "false");
+  }
+}

@@ -1,0 +1,138 @@
+/** Takes curves apart that come as frames: see "GET api/curve" in ../PROTOCOL.md. */
+
+import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
+
+const PREFIX = 8;
+const WIDTH = { f8: 8, f4: 4, u2: 2 } as const;
+const NO_VALUE = 65_535;
+/** No honest server sends more in one frame. */
+const LONGEST = 1 << 30;
+
+/** A frame whose header is anything. */
+export interface AnyFrame {
+  header: unknown;
+  columns: Uint8Array;
+}
+
+/** Puts frames together from pieces of any size. */
+export class FrameReader {
+  private rest = new Uint8Array(0);
+
+  /** Takes more bytes; returns the frames that are whole now. */
+  feed(bytes: Uint8Array): AnyFrame[] {
+    const data = this.rest.length === 0 ? bytes : joined(this.rest, bytes);
+    const found: AnyFrame[] = [];
+    let at = 0;
+    while (data.length - at >= PREFIX) {
+      const view = new DataView(data.buffer, data.byteOffset + at, PREFIX);
+      const [header, columns] = [view.getUint32(0, true), view.getUint32(4, true)];
+      if (header > LONGEST || columns > LONGEST) throw new Error("the answer is not a sequence of frames: a length is too large");
+      if (data.length - at < PREFIX + header + columns) break;
+      const start = at + PREFIX;
+      const text = new TextDecoder().decode(data.subarray(start, start + header));
+      // A copy begins at a multiple of 8, which a view of float64 needs.
+      found.push({ header: JSON.parse(text) as unknown, columns: data.slice(start + header, start + header + columns) });
+      at = start + header + columns;
+    }
+    this.rest = data.slice(at);
+    return found;
+  }
+
+  /** Throws if the last frame is cut off. */
+  finish(): void {
+    if (this.rest.length > 0) throw new Error(`the answer ends within a frame, after ${this.rest.length} bytes of it`);
+  }
+}
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(one.length + other.length);
+  all.set(one);
+  all.set(other, one.length);
+  return all;
+}
+
+/** A curve by one axis, ready to be drawn; all arrays have one item for each bucket. */
+export interface Curve {
+  header: CurveHeader;
+  axis: Axis;
+  length: number;
+  /** Places of the last points. */
+  place: Float64Array;
+  last: Float64Array;
+  min: Float64Array;
+  max: Float64Array;
+  mean: Float64Array;
+  /** Points, finite or not. */
+  count: Float64Array;
+  /** Points that are not finite. */
+  nan: Float64Array;
+}
+
+/** Returns the curve of a frame by an axis; null if the frame has no places on it. */
+export function curveOf(frame: Frame, axis: Axis): Curve | null {
+  const { header } = frame;
+  const length = header.buckets;
+  const columns = columnsOf(frame);
+  const place = columns.get(axis);
+  const last = columns.get("last");
+  if (!place || !last) return null;
+  const other = (name: "min" | "max" | "mean") => columns.get(name) ?? filled(header, name, length) ?? last;
+  return {
+    header, axis, length, place, last, min: other("min"), max: other("max"), mean: other("mean"),
+    count: columns.get("count") ?? filled(header, "count", length) ?? new Float64Array(length).fill(header.level),
+    nan: columns.get("nan") ?? filled(header, "nan", length) ?? new Float64Array(length),
+  };
+}
+
+function filled(header: CurveHeader, name: string, length: number): Float64Array | null {
+  const constant = header.constants?.[name];
+  if (constant === undefined && header.tail?.[name] === undefined) return null;
+  const values = new Float64Array(length).fill(constant ?? (name === "count" ? header.level : 0));
+  const tail = header.tail?.[name];
+  if (tail !== undefined && length > 0) values[length - 1] = tail;
+  return values;
+}
+
+function columnsOf({ header, columns }: Frame): Map<string, Float64Array> {
+  const found = new Map<string, Float64Array>();
+  let at = 0;
+  for (const column of header.columns) {
+    const bytes = header.buckets * WIDTH[column.type];
+    if (at + bytes > columns.length) throw new Error(`the columns of a curve are cut off: ${columns.length} bytes, expected ${at + bytes} or more`);
+    found.set(column.name, unpacked(column, columns, at, header.buckets));
+    at += Math.ceil(bytes / 8) * 8;
+  }
+  return found;
+}
+
+function unpacked(column: Column, data: Uint8Array, at: number, length: number): Float64Array {
+  const start = data.byteOffset + at;
+  if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
+  if (column.type === "f4") return Float64Array.from(new Float32Array(data.buffer as ArrayBuffer, start, length));
+  const [offset, step] = column.scale ?? [0, 1];
+  return Float64Array.from(new Uint16Array(data.buffer as ArrayBuffer, start, length), (value) => (value === NO_VALUE ? NaN : offset + step * value));
+}
+
+/** Returns a frame as bytes; the test back end and the reader of dropped folders make them. */
+export function packedFrame(header: Omit<CurveHeader, "columns">, values: { [column: string]: ArrayLike<number> }): Uint8Array {
+  const names = Object.keys(values);
+  const whole: CurveHeader = { ...header, columns: names.map((name) => ({ name, type: "f8" })) };
+  return packed(whole, names.map((name) => Float64Array.from(values[name]!)));
+}
+
+/** Returns a header and its columns as the bytes of one frame. */
+export function packed(header: unknown, columns: readonly Float64Array[]): Uint8Array {
+  const text = new TextEncoder().encode(JSON.stringify(header));
+  const head = Math.ceil(text.length / 8) * 8;
+  const body = columns.reduce((total, column) => total + column.byteLength, 0);
+  const frame = new Uint8Array(PREFIX + head + body).fill(0x20, PREFIX, PREFIX + head);
+  new DataView(frame.buffer).setUint32(0, head, true);
+  new DataView(frame.buffer).setUint32(4, body, true);
+  frame.set(text, PREFIX);
+  let at = PREFIX + head;
+  for (const column of columns) {
+    frame.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), at);
+    at += column.byteLength;
+  }
+  return frame;
+}

@@ -1,0 +1,53 @@
+/** The keys and the language of filters, in a dialog. */
+
+import { button, html } from "../../typescript/page/elements.js";
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["/", "filter runs"],
+  ["1 2 3", "runs, charts, compare"],
+  ["↑ ↓ or j k", "move in the table of runs"],
+  ["Space or x", "select the run; with Shift and an arrow, several"],
+  ["Ctrl A", "select all runs that are listed"],
+  ["Enter", "open the run"],
+  ["Esc", "clear the selection; in a chart, show everything"],
+  ["← →", "in a chart, read values; with Shift, move along"],
+  ["+ −", "in a chart, zoom"],
+];
+const MOUSE: readonly (readonly [string, string])[] = [
+  ["Drag", "zoom into a range of all charts"],
+  ["Shift drag", "move along"],
+  ["Ctrl wheel, pinch", "zoom"],
+  ["Double click", "show everything"],
+];
+const FILTERS: readonly (readonly [string, string])[] = [
+  ["llama baseline", "both words are in the name, id, group, tags, state or format"],
+  ["lr < 1e-3 and val/acc > .7", "a setting and the last value of a metric"],
+  ["best.loss <= 2 or nan.loss > 0", "the best value; the count of values that are not finite"],
+  ["state != complete", "running, complete, torn or damaged"],
+  ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
+  ['name ~ "v2" and not (tag = old)', "~ means contains"],
+];
+
+/** Opens the dialog. */
+export function help(): void {
+  const dialog = html(
+    "dialog",
+    { class: "help", "aria-label": "Help" },
+    html("div", { class: "help-head" }, html("h2", {}, "Help"), button("Close", { class: "button" }, () => dialog.close())),
+    html("h3", {}, "Keys"), list(KEYS, "kbd"),
+    html("h3", {}, "Pointer on a chart"), list(MOUSE, "kbd"),
+    html("h3", {}, "Filters"), list(FILTERS, "code"),
+    html("h3", {}, "Marks"),
+    list([["band", "from the least to the greatest value of what one point stands for: no spike is lost"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["○", "the best value by the goal of the metric"]], "span"),
+  );
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function list(rows: readonly (readonly [string, string])[], tag: "kbd" | "code" | "span"): HTMLElement {
+  return html("dl", { class: "pairs" }, ...rows.flatMap(([name, text]) => [html("dt", {}, html(tag, {}, name)), html("dd", {}, text)]));
+}

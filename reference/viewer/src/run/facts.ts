@@ -1,0 +1,74 @@
+/** What a run says of itself: settings, metadata, files. */
+
+import { html } from "../../../typescript/page/elements.js";
+import type { Detail, Json } from "../protocol.js";
+import type { Store } from "../store.js";
+import { grouped, plain, prose, size, valueText } from "../text.js";
+import { dataTable } from "./lists.js";
+import type { Part } from "./run-view.js";
+
+/** Members of one object that are shown. */
+const MOST_MEMBERS = 500;
+const DEEPEST = 40;
+/** Deeper objects are closed at first. */
+const OPEN_DEPTH = 3;
+
+/** Returns the settings as a tree. */
+export function configSection({ config }: Detail): Part | null {
+  if (config === null || typeof config !== "object" || Object.keys(config).length === 0) return null;
+  return { title: "Config", element: html("div", { class: "tree" }, tree(config, 0)) };
+}
+
+/** Returns where, with what and how the run ran and ended. */
+export function metadataSection({ metadata, end, account, seal, resumes, gaps }: Detail): Part {
+  const reading: { [key: string]: Json } = {
+    records: account.records, committed_bytes: account.committed, fragment_bytes: account.fragment, unreadable_bytes: account.gap_bytes,
+    unreadable_places: gaps.length, resumed: resumes.length, seal: seal.state === "none" ? "none" : `${seal.state}, ${seal.files} files`,
+  };
+  const whole: { [key: string]: Json } = { ...metadata, ...(end ? { end } : {}), log: reading };
+  return { title: "Metadata", element: html("div", { class: "tree" }, tree(whole, 0)) };
+}
+
+function tree(value: Json, depth: number): HTMLElement {
+  const members: [string, Json][] = Array.isArray(value) ? value.map((item, at) => [String(at), item]) : Object.entries(value as { [key: string]: Json });
+  const rows = members.slice(0, MOST_MEMBERS).map(([name, item]) => branch(name, item, depth));
+  const more = members.length - MOST_MEMBERS;
+  return html("ul", {}, ...rows, more > 0 && html("li", { class: "count" }, `${grouped(more)} more`));
+}
+
+function branch(name: string, value: Json, depth: number): HTMLElement {
+  const isNested = value !== null && typeof value === "object" && (Array.isArray(value) ? value.some((item) => item !== null && typeof item === "object") : Object.keys(value).length > 0);
+  const key = html("span", { class: "key" }, plain(name, 200));
+  if (!isNested || depth >= DEEPEST) return html("li", {}, key, html("span", { class: `value value-${value === null ? "null" : typeof value}` }, leaf(value)));
+  return html("li", {}, html("details", { open: depth < OPEN_DEPTH }, html("summary", {}, key), tree(value, depth + 1)));
+}
+
+function leaf(value: Json): string {
+  if (typeof value === "string") return prose(value, 2000);
+  if (Array.isArray(value)) return plain(value.map((item) => valueText(item)).join(", "), 2000);
+  return typeof value === "number" ? String(value) : valueText(value, 2000);
+}
+
+/** Returns the files of the run, with what the log says of them. */
+export function filesSection({ id, files, artifacts, left_out }: Detail, store: Store): Part | null {
+  if (files.length + artifacts.length === 0) return null;
+  const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step === null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
+  const present = files.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
+  const rest = left_out["artifacts"] ?? 0;
+  return {
+    title: "Files",
+    count: files.length + artifacts.length + rest,
+    element: html(
+      "div",
+      {},
+      files.length > 0 && dataTable(["In the folder", "Size"], present, new Set([1])),
+      artifacts.length > 0 && dataTable(["Artifact", "Role", "Step", "Size", "SHA-256"], recorded, new Set([2, 3])),
+    ),
+  };
+}
+
+function link(store: Store, run: string, path: string): HTMLElement | string {
+  if (store.backend.kind !== "served") return plain(path, 300);
+  const address = `files?${new URLSearchParams({ run, path }).toString()}`;
+  return html("a", { href: address, download: path.split("/").at(-1) }, plain(path, 300));
+}

@@ -1,0 +1,91 @@
+/** Taps and gradients as histograms over the steps: dark where many elements are. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import { colours } from "../charts/theme.js";
+import type { Detail, Histogram, HistogramSeries } from "../protocol.js";
+import { counted, grouped, plain, short } from "../text.js";
+import { dataTable, longList } from "./lists.js";
+import type { Part } from "./run-view.js";
+
+const SIZE = { width: 360, height: 150 };
+const MARGIN = { left: 48, right: 8, top: 6, bottom: 20 };
+
+/** Returns the histograms of a run, those of gradients first. */
+export function histogramsSection({ histograms, left_out }: Detail): Part | null {
+  if (histograms.length === 0) return null;
+  const list = longList(histograms, (series) => html("li", {}, card(series)), 12);
+  list.firstElementChild!.classList.add("cards");
+  return { title: "Distributions", count: histograms.length + (left_out["histograms"] ?? 0), element: list };
+}
+
+function card({ kind, name, records }: HistogramSeries): HTMLElement {
+  const canvas = html("canvas", { role: "img", "aria-label": `${kind === "grad" ? "Gradient" : "Tap"} ${plain(name)} over ${counted(records.length, "record")}` });
+  canvas.width = SIZE.width * 2;
+  canvas.height = SIZE.height * 2;
+  const pen = canvas.getContext("2d")!;
+  pen.scale(2, 2);
+  requestAnimationFrame(() => drawAll(pen, records));
+  const facts = html("p", { class: "count" });
+  canvas.addEventListener("pointermove", (event) => {
+    const at = Math.floor(((event.offsetX / canvas.clientWidth) * SIZE.width - MARGIN.left) / columnWidth(records));
+    const record = records[Math.min(Math.max(at, 0), records.length - 1)];
+    if (record) fill(facts, factsOf(record));
+  });
+  const last = records.at(-1);
+  if (last) fill(facts, factsOf(last));
+  const rows = records.slice(-20).map((record) => [record.step === null ? "" : grouped(record.step), ...[record.min, record.max, record.mean, record.l2].map(text)]);
+  const table = html("div", { class: "unseen" }, dataTable(["step", "min", "max", "mean", "norm"], rows));
+  return html("figure", { class: "chart histogram" }, html("figcaption", { class: "chart-head" }, html("h3", {}, plain(name)), html("span", { class: "tag" }, kind === "grad" ? "gradient" : "tap")), canvas, facts, table);
+}
+
+function text(value: number | null | undefined): string {
+  return value === undefined || value === null ? "–" : short(value, 4);
+}
+
+function factsOf({ step, min, max, mean, l2, nan_count }: Histogram): string {
+  const parts = [step === null ? "" : `step ${grouped(step)}: `, `${text(min)} to ${text(max)}, mean ${text(mean)}, norm ${text(l2)}`];
+  return parts.join("") + (nan_count ? `, ${grouped(nan_count)} not finite` : "");
+}
+
+function columnWidth(records: readonly Histogram[]): number {
+  return (SIZE.width - MARGIN.left - MARGIN.right) / Math.max(records.length, 1);
+}
+
+function drawAll(pen: CanvasRenderingContext2D, records: readonly Histogram[]): void {
+  const { text: ink, grid, runs } = colours();
+  const low = Math.min(...records.flatMap(({ min }) => min ?? []));
+  const high = Math.max(...records.flatMap(({ max }) => max ?? []));
+  const height = SIZE.height - MARGIN.top - MARGIN.bottom;
+  const down = (value: number) => MARGIN.top + height * (1 - (high > low ? (value - low) / (high - low) : 0.5));
+  const width = columnWidth(records);
+  pen.font = "11px system-ui, sans-serif";
+  pen.fillStyle = ink;
+  pen.strokeStyle = grid;
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  if (Number.isFinite(low)) for (const value of low === high ? [low] : [low, low / 2 + high / 2, high]) pen.fillText(short(value, 3), MARGIN.left - 6, down(value));
+  pen.strokeRect(MARGIN.left, MARGIN.top, SIZE.width - MARGIN.left - MARGIN.right, height);
+  for (const [at, record] of records.entries()) drawColumn(pen, record, { left: MARGIN.left + at * width, width, down, colour: runs[0]! });
+  pen.fillStyle = ink;
+  pen.globalAlpha = 1;
+  pen.textBaseline = "top";
+  const [first, last] = [records[0]?.step, records.at(-1)?.step];
+  pen.textAlign = "left";
+  if (first !== undefined && first !== null) pen.fillText(grouped(first), MARGIN.left, SIZE.height - MARGIN.bottom + 5);
+  pen.textAlign = "right";
+  if (last !== undefined && last !== null && last !== first) pen.fillText(grouped(last), SIZE.width - MARGIN.right, SIZE.height - MARGIN.bottom + 5);
+}
+
+function drawColumn(pen: CanvasRenderingContext2D, record: Histogram, at: { left: number; width: number; down(value: number): number; colour: string }): void {
+  const { min, max } = record;
+  if (min === null || min === undefined || max === null || max === undefined) return;
+  const counts = record.histogram ?? [1];
+  const most = Math.max(...counts, 1);
+  pen.fillStyle = at.colour;
+  for (const [bin, count] of counts.entries()) {
+    if (count === 0) continue;
+    const [low, high] = [bin, bin + 1].map((edge) => at.down(min + ((max - min) * edge) / counts.length));
+    pen.globalAlpha = 0.08 + 0.92 * Math.sqrt(count / most);
+    pen.fillRect(at.left, high!, Math.max(at.width, 1), Math.max(low! - high!, 1));
+  }
+}

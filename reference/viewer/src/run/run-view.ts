@@ -1,0 +1,179 @@
+/** One run whole: its facts, curves, findings and everything else that it recorded. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import type { Showing } from "../app.js";
+import type { Setting } from "../charts/chart.js";
+import { Grid } from "../charts/grid.js";
+import { Toolbar } from "../charts/toolbar.js";
+import type { Detail, Run } from "../protocol.js";
+import type { Changed, Store } from "../store.js";
+import { stateChip } from "../table.js";
+import { duration, findingsLine, grouped, moment, plain, prose, size } from "../text.js";
+import { configSection, filesSection, metadataSection } from "./facts.js";
+import { findingsSection } from "./findings.js";
+import { histogramsSection } from "./histograms.js";
+import { comparisonsSection, evaluationsSection, notesSection, samplesSection } from "./records.js";
+import { regionsSection, timingsSection } from "./timings.js";
+
+/** A part of the page; null where the run has nothing of it. */
+export interface Part {
+  title: string;
+  count?: number;
+  element: HTMLElement;
+}
+
+/** A run that grows is asked for again at most this often, in ms. */
+const REFRESH_MS = 2000;
+
+export class RunView implements Showing {
+  readonly element: HTMLElement;
+  private readonly store: Store;
+  private readonly head = html("div", { class: "run-head" });
+  private readonly index = html("nav", { class: "run-index", "aria-label": "Parts of the run" });
+  private readonly parts = html("div", { class: "run-parts" });
+  private readonly charts = html("section", { class: "run-part", id: "part-charts" });
+  private readonly toolbar: Toolbar;
+  private grid: Grid | null = null;
+  private detail: Detail | null = null;
+  private shownRun: Run | null = null;
+  private shownId = "";
+  private error = "";
+  private isShown = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly setting: Setting) {
+    this.store = setting.store;
+    this.toolbar = new Toolbar(this.store);
+    this.element = html("div", { class: "run-view" }, this.head, html("div", { class: "run-body" }, this.index, this.parts));
+    this.store.listenToGrowth((id) => {
+      if (id === this.shownId && this.isShown) this.loadSoon();
+    });
+  }
+
+  show(isShown: boolean): void {
+    this.isShown = isShown;
+    this.grid?.show(isShown);
+  }
+
+  update(_changed: Changed): void {
+    const run = this.store.all.get(this.store.state.run);
+    this.toolbar.update();
+    if (!run) {
+      if (this.store.isLoaded) this.nothing();
+      return;
+    }
+    if (run.id !== this.shownId) this.open(run);
+    else if (run !== this.shownRun) {
+      this.shownRun = run;
+      this.writeHead(run);
+      if (this.grid) this.setRun(run);
+    }
+    this.grid?.update();
+  }
+
+  private nothing(): void {
+    this.shownId = "";
+    this.shownRun = null;
+    fill(this.head, html("h2", {}, "This run is not here"), html("p", { class: "nothing" }, `No run below ${plain(this.store.root)} has the id ${plain(this.store.state.run)}.`));
+    fill(this.index);
+    fill(this.parts);
+  }
+
+  private open(run: Run): void {
+    this.grid?.show(false);
+    this.shownId = run.id;
+    this.shownRun = run;
+    this.detail = null;
+    this.error = "";
+    this.setRun(run);
+    this.grid = new Grid(this.store, this.own);
+    this.writeHead(run);
+    fill(this.charts, html("h2", {}, "Charts"), this.toolbar.element, this.grid.element);
+    this.grid.show(this.isShown);
+    this.write();
+    void this.load();
+  }
+
+  private own!: Setting;
+
+  private setRun(run: Run): void {
+    // The charts of this page keep their setting, whose run is replaced as it grows.
+    if (this.own?.only?.id === run.id) this.own.only = run;
+    else this.own = { ...this.setting, only: run };
+  }
+
+  private loadSoon(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      void this.load();
+    }, REFRESH_MS);
+  }
+
+  private async load(): Promise<void> {
+    const id = this.shownId;
+    try {
+      const detail = await this.store.backend.detail(id);
+      if (id !== this.shownId) return;
+      this.detail = detail;
+      this.error = "";
+    } catch (error) {
+      if (id !== this.shownId) return;
+      this.error = (error as Error).message;
+    }
+    this.write();
+  }
+
+  private writeHead(run: Run): void {
+    const facts: [string, string][] = [
+      ["Started", moment(run.started)],
+      ["Took", run.seconds === null ? "" : duration(run.seconds)],
+      ["Last step", run.steps === null ? "" : grouped(run.steps)],
+      ["Size", size(run.bytes)],
+      ["Format", plain(run.profile ?? run.dialect ?? "")],
+      ["Findings", findingsLine(run.findings)],
+    ];
+    const back = html("a", { href: "#runs", class: "back" }, "All runs");
+    back.addEventListener("click", (event) => {
+      event.preventDefault();
+      this.store.open("runs");
+    });
+    const folder = run.id.includes("/") ? run.id.slice(0, run.id.lastIndexOf("/") + 1) : "";
+    fill(
+      this.head,
+      html("p", { class: "crumbs" }, back, " / ", plain(folder, 200)),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
+      run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
+      html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
+    );
+  }
+
+  private write(): void {
+    const { detail, store } = this;
+    const parts: (Part | null)[] = detail
+      ? [
+          findingsSection(detail, store), evaluationsSection(detail), samplesSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
+        ]
+      : [];
+    const found = parts.filter((part) => part !== null);
+    const sections = found.map(({ title, count, element }) => {
+      const id = `part-${title.toLowerCase().replaceAll(" ", "-")}`;
+      return { title, count, id, element: html("section", { class: "run-part", id }, html("h2", {}, title, count !== undefined && html("span", { class: "count" }, grouped(count))), element) };
+    });
+    const charts = { title: "Charts", count: undefined, id: "part-charts", element: this.charts };
+    const all = this.error !== "" || detail ? [charts, ...sections] : [charts];
+    fill(this.index, ...all.map(({ title, count, element }) => indexLink(title, count, element)));
+    const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.error === "" ? "Loading the rest …" : this.error);
+    fill(this.parts, ...all.map(({ element }) => element), waiting);
+  }
+}
+
+function indexLink(title: string, count: number | undefined, element: HTMLElement): HTMLElement {
+  const link = html("button", { type: "button", class: "plain index-link" }, title, count !== undefined && html("span", { class: "count" }, grouped(count)));
+  link.addEventListener("click", () => {
+    element.scrollIntoView({ block: "start" });
+    element.setAttribute("tabindex", "-1");
+    element.focus({ preventScroll: true });
+  });
+  return link;
+}

@@ -1,0 +1,95 @@
+/** Where the time went: operations as stacked bars, regions as a timeline. */
+
+import { html, svg } from "../../../typescript/page/elements.js";
+import type { Detail, OpTiming, Region } from "../protocol.js";
+import { COLOURS } from "../palette.js";
+import { counted, duration, grouped, plain, short } from "../text.js";
+import { dataTable } from "./lists.js";
+import type { Part } from "./run-view.js";
+
+const WIDTH = 900;
+const BARS = { height: 200, top: 8, bottom: 22 };
+/** More bars cannot be told apart; the last ones are shown. */
+const MOST_BARS = 120;
+const LANE = 22;
+const MOST_REGIONS = 2000;
+const MOST_LANES = 12;
+
+/** Returns the timings of operations: a bar for each record, in the colours of the table below. */
+export function timingsSection({ op_timings, left_out }: Detail): Part | null {
+  if (op_timings.length === 0) return null;
+  const totals = new Map<string, number>();
+  for (const { buckets } of op_timings) for (const [name, micros] of Object.entries(buckets)) totals.set(name, (totals.get(name) ?? 0) + micros);
+  const names = [...totals].sort(([, a], [, b]) => b - a);
+  const shown = names.slice(0, COLOURS - 1).map(([name]) => name);
+  const all = names.reduce((sum, [, micros]) => sum + micros, 0);
+  const rows = names.slice(0, 100).map(([name, micros]) => {
+    const at = shown.indexOf(name);
+    const swatch = html("span", { class: `swatch block run-${at < 0 ? COLOURS - 1 : at}` });
+    return [html("span", {}, swatch, " ", plain(name)), micros_(micros / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
+  });
+  return {
+    title: "Operations",
+    count: op_timings.length + (left_out["op_timings"] ?? 0),
+    element: html("div", {}, bars(op_timings.slice(-MOST_BARS), shown), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
+  };
+}
+
+function micros_(value: number): string {
+  return value >= 1e6 ? `${short(value / 1e6, 4)} s` : value >= 1000 ? `${short(value / 1000, 4)} ms` : `${short(value, 4)} µs`;
+}
+
+function bars(records: readonly OpTiming[], shown: readonly string[]): SVGSVGElement {
+  const sum = (record: OpTiming) => Object.values(record.buckets).reduce((total, micros) => total + micros, 0);
+  const most = Math.max(...records.map(sum), 1);
+  const room = BARS.height - BARS.top - BARS.bottom;
+  const width = WIDTH / records.length;
+  const columns = records.map((record, at) => {
+    let y = BARS.top + room;
+    const own = (name: string) => record.buckets[name] ?? 0;
+    const other = sum(record) - shown.reduce((total, name) => total + own(name), 0);
+    const parts = [...shown.map((name) => own(name)), other].map((micros, index) => {
+      const height = (room * micros) / most;
+      y -= height;
+      return svg("rect", { class: `fill-${index}`, x: at * width, y, width: Math.max(width - 1, 0.5), height });
+    });
+    return svg("g", {}, svg("title", {}, `step ${record.step ?? "?"}: ${micros_(sum(record))}`), ...parts);
+  });
+  const ends = [records[0], records.at(-1)].map((record, at) => svg("text", { x: at === 0 ? 0 : WIDTH, y: BARS.height - 6, "text-anchor": at === 0 ? "start" : "end" }, record?.step == null ? "" : `step ${grouped(record.step)}`));
+  return svg("svg", { class: "drawing", viewBox: `0 0 ${WIDTH} ${BARS.height}`, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...columns, ...ends);
+}
+
+/** Returns the regions as a timeline: nested ones are below. */
+export function regionsSection({ regions, row, left_out }: Detail): Part | null {
+  if (regions.length === 0) return null;
+  const shown = regions.slice(0, MOST_REGIONS).filter(({ depth }) => depth < MOST_LANES);
+  const end = Math.max(row.seconds ?? 0, ...shown.map(({ from, to }) => to ?? from));
+  const start = Math.min(...shown.map(({ from }) => from));
+  const lanes = Math.max(...shown.map(({ depth }) => depth)) + 1;
+  const names = [...new Set(shown.map(({ region }) => region))];
+  const x = (t: number) => ((t - start) / (end - start || 1)) * WIDTH;
+  const blocks = shown.map((region) => block(region, { x, end, colour: names.indexOf(region.region) % COLOURS }));
+  const height = lanes * LANE + 20;
+  const texts = [svg("text", { x: 0, y: height - 5 }, duration(start)), svg("text", { x: WIDTH, y: height - 5, "text-anchor": "end" }, duration(end))];
+  const drawing = svg("svg", { class: "drawing", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `Timeline of ${counted(regions.length, "region")}` }, ...blocks, ...texts);
+  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, drawing, regionTable(regions, end)) };
+}
+
+function block({ region, from, to, depth }: Region, { x, end, colour }: { x(t: number): number; end: number; colour: number }): SVGGElement {
+  const [left, right] = [x(from), x(to ?? end)];
+  const width = Math.max(right - left, 1);
+  const name = plain(region, 60);
+  const title = svg("title", {}, `${name}: ${duration((to ?? end) - from)}${to === null ? ", still open" : ""}`);
+  const label = width > name.length * 6.5 + 10 && svg("text", { class: "on-fill", x: left + 5, y: depth * LANE + 15 }, name);
+  return svg("g", {}, title, svg("rect", { class: `fill-${colour}`, x: left, y: depth * LANE + 2, width, height: LANE - 4, rx: 2 }), label);
+}
+
+function regionTable(regions: readonly Region[], end: number): HTMLElement {
+  const totals = new Map<string, { count: number; seconds: number }>();
+  for (const { region, from, to } of regions) {
+    const known = totals.get(region) ?? { count: 0, seconds: 0 };
+    totals.set(region, { count: known.count + 1, seconds: known.seconds + (to ?? end) - from });
+  }
+  const rows = [...totals].sort(([, a], [, b]) => b.seconds - a.seconds).slice(0, 100).map(([name, { count, seconds }]) => [plain(name), grouped(count), duration(seconds), duration(seconds / count)]);
+  return dataTable(["region", "times", "in all", "mean"], rows, new Set([1, 2, 3]));
+}

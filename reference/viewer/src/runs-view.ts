@@ -1,0 +1,82 @@
+/** The table of all runs with every column that the user wants. */
+
+import { button, fill, html } from "../../typescript/page/elements.js";
+import type { Showing } from "./app.js";
+import type { Setting } from "./charts/chart.js";
+import { columnOf, possibleColumns, usualColumns } from "./columns.js";
+import type { Store } from "./store.js";
+import { RunTable } from "./table.js";
+
+/** More columns to choose from are found by words. */
+const MOST_CHOICES = 200;
+
+export class RunsView implements Showing {
+  readonly element: HTMLElement;
+  private readonly table: RunTable;
+  private readonly store: Store;
+  private readonly nothing = html("p", { class: "nothing", hidden: true });
+  private readonly clear: HTMLButtonElement;
+
+  constructor({ store, pointing }: Setting) {
+    this.store = store;
+    this.table = new RunTable(store, pointing);
+    this.clear = button("Clear selection", { class: "button" }, () => store.update({ selected: [] }, { isSmall: true }));
+    const compare = button("Compare", { class: "button" }, () => store.open("compare"));
+    this.element = html(
+      "div",
+      { class: "runs-view" },
+      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.clear),
+      this.table.element,
+      this.nothing,
+    );
+  }
+
+  update(): void {
+    const { listed, all, state } = this.store;
+    this.table.update();
+    this.clear.hidden = state.selected.length === 0;
+    this.table.element.hidden = listed.length === 0;
+    this.nothing.hidden = listed.length > 0 || !this.store.isLoaded;
+    this.nothing.textContent = all.size === 0 ? "There is no run in this folder yet. New runs appear here by themselves." : "No run passes the filter.";
+  }
+
+  show(isShown: boolean): void {
+    if (isShown) this.table.focus();
+  }
+
+  private chooser(): HTMLElement {
+    const words = html("input", { type: "search", class: "field", placeholder: "Find columns", "aria-label": "Find columns" });
+    const list = html("div", { class: "choices" });
+    const menu = html("details", { class: "menu" }, html("summary", { class: "button" }, "Columns"), html("div", { class: "menu-items menu-wide" }, words, list, button("As at the start", { class: "button" }, () => {
+      this.store.update({ columns: null }, { isSmall: true });
+      show();
+    })));
+    const show = () => this.choices(list, words.value);
+    menu.addEventListener("toggle", show);
+    words.addEventListener("input", show);
+    return menu;
+  }
+
+  private choices(list: HTMLElement, words: string): void {
+    const shown = this.store.state.columns ?? usualColumns(this.store.listed);
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    const ids = [...possibleColumns(this.store.all.values()).keys()].filter((id) => wanted.every((word) => id.toLowerCase().includes(word)));
+    const boxes = ids.slice(0, MOST_CHOICES).map((id) => {
+      const box = html("input", { type: "checkbox", disabled: id === "name" });
+      box.checked = shown.includes(id);
+      box.addEventListener("change", () => {
+        const now = this.store.state.columns ?? usualColumns(this.store.listed);
+        this.store.update({ columns: box.checked ? [...now, id] : now.filter((other) => other !== id) }, { isSmall: true });
+      });
+      return html("label", { class: "check" }, box, titleOf(id));
+    });
+    fill(list, ...boxes, ids.length > MOST_CHOICES && html("p", { class: "count" }, `and ${ids.length - MOST_CHOICES} more: type words of their names`));
+  }
+}
+
+function titleOf(id: string): string {
+  const { title } = columnOf(id)!;
+  if (id.startsWith("config.")) return `${title} (setting)`;
+  if (id.startsWith("last.")) return `${title} (last)`;
+  return title;
+}

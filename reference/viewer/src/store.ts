@@ -1,0 +1,181 @@
+/** The state of the app: the runs, what the user looks at, and who wants to know of changes. */
+
+import { ExpressionError, type Filter, filterOf } from "./expression.js";
+import { Palette, type Look } from "./palette.js";
+import type { Backend, Change, Listing, Run } from "./protocol.js";
+import { sorted } from "./columns.js";
+import { questionOf } from "./run-fields.js";
+import { hashOf, START, stateIn, type ViewState } from "./view-state.js";
+
+/** What has changed since the listener was last called. */
+export interface Changed {
+  runs: boolean;
+  state: boolean;
+}
+
+/** Between two repaints while runs are written; the first change is shown at once. */
+const REPAINT_MS = 250;
+
+export class Store {
+  state: ViewState;
+  root = "";
+  version = "";
+  /** Every run, by id. */
+  readonly all = new Map<string, Run>();
+  /** The runs that pass the filter, in the order of the table. */
+  listed: readonly Run[] = [];
+  /** Why the filter cannot be read. */
+  filterError: ExpressionError | null = null;
+  /** What the user should know, for example that the server is gone. */
+  message = "";
+  isLoaded = false;
+  private revision: string | undefined;
+  private readonly listeners = new Set<(changed: Changed) => void>();
+  private readonly growing = new Set<(run: string) => void>();
+  private readonly palette = new Palette();
+  private pending: Changed | null = null;
+  private refreshing: Promise<void> | null = null;
+  private isStale = false;
+  private lastRefresh = -Infinity;
+
+  constructor(readonly backend: Backend) {
+    this.state = stateIn(location.hash);
+    window.addEventListener("hashchange", () => this.take(stateIn(location.hash)));
+  }
+
+  /** Calls *listener* after changes, at most once for each frame; returns how to stop that. */
+  listen(listener: (changed: Changed) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Calls *listener* with the id of each run whose stream has grown. */
+  listenToGrowth(listener: (run: string) => void): () => void {
+    this.growing.add(listener);
+    return () => this.growing.delete(listener);
+  }
+
+  async load(): Promise<void> {
+    await this.refresh();
+    this.isLoaded = true;
+    this.backend.changes((change) => this.changed(change));
+  }
+
+  /** Changes what the user looks at; a step back leads to the state before, unless *isSmall*. */
+  update(patch: Partial<ViewState>, { isSmall = false } = {}): void {
+    this.take({ ...this.state, ...patch });
+    const { hash, isWhole } = hashOf(this.state);
+    this.message = isWhole ? "" : "The link holds only a part of the selection: it has too many runs for an address.";
+    try {
+      if (isSmall) history.replaceState(null, "", hash);
+      else history.pushState(null, "", hash);
+    } catch {
+      // A page in a frame without an address of its own, as in a notebook, keeps its state to itself.
+    }
+  }
+
+  /** Opens the start of a view, or a run. */
+  open(view: ViewState["view"], run = ""): void {
+    this.update({ view, run, focus: "", zoom: null });
+    window.scrollTo(0, 0);
+  }
+
+  toggle(id: string): void {
+    const { selected } = this.state;
+    this.update({ selected: selected.includes(id) ? selected.filter((other) => other !== id) : [...selected, id] }, { isSmall: true });
+  }
+
+  /** The runs that the charts show: those selected, or else those listed. */
+  get shown(): readonly Run[] {
+    const selected = this.state.selected.flatMap((id) => this.all.get(id) ?? []);
+    return selected.length > 0 ? selected : this.listed;
+  }
+
+  isSelected(id: string): boolean {
+    return this.state.selected.includes(id);
+  }
+
+  look(id: string): Look {
+    return this.palette.look(id);
+  }
+
+  private take(state: ViewState): void {
+    const isListedAnew = state.filter !== this.state.filter || state.sort !== this.state.sort;
+    this.state = state;
+    if (isListedAnew) this.list();
+    else this.palette.give(this.shown.map(({ id }) => id));
+    this.tell({ runs: false, state: true });
+  }
+
+  private changed(change: Change): void {
+    if ("run" in change) for (const listener of this.growing) listener(change.run);
+    this.isStale = true;
+    void this.refreshSoon();
+  }
+
+  private async refreshSoon(): Promise<void> {
+    if (this.refreshing) return;
+    const wait = this.lastRefresh + REPAINT_MS - performance.now();
+    this.refreshing = (wait > 0 ? new Promise<void>((resolve) => setTimeout(resolve, wait)) : Promise.resolve()).then(() => this.refresh());
+    await this.refreshing.catch((error: unknown) => this.say((error as Error).message));
+    this.refreshing = null;
+    if (this.isStale) void this.refreshSoon();
+  }
+
+  private async refresh(): Promise<void> {
+    this.isStale = false;
+    this.lastRefresh = performance.now();
+    const listing = await this.backend.runs(this.revision);
+    this.merge(listing);
+    this.list();
+    this.tell({ runs: true, state: false });
+  }
+
+  private merge(listing: Listing): void {
+    if (listing.complete) this.all.clear();
+    for (const run of listing.runs) this.all.set(run.id, run);
+    for (const id of listing.removed ?? []) this.all.delete(id);
+    ({ revision: this.revision, root: this.root, version: this.version } = listing);
+    this.message = "";
+  }
+
+  private say(message: string): void {
+    this.message = message;
+    this.tell({ runs: false, state: true });
+  }
+
+  private list(): void {
+    const filter = this.filter();
+    const passing = filter ? [...this.all.values()].filter((run) => filter(questionOf(run))) : this.listed;
+    this.listed = sorted(passing, this.state.sort);
+    this.palette.give(this.shown.map(({ id }) => id));
+  }
+
+  /** Returns null for a filter that cannot be read: then the list stays as it is. */
+  private filter(): Filter | null {
+    this.filterError = null;
+    try {
+      return filterOf(this.state.filter);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      this.filterError = error;
+      return this.isLoaded ? null : filterOf("");
+    }
+  }
+
+  private tell(changed: Changed): void {
+    if (this.pending) {
+      this.pending.runs ||= changed.runs;
+      this.pending.state ||= changed.state;
+      return;
+    }
+    this.pending = { ...changed };
+    requestAnimationFrame(() => {
+      const told = this.pending!;
+      this.pending = null;
+      for (const listener of [...this.listeners]) listener(told);
+    });
+  }
+}
+
+export { START };

@@ -1,0 +1,252 @@
+/** The table of runs: only the rows that are seen exist. */
+
+import { button, fill, html } from "../../typescript/page/elements.js";
+import type { Pointing } from "./charts/cursor.js";
+import { type Column, columnOf, usualColumns } from "./columns.js";
+import type { Run } from "./protocol.js";
+import type { Store } from "./store.js";
+import { counted, grouped, plain } from "./text.js";
+
+const ROW = 34;
+/** Rows beyond the border, so that scrolling shows no empty place. */
+const SPARE = 8;
+/** The end of a name that is never cut off: there names differ. */
+const TAIL = 9;
+
+export class RunTable {
+  readonly element: HTMLElement;
+  private readonly head = html("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
+  private readonly body = html("div", { class: "table-body", role: "rowgroup" });
+  private readonly rows = new Map<number, HTMLElement>();
+  private columns: readonly Column[] = [];
+  private active = 0;
+  private anchor = 0;
+  private frame = 0;
+
+  constructor(
+    private readonly store: Store,
+    private readonly pointing: Pointing,
+    private readonly isNarrow = false,
+  ) {
+    this.element = html(
+      "div",
+      { class: isNarrow ? "table table-narrow" : "table", role: "grid", tabindex: 0, "aria-multiselectable": "true", "aria-label": "Runs" },
+      html("div", { role: "rowgroup", class: "table-heads" }, this.head),
+      this.body,
+    );
+    this.element.addEventListener("scroll", () => this.drawSoon());
+    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("focus", () => this.mark());
+    new ResizeObserver(() => this.drawSoon()).observe(this.element);
+  }
+
+  /** Draws anew after the runs or the state have changed. */
+  update(): void {
+    const { listed } = this.store;
+    this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
+    this.active = Math.min(this.active, Math.max(0, listed.length - 1));
+    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 24}px` : `minmax(${width}px, 1fr)`));
+    this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
+    this.element.style.setProperty("--least", `${this.columns.reduce((sum, { width }) => sum + width, 34)}px`);
+    this.element.setAttribute("aria-rowcount", String(listed.length + 1));
+    this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
+    this.body.style.height = `${listed.length * ROW}px`;
+    fill(this.head, this.selector(), ...this.columns.map((column) => this.heading(column)));
+    for (const row of this.rows.values()) row.remove();
+    this.rows.clear();
+    this.draw();
+  }
+
+  focus(): void {
+    this.element.focus();
+  }
+
+  private wantedColumns(): readonly string[] {
+    const { state, listed } = this.store;
+    if (!this.isNarrow) return state.columns ?? usualColumns(listed);
+    const order = state.sort.replace(/^-/, "");
+    return ["name", /^(config|last|best)\./.test(order) ? order : (usualColumns(listed).find((id) => /^(best|last)\./.test(id)) ?? "state")];
+  }
+
+  /** The box that selects every run that is listed. */
+  private selector(): HTMLElement {
+    const { listed, state } = this.store;
+    const all = listed.length > 0 && state.selected.length >= listed.length;
+    const box = html("input", { type: "checkbox", "aria-label": all ? "Select no run" : `Select all ${counted(listed.length, "run")}`, tabindex: -1 });
+    box.checked = all;
+    box.indeterminate = !all && state.selected.length > 0;
+    box.addEventListener("change", () => this.store.update({ selected: all ? [] : listed.map(({ id }) => id) }, { isSmall: true }));
+    return html("div", { role: "columnheader", class: "cell cell-box" }, box);
+  }
+
+  private heading(column: Column): HTMLElement {
+    const { sort } = this.store.state;
+    const isOrder = sort.replace(/^-/, "") === column.id;
+    const order = !isOrder ? "none" : sort.startsWith("-") ? "descending" : "ascending";
+    const sorter = button(column.title, { class: "plain heading", title: column.title, tabindex: this.isNarrow ? -1 : 0 }, () => {
+      const first = column.id.startsWith("last.") || column.id.startsWith("best.") ? this.bestFirst(column.id) : column.isNumber || column.id === "started" ? "-" : "";
+      this.store.update({ sort: isOrder ? (sort.startsWith("-") ? column.id : `-${column.id}`) : `${first}${column.id}` }, { isSmall: true });
+    });
+    return html("div", { role: "columnheader", class: column.isNumber ? "cell cell-number" : "cell", "aria-sort": order }, sorter);
+  }
+
+  /** Returns the order of a metric in which the best run comes first. */
+  private bestFirst(id: string): string {
+    const name = id.replace(/^(last|best)\./, "");
+    return this.store.listed.some(({ metrics }) => Object.hasOwn(metrics, name) && metrics[name]!.goal === "min") ? "" : "-";
+  }
+
+  private drawSoon(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    const { listed } = this.store;
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
+    const last = Math.min(listed.length, Math.ceil((scrollTop + clientHeight) / ROW) + SPARE);
+    for (const [index, row] of this.rows) {
+      if (index >= first && index < last) continue;
+      row.remove();
+      this.rows.delete(index);
+    }
+    for (let index = first; index < last; index++) {
+      if (this.rows.has(index)) continue;
+      const row = this.row(listed[index]!, index);
+      this.rows.set(index, row);
+      this.body.append(row);
+    }
+    this.mark();
+  }
+
+  private row(run: Run, index: number): HTMLElement {
+    const isSelected = this.store.isSelected(run.id);
+    const isShown = isSelected || this.store.state.selected.length === 0;
+    const look = this.store.look(run.id);
+    const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${plain(run.name)}` });
+    box.checked = isSelected;
+    const kind = isShown ? `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` : "swatch is-off";
+    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? html("span", { class: kind }) : null));
+    const row = html(
+      "div",
+      { class: isSelected ? "row is-selected" : "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": isSelected ? "true" : "false" },
+      html("div", { class: "cell cell-box", role: "gridcell" }, box),
+      ...cells,
+    );
+    row.style.transform = `translateY(${index * ROW}px)`;
+    row.addEventListener("click", (event) => this.click(event, run, index));
+    row.addEventListener("pointerenter", () => this.pointing.hover(run.id));
+    row.addEventListener("pointerleave", () => this.pointing.hover(null));
+    return row;
+  }
+
+  private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
+    const kind = column.isNumber ? "cell cell-number" : "cell";
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, nameLink(run));
+    const text = column.text(run);
+    if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
+    if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
+    const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
+    return html("div", { class: `${kind}${tone}`, role: "gridcell", title: text }, text);
+  }
+
+  private rowId(index: number): string {
+    return `${this.isNarrow ? "narrow" : "wide"}-row-${index}`;
+  }
+
+  /** Marks the row that keys act on. */
+  private mark(): void {
+    const id = this.rowId(this.active);
+    for (const [index, row] of this.rows) row.classList.toggle("is-active", index === this.active);
+    if (this.rows.has(this.active)) this.element.setAttribute("aria-activedescendant", id);
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  private click(event: MouseEvent, run: Run, index: number): void {
+    const target = event.target as HTMLElement;
+    if (target.closest("a")) return;
+    if (event.shiftKey) this.extend(index);
+    else {
+      this.anchor = index;
+      this.store.toggle(run.id);
+    }
+    this.active = index;
+    this.mark();
+  }
+
+  /** Selects everything from where the selection began to a row. */
+  private extend(index: number): void {
+    const [from, to] = [Math.min(this.anchor, index), Math.max(this.anchor, index)];
+    const added = this.store.listed.slice(from, to + 1).map(({ id }) => id);
+    this.store.update({ selected: [...new Set([...this.store.state.selected, ...added])] }, { isSmall: true });
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.target !== this.element || event.altKey) return;
+    const { listed } = this.store;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const isCommand = event.ctrlKey || event.metaKey;
+    const moves: { [key: string]: number } = {
+      ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: listed.length - 1,
+      j: this.active + 1, k: this.active - 1,
+    };
+    const run = listed[this.active];
+    const next = isCommand ? undefined : moves[event.key];
+    if (next !== undefined) this.moveTo(Math.min(Math.max(next, 0), listed.length - 1), event.shiftKey);
+    else if (event.key === "a" && isCommand) this.store.update({ selected: listed.map(({ id }) => id) }, { isSmall: true });
+    else if (isCommand) return;
+    else if ((event.key === " " || event.key === "x") && run) {
+      this.anchor = this.active;
+      this.store.toggle(run.id);
+    } else if (event.key === "Enter" && run) this.store.open("run", run.id);
+    else if (event.key === "Escape") this.store.update({ selected: [] }, { isSmall: true });
+    else return;
+    event.preventDefault();
+  }
+
+  private moveTo(index: number, isExtending: boolean): void {
+    this.active = index;
+    if (isExtending) this.extend(index);
+    else this.anchor = index;
+    const top = index * ROW;
+    const { scrollTop, clientHeight } = this.element;
+    const seen = clientHeight - this.head.offsetHeight;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + ROW > scrollTop + seen) this.element.scrollTop = top + ROW - seen;
+    this.draw();
+    const run = this.store.listed[index];
+    this.pointing.hover(run?.id ?? null);
+  }
+}
+
+/** Returns a link to a run whose text keeps its end when it is cut. */
+export function nameLink(run: Run): HTMLElement {
+  const name = plain(run.id === "." || !run.id.endsWith(run.name) ? run.name : run.id);
+  const characters = [...name];
+  const tail = characters.length > 2 * TAIL ? characters.splice(-TAIL).join("") : "";
+  return html(
+    "a",
+    { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), tabindex: -1 },
+    html("span", { class: "name-head" }, characters.join("")),
+    tail !== "" && html("span", { class: "name-tail" }, tail),
+  );
+}
+
+const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;
+
+/** Returns the state of a run as a word with a mark. */
+export function stateChip(run: Run): HTMLElement {
+  if (run.message !== null) return html("span", { class: "chip chip-damaged", title: plain(run.message, 500) }, "unreadable");
+  return html("span", { class: `chip chip-${run.state}`, title: STATES[run.state] }, run.state);
+}
+
+/** Returns how many runs pass the filter, and how many are selected. */
+export function countText(store: Store): string {
+  const { listed, all, state } = store;
+  const shown = listed.length === all.size ? counted(all.size, "run") : `${grouped(listed.length)} of ${counted(all.size, "run")}`;
+  return state.selected.length > 0 ? `${shown}, ${grouped(state.selected.length)} selected` : shown;
+}

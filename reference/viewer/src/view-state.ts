@@ -1,0 +1,141 @@
+/** What the user looks at: all of it is in the hash of the address, so that a view can be shared. */
+
+export type View = "runs" | "charts" | "compare" | "run";
+export type XAxis = "step" | "time" | "wall" | "epoch" | "tokens";
+
+export interface ViewState {
+  view: View;
+  /** Id of the run of the view `run`. */
+  run: string;
+  filter: string;
+  /** Ids of the selected runs, in the order of selection. */
+  selected: readonly string[];
+  /** Columns of the table; null for those that are chosen by what differs. */
+  columns: readonly string[] | null;
+  /** Name of a column, after `-` in reverse. */
+  sort: string;
+  x: XAxis;
+  smoothing: number;
+  logX: boolean;
+  logY: boolean;
+  /** True to leave the farthest values out of the range of y. */
+  clip: boolean;
+  /** A range of the axis x; null for everything. */
+  zoom: readonly [number, number] | null;
+  /** Words in the names of metrics. */
+  metrics: string;
+  /** The one metric that is shown large. */
+  focus: string;
+  /** A field whose value puts runs together. */
+  groupBy: string;
+}
+
+export const START: Readonly<ViewState> = {
+  view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
+  zoom: null, metrics: "", focus: "", groupBy: "",
+};
+
+const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
+export const AXES: readonly XAxis[] = ["step", "time", "wall", "epoch", "tokens"];
+/** Longer addresses do not survive chats and mails. */
+export const LONGEST_HASH = 2000;
+
+/** Returns the hash of a state; selected runs that do not fit are left out, and `isWhole` is false. */
+export function hashOf(state: ViewState): { hash: string; isWhole: boolean } {
+  const parameters = parametersOf(state);
+  const names = state.selected.map((id) => encodeURIComponent(id));
+  const without = written(state, parameters);
+  let selected = "";
+  let count = 0;
+  for (const name of names) {
+    if (without.length + "&sel=".length + selected.length + 1 + name.length > LONGEST_HASH) break;
+    selected += `${count++ === 0 ? "" : ","}${name}`;
+  }
+  const joint = parameters.size > 0 ? "&" : "?";
+  return { hash: count === 0 ? without : `${without}${joint}sel=${selected}`, isWhole: count === names.length };
+}
+
+function written(state: ViewState, parameters: URLSearchParams): string {
+  const path = state.view === "run" ? `run/${encodeURIComponent(state.run)}` : state.view;
+  return `#${path}${parameters.size > 0 ? `?${parameters.toString()}` : ""}`;
+}
+
+function parametersOf(state: ViewState): URLSearchParams {
+  const found = new URLSearchParams();
+  const put = (name: string, value: string, isStart: boolean) => {
+    if (!isStart) found.set(name, value);
+  };
+  put("q", state.filter, state.filter === "");
+  put("cols", JSON.stringify(state.columns), state.columns === null);
+  put("sort", state.sort, state.sort === START.sort);
+  put("x", state.x, state.x === START.x);
+  put("smooth", String(state.smoothing), state.smoothing === 0);
+  put("log", `${state.logX ? "x" : ""}${state.logY ? "y" : ""}`, !state.logX && !state.logY);
+  put("clip", "1", !state.clip);
+  put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
+  put("m", state.metrics, state.metrics === "");
+  put("focus", state.focus, state.focus === "");
+  put("by", state.groupBy, state.groupBy === "");
+  return found;
+}
+
+/** Returns the state in a hash; what cannot be read is as at the start. */
+export function stateIn(hash: string): ViewState {
+  const [path = "", query = ""] = split(hash.replace(/^#/, ""));
+  const [view = "", run = ""] = path.split("/", 2);
+  const found = new URLSearchParams(query);
+  const log = found.get("log") ?? "";
+  return {
+    view: VIEWS.includes(view) ? (view as View) : START.view,
+    run: decoded(run),
+    filter: found.get("q") ?? "",
+    selected: selectedIn(query),
+    columns: listIn(found.get("cols")),
+    sort: found.get("sort") ?? START.sort,
+    x: AXES.find((axis) => axis === found.get("x")) ?? START.x,
+    smoothing: between(Number(found.get("smooth") ?? 0), 0, 0.999),
+    logX: log.includes("x"), logY: log.includes("y"), clip: found.get("clip") === "1",
+    zoom: rangeIn(found.get("zoom")),
+    metrics: found.get("m") ?? "",
+    focus: found.get("focus") ?? "",
+    groupBy: found.get("by") ?? "",
+  };
+}
+
+function split(text: string): [string, string] {
+  const at = text.indexOf("?");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** Reads ids before they are decoded: one may contain a comma. */
+function selectedIn(query: string): string[] {
+  const part = query.split("&").find((each) => each.startsWith("sel="));
+  return part === undefined ? [] : part.slice("sel=".length).split(",").map(decoded).filter((id) => id !== "");
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
+function listIn(text: string | null): string[] | null {
+  try {
+    const value = JSON.parse(text ?? "null") as unknown;
+    return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function rangeIn(text: string | null): [number, number] | null {
+  const parts = (text ?? "").split(",").map(Number);
+  const [from, to] = parts;
+  return parts.length === 2 && Number.isFinite(from) && Number.isFinite(to) && from! < to! ? [from!, to!] : null;
+}
+
+function between(value: number, low: number, high: number): number {
+  return Number.isNaN(value) ? low : Math.min(Math.max(value, low), high);
+}
