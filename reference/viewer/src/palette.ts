@@ -6,7 +6,7 @@ export interface Look {
   dash: readonly number[];
 }
 
-/** As many `--run-N` has the style sheet: those of Okabe and Ito, which the colour-blind tell apart. */
+/** As many `--run-N` has the style sheet: those of Okabe and Ito, which colour-blind readers can distinguish. */
 export const COLOURS = 7;
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 2]];
 

@@ -151,7 +151,7 @@ export class Store {
     this.palette.give(this.shown.map(({ id }) => id));
   }
 
-  /** Returns null for a filter that cannot be read: then the list stays as it is. */
+  /** Returns null for a filter that cannot be read: then the list does not change. */
   private filter(): Filter | null {
     this.filterError = null;
     try {

@@ -40,7 +40,7 @@ export class RunTable {
     new ResizeObserver(() => this.drawSoon()).observe(this.element);
   }
 
-  /** Draws anew after the runs or the state have changed. */
+  /** Redraws after the runs or the state have changed. */
   update(): void {
     const { listed } = this.store;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);

@@ -20,11 +20,12 @@ from urllib.parse import parse_qs, urlsplit
 from browser.serving import ROOT, Server
 
 APP = ROOT / "reference/python/toyspec/view/app"
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-}
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+LISTS = (
+    *("findings", "gaps", "resumes", "evaluations", "samples", "notes", "comparisons", "artifacts"),
+    *("histograms", "op_timings", "regions", "files"),
+)
+"""The lists of ``api/run``."""
 
 Values = Sequence[float]
 
@@ -67,9 +68,6 @@ class MadeRun:
     def whole(self) -> dict[str, Any]:
         """Return the run as ``api/run`` gives it."""
         row = self.listed()
-        lists = (
-            "findings gaps resumes evaluations samples notes comparisons artifacts histograms op_timings regions files"
-        )
         return {
             "id": self.id,
             "row": row,
@@ -110,7 +108,7 @@ class MadeRun:
 
 
 def facts_of(name: str, values: Values) -> dict[str, Any]:
-    """Return what ``api/runs`` says of a metric."""
+    """Return the facts about a metric that ``api/runs`` gives."""
     finite = [value for value in values if math.isfinite(value)]
     goal = "min" if "loss" in name else "max" if "acc" in name else None
     best = None if goal is None or not finite else min(finite) if goal == "min" else max(finite)

@@ -99,14 +99,14 @@ export class Chart {
     if (this.isSeen) this.want();
   }
 
-  /** Gets what is missing and paints anew. */
+  /** Fetches what is missing and repaints. */
   update(): void {
     if (!this.isSeen || this.size.width === 0) return;
     this.want();
     this.repaint();
   }
 
-  /** Paints the cursor anew. */
+  /** Repaints the cursor. */
   point(): void {
     if (!this.isSeen || !this.plot) return;
     const pen = this.overlay.getContext("2d")!;

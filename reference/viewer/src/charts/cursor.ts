@@ -11,7 +11,7 @@ export interface Cursor {
 /** Tells charts and tables where the pointer is. */
 export class Pointing {
   cursor: Cursor | null = null;
-  /** Id of the run that stands out. */
+  /** Id of the highlighted run. */
   run: string | null = null;
   private readonly listeners = new Set<(isRunChanged: boolean) => void>();
   private frame = 0;

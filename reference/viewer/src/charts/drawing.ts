@@ -28,7 +28,7 @@ export interface Manner {
   hovered: string | null;
 }
 
-/** More bands over each other cannot be told apart: then each line spans from min to max. */
+/** More overlapping bands cannot be distinguished: then each line spans from min to max. */
 const MOST_BANDS = 8;
 /** More marks of one run are not drawn from top to bottom. */
 const MOST_LONG_MARKS = 4;
@@ -127,7 +127,7 @@ function drawSeries(pieces: Pieces, series: Series): void {
   else trace(pieces, series.curve, series.curve.mean, series.shift);
 }
 
-/** Draws what a later attempt did again: faint, so that the latest attempt stands out. */
+/** Draws what a later attempt did again: faint, since the latest attempt is what counts. */
 function drawAbandoned(pieces: Pieces, series: Series, abandoned: Curve): void {
   const { pen } = pieces;
   pen.setLineDash([3, 3]);

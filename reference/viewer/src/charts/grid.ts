@@ -61,7 +61,7 @@ export class Grid {
     });
   }
 
-  /** Draws anew after the runs or the state have changed. */
+  /** Redraws after the runs or the state have changed. */
   update(): void {
     const runs = this.setting.only ? [this.setting.only] : this.store.shown;
     const { metrics, focus } = this.store.state;

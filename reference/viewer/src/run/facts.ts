@@ -1,4 +1,4 @@
-/** What a run says of itself: settings, metadata, files. */
+/** Settings, metadata and files of a run. */
 
 import { html } from "../../../typescript/page/elements.js";
 import type { Detail, Json } from "../protocol.js";
@@ -49,7 +49,7 @@ function leaf(value: Json): string {
   return typeof value === "number" ? String(value) : valueText(value, 2000);
 }
 
-/** Returns the files of the run, with what the log says of them. */
+/** Returns the files of the run, and the artifacts that the log records. */
 export function filesSection({ id, files, artifacts, left_out }: Detail, store: Store): Part | null {
   if (files.length + artifacts.length === 0) return null;
   const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step === null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);

@@ -39,7 +39,7 @@ function number(value: number | null | undefined): string {
   return value === undefined ? "" : value === null ? "not finite" : short(value);
 }
 
-/** Returns the samples of each prompt over the steps, with two of them side by side. */
+/** Returns the samples of each prompt over the steps, two of them beside each other. */
 export function samplesSection({ samples, left_out }: Detail): Part | null {
   if (samples.length === 0) return null;
   const prompts = new Map<string, Sample[]>();

@@ -9,7 +9,7 @@ import type { Part } from "./run-view.js";
 
 const WIDTH = 900;
 const BARS = { height: 200, top: 8, bottom: 22 };
-/** More bars cannot be told apart; the last ones are shown. */
+/** More bars cannot be distinguished; the last ones are shown. */
 const MOST_BARS = 120;
 const LANE = 22;
 const MOST_REGIONS = 2000;
