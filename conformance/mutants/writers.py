@@ -179,6 +179,24 @@ class BelievesTheClock(Oracle):
             return members
 
 
+class LeavesTheTimeToItsCaller(Oracle):
+    """Writes wall_time in a scalar only if it is given."""
+
+    class writing_type(Writing):
+        def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
+            return members if members.get("type") == "scalar" else super().with_always_written(members)
+
+
+class WritesMilliseconds(Oracle):
+    """Writes as wall_time milliseconds since the Unix epoch."""
+
+    class writing_type(Writing):
+        def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
+            with_time = super().with_always_written(members)
+            is_own_time = with_time.keys() != members.keys() and "wall_time" in with_time
+            return {**with_time, "wall_time": {"float": "1780219812500"}} if is_own_time else with_time
+
+
 def _is_wild(value: Any) -> bool:
     is_tag = isinstance(value, dict) and len(value) == 1 and TAGS.issuperset(value) and "object" not in value
     return is_tag and number_of(value) - number_of(value) != 0
@@ -211,4 +229,6 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesAfterTheEnd, "stream/run-end-last", "wrote event-after-run-end"),
     _mutant(StepsBack, "stream/steps-forward", "wrote step-goes-backwards"),
     _mutant(BelievesTheClock, "stream/time-forward", "wrote time-goes-backwards"),
+    _mutant(LeavesTheTimeToItsCaller, "kaun/scalar/written", "/wall_time is missing"),
+    _mutant(WritesMilliseconds, "kaun/scalar/written", "expected the current time"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 from conformance.oracle import tables
@@ -47,7 +48,11 @@ class Writing:
 
     def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return the members of a record with those that are always written."""
-        return {"extra": {}, **members} if self.profile == "metrics/v1" else members
+        if self.profile == "metrics/v1":
+            return {"extra": {}, **members}
+        if self.profile == "kaun/v1" and members.get("type") == "scalar":
+            return {"wall_time": {"float": repr(time.time())}, **members}
+        return members
 
     def encoded(self, members: Mapping[str, Any]) -> bytes:
         """Return the bytes of a record without its LF; raise RefusedError."""

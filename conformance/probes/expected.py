@@ -28,16 +28,23 @@ def with_defaults(records: Iterable[Any], profile: str | None) -> list[Any]:
 
 
 def _with_defaults(record: Any, profile: str | None) -> Any:
-    if not isinstance(record, dict) or (profile == "kaun/v1" and record.get("type") != "scalar"):
+    if not isinstance(record, dict) or (profile == "kaun/v1" and not is_timed(record, profile)):
         return record
     return {**_DEFAULTS.get(profile or "", {}), **record}
 
 
 def without_defaults(record: Any, profile: str | None) -> Any:
-    """Return a tagged *record* without the members of an entry that have their default, which a writer adds."""
+    """Return a tagged *record* without the members that a writer adds: an empty ``extra``, ``wall_time``."""
+    if is_timed(record, profile):
+        return {key: item for key, item in record.items() if key != "wall_time"}
     if not isinstance(record, dict) or profile != "metrics/v1":
         return record
     return {key: item for key, item in record.items() if (key, item) not in _DEFAULTS[profile].items()}
+
+
+def is_timed(record: Any, profile: str | None) -> bool:
+    """Return whether a tagged *record* is a scalar, to which a writer adds the time."""
+    return profile == "kaun/v1" and isinstance(record, dict) and record.get("type") == "scalar"
 
 
 def is_own(record: Mapping[str, Any], profile: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
 from conformance.oracle.writing import is_number, number_of
-from conformance.probes.expected import is_own, with_defaults, without_defaults
+from conformance.probes.expected import is_own, is_timed, with_defaults, without_defaults
 from conformance.probes.question import Needs, Question, Stage
 from conformance.session_cases import Session
 
@@ -44,6 +45,8 @@ _NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
 # A binary64 number that is larger than every binary32 number.
 _BEYOND_F32 = {"float": "1e39"}
 _SHOWN = 5
+_CLOCK_SECONDS = 60.0
+"""How far the clock of the runner may be from that of a writer."""
 
 
 def questions(case: Case) -> Iterator[Question]:
@@ -52,7 +55,7 @@ def questions(case: Case) -> Iterator[Question]:
     if not _is_about_writing(case) or profile is None:
         return
     rules = {finding.rule for finding in case.findings}
-    # Members that writers always write are given, so that no writer has to read its clock.
+    # Members that writers always write are given; only the questions always-written leave them out.
     records = [_declared(record) for record in with_defaults(case.records, profile)]
     if is_clean(case):
         yield _question(case, "", records, partial(_write, case, records, records))
@@ -136,12 +139,22 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
 
 
 def _write_defaults(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> list[str]:
-    """Require that a writer adds the members that are always written."""
+    """Require that a writer adds the members that are always written, to a scalar the current time."""
+    earliest = time.time() - _CLOCK_SECONDS
     stream, reason = _written(stage, "writer", case.profile, given)
+    latest = time.time() + _CLOCK_SECONDS
     if stream is None:
         return [f"refused valid records{reason}"]
     report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
-    return list(record_differences(expected, report["records"]))[:_SHOWN]
+    found = []
+    for number, (wanted, record) in enumerate(zip(expected, report["records"], strict=False)):
+        written = record.get("wall_time")
+        if is_timed(wanted, case.profile) and is_number(written):
+            if not earliest <= number_of(written) <= latest:
+                given_time = f"record {number}, /wall_time is {number_of(written)}"
+                found.append(f"{given_time}, expected the current time, {latest - _CLOCK_SECONDS}")
+            record["wall_time"] = wanted["wall_time"]
+    return [*found, *record_differences(expected, report["records"])][:_SHOWN]
 
 
 def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:

@@ -356,19 +356,51 @@ static bool answer_summarizer(struct out *out, const struct question *question) 
 
 /* ---- Writing ---- */
 
+/* What the records of one request are written to. */
+struct target {
+    const char *profile;
+    bool keeps_order; /* a plain writer keeps to the order of a toy/v1 stream; a canonical writer is asked for single records too */
+    struct toyspec_sequence sequence;
+    struct toyspec_buffer lines;
+    struct toyspec_writer *writer; /* NULL, or what appends to the stream in a directory of its own */
+    char directory[4096], path[4200];
+};
+
+static const char *open_target(struct target *target, const char *role, const char *profile) {
+    const char *temporary = getenv("TMPDIR");
+    bool plain = strcmp(role, "writer") == 0, toy = profile && strcmp(profile, "toy/v1") == 0;
+    memset(target, 0, sizeof *target);
+    target->profile = profile;
+    target->keeps_order = plain && toy;
+    if (!plain || toy) return NULL;
+    snprintf(target->directory, sizeof target->directory, "%s/adapter-XXXXXX", temporary ? temporary : "/tmp");
+    if (!mkdtemp(target->directory)) return "no temporary directory can be made";
+    snprintf(target->path, sizeof target->path, "%s/stream.jsonl", target->directory);
+    return toyspec_append(&target->writer, target->path, profile);
+}
+
 /* Appends the canonical line of a tagged record; returns why not. */
-static const char *write_tagged(const char *profile, struct toyspec_sequence *sequence, struct toyspec_value *record,
-                                struct toyspec_buffer *lines) {
+static const char *write_tagged(struct target *target, struct toyspec_value *record) {
     if (!untag(record)) return "not a tagged record";
-    const char *refused = sequence ? toyspec_admit(sequence, record) : NULL;
-    if (!refused) refused = toyspec_encode(profile, record, lines);
-    if (!refused && sequence) toyspec_note(sequence, record);
+    if (target->writer) return toyspec_write(target->writer, record);
+    const char *refused = target->keeps_order ? toyspec_admit(&target->sequence, record) : NULL;
+    if (!refused) refused = toyspec_encode(target->profile, record, &target->lines);
+    if (!refused && target->keeps_order) toyspec_note(&target->sequence, record);
     return refused;
 }
 
-/* A plain writer keeps to the order of a toy/v1 stream; a canonical writer is asked for single records too. */
-static bool keeps_order(const char *role, const char *profile) {
-    return strcmp(role, "writer") == 0 && profile && strcmp(profile, "toy/v1") == 0;
+/* Releases the stream, and takes its bytes as the lines. */
+static void close_target(struct target *target) {
+    struct toyspec_buffer *lines = &target->lines;
+    toyspec_close(target->writer);
+    FILE *file = *target->path ? fopen(target->path, "rb") : NULL;
+    for (size_t size = 1; file && size > 0; lines->length += size) {
+        lines->bytes = checked(realloc(lines->bytes, lines->length + (1 << 16)));
+        size = fread(lines->bytes + lines->length, 1, 1 << 16, file);
+    }
+    if (file) fclose(file);
+    if (*target->path) unlink(target->path);
+    if (*target->directory) rmdir(target->directory);
 }
 
 static const char *member_text(const struct toyspec_value *request, const char *key) {
@@ -384,19 +416,17 @@ static void say_refusal(struct out *out, const char *reason) {
 static void answer_writer(struct out *out, const struct toyspec_value *request) {
     const struct toyspec_value *records = toyspec_get(request, "records");
     const char *profile = member_text(request, "profile");
-    struct toyspec_sequence sequence = {0};
-    struct toyspec_sequence *kept = keeps_order(member_text(request, "role"), profile) ? &sequence : NULL;
-    struct toyspec_buffer lines = {0};
-    const char *refused = NULL;
-    for (size_t i = 0; records && i < records->count && !refused; i++)
-        refused = write_tagged(profile, kept, &records->items[i], &lines);
+    struct target target;
+    const char *refused = open_target(&target, member_text(request, "role"), profile);
+    for (size_t i = 0; records && i < records->count && !refused; i++) refused = write_tagged(&target, &records->items[i]);
     if (refused) say_refusal(out, refused);
-    else {
+    close_target(&target);
+    if (!refused) {
         say(out, "\"outcome\":\"written\",\"stream\":\"");
-        say_base64(out, lines.bytes, lines.length);
+        say_base64(out, target.lines.bytes, target.lines.length);
         say(out, "\"");
     }
-    free(lines.bytes);
+    free(target.lines.bytes);
 }
 
 /* The writers that stay open between two requests. */
@@ -526,22 +556,21 @@ static struct out all_input(void) {
 }
 
 static int write_once(const char *role, const char *profile, struct out input) {
-    struct toyspec_sequence sequence = {0};
-    struct toyspec_sequence *kept = keeps_order(role, profile) ? &sequence : NULL;
-    struct toyspec_buffer lines = {0};
-    const char *refused = NULL;
+    struct target target;
+    const char *refused = open_target(&target, role, profile);
     for (char *at = input.bytes, *end = input.bytes + input.length; at < end && !refused;) {
         char *feed = memchr(at, '\n', (size_t)(end - at));
         size_t length = (size_t)((feed ? feed : end) - at);
         struct toyspec_value record;
-        if (toyspec_parse(at, length, &record)) refused = write_tagged(profile, kept, &record, &lines);
+        if (toyspec_parse(at, length, &record)) refused = write_tagged(&target, &record);
         else refused = "a record is not JSON";
         toyspec_free(&record);
         at += length + 1;
     }
     if (refused) fprintf(stderr, "%s\n", refused);
-    else fwrite(lines.bytes, 1, lines.length, stdout);
-    free(lines.bytes);
+    close_target(&target);
+    if (!refused) fwrite(target.lines.bytes, 1, target.lines.length, stdout);
+    free(target.lines.bytes);
     return refused ? 1 : 0;
 }
 

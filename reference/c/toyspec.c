@@ -2307,17 +2307,42 @@ static bool is_safe_id(struct toyspec_text id) {
     return id.length > 0 && id.length <= MAX_SAFE_RUN_ID_CHARS;
 }
 
-/* Gives a toy/v1 record what it lacks: its t, and the schema of a run_start. Members has room for two more. */
-static const char *complete_record(struct toyspec_writer *w, struct toyspec_value *record, struct toyspec_member *members) {
+/* Gives a record a copy of its members in a place with room for more; what is in them stays the caller's. */
+static void move_members(struct toyspec_value *record, struct toyspec_member *members) {
     if (record->count) memcpy(members, record->members, record->count * sizeof *members);
     record->members = members;
-    for (size_t i = 0; i < record->count; i++) members[i].value.owned = false; /* what is in it stays the caller's */
+    for (size_t i = 0; i < record->count; i++) members[i].value.owned = false;
+}
+
+/* Gives a toy/v1 record what it lacks: its t, and the schema of a run_start. Members has room for two more. */
+static const char *complete_record(struct toyspec_writer *w, struct toyspec_value *record, struct toyspec_member *members) {
+    move_members(record, members);
     if (!toyspec_get(record, "t")) members[record->count++] = toyspec_member("t", toyspec_number(seconds_since(&w->start)));
     if (!is_kind(record, "run_start")) return NULL;
     if (!toyspec_get(record, "schema")) members[record->count++] = toyspec_member("schema", toyspec_string("toy/v1"));
     const struct toyspec_value *id = toyspec_get(record, "run_id");
     if (!id || id->type != TOYSPEC_STRING || is_safe_id(id->text)) return NULL;
     return "the run id is not allowed: use 1 to " LITERAL(MAX_SAFE_RUN_ID_CHARS) " letters, digits, '.', '_' and '-', with a letter or digit first";
+}
+
+/* Writes a kaun/v1 scalar with the current time as its wall_time. */
+static const char *write_timed(struct toyspec_writer *w, const struct toyspec_value *record) {
+    struct toyspec_member few[32], *members = record->count < 32 ? few : malloc((record->count + 1) * sizeof *members);
+    struct toyspec_value with = *record;
+    struct timespec now;
+    if (!members) return "out of memory";
+    clock_gettime(CLOCK_REALTIME, &now);
+    move_members(&with, members);
+    members[with.count++] = toyspec_member("wall_time", toyspec_number((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+    const char *reason = write_record(w, &with);
+    if (members != few) free(members);
+    return reason;
+}
+
+static bool lacks_time(const struct toyspec_writer *w, const struct toyspec_value *record) {
+    const struct toyspec_value *type = toyspec_get(record, "type");
+    bool scalar = type && type->type == TOYSPEC_STRING && text_is(type->text, "scalar");
+    return scalar && strcmp(w->profile->name, "kaun/v1") == 0 && !toyspec_get(record, "wall_time");
 }
 
 static const char *write_toy(struct toyspec_writer *w, struct toyspec_value *record) {
@@ -2340,7 +2365,7 @@ const char *toyspec_write(struct toyspec_writer *w, struct toyspec_value *record
     if (w->process != getpid()) return named(w->path, "the writer belongs to the process that opened it");
     if (w->descriptor < 0) return named(w->path, *w->why ? w->why : "the writer is closed");
     if (is_kind(record, "run_end") || seconds_since(&w->looked) >= 1) look(w);
-    return named(w->path, is_toy(w) ? write_toy(w, record) : write_record(w, record));
+    return named(w->path, is_toy(w) ? write_toy(w, record) : lacks_time(w, record) ? write_timed(w, record) : write_record(w, record));
 }
 
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm) {

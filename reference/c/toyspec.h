@@ -121,9 +121,10 @@ struct toyspec_writer;
 const char *toyspec_open(struct toyspec_writer **writer, const char *directory, enum toyspec_exist exist);
 /* Opens a metrics/v1 or kaun/v1 stream and goes on at its end. */
 const char *toyspec_append(struct toyspec_writer **writer, const char *path, const char *profile);
-/* Appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it. One
- * thread at a time. A record for which there is no room is dropped and counted; later ones are tried, and a note tells how
- * many were dropped. After any other failed write the writer is closed for good. */
+/* Appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it, and a
+ * kaun/v1 scalar without wall_time gets the current time. One thread at a time. A record for which there is no room is
+ * dropped and counted; later ones are tried, and a note tells how many were dropped. After any other failed write the
+ * writer is closed for good. */
 const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *record);
 /* The step path: allocates nothing. NaN where a number was not measured; it is then left out. */
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm);

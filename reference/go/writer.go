@@ -129,7 +129,8 @@ func (w *Writer) takeOver(exist Exist) error {
 	return nil
 }
 
-// Write appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it.
+// Write appends a record. A toy/v1 record without t gets the seconds since the start, a run_start without schema gets it;
+// a kaun/v1 scalar without wall_time gets the current time.
 // After an error that wraps ErrRefused or ErrDropped the record is not in the stream, and the next one may be written.
 func (w *Writer) Write(record map[string]any) error {
 	w.mutex.Lock()
@@ -188,9 +189,10 @@ func (w *Writer) write(record map[string]any) error {
 }
 
 func (w *Writer) lineOf(record map[string]any) ([]byte, map[string]any, error) {
+	record = w.completed(record)
 	if w.profile == Toy {
 		var err error
-		if record, err = w.sequence.Admit(w.completed(record)); err != nil {
+		if record, err = w.sequence.Admit(record); err != nil {
 			return nil, nil, err
 		}
 		if id, isText := record["run_id"].(string); isText && record["kind"] == "run_start" && !safeRunID.MatchString(id) {
@@ -215,17 +217,21 @@ func (w *Writer) noteDropped() {
 	w.untold = 0
 }
 
-// completed returns the record with its t, the seconds since the start, and the schema of a run_start, where it has none.
+// completed returns the record with what it lacks: in toy/v1 its t, the seconds since the start, and the schema of a
+// run_start; in kaun/v1 the wall_time of a scalar, the seconds since the Unix epoch.
 func (w *Writer) completed(record map[string]any) map[string]any {
 	with := make(map[string]any, len(record)+2)
 	for key, value := range record {
 		with[key] = value
 	}
-	if with["t"] == nil {
+	if w.profile == Toy && with["t"] == nil {
 		with["t"] = w.now().Sub(w.start).Seconds()
 	}
-	if _, declared := with["schema"]; !declared && with["kind"] == "run_start" {
+	if _, declared := with["schema"]; w.profile == Toy && !declared && with["kind"] == "run_start" {
 		with["schema"] = string(Toy)
+	}
+	if _, timed := with["wall_time"]; w.profile == Kaun && !timed && with["type"] == "scalar" {
+		with["wall_time"] = float64(w.now().UnixMicro()) / 1e6
 	}
 	return with
 }

@@ -177,11 +177,30 @@ let write role profile records =
   in
   String.concat "" (List.map line records)
 
+let all_of channel =
+  let out = Buffer.create 65536 in
+  (try while true do Buffer.add_channel out channel 1 done with End_of_file -> ());
+  Buffer.contents out
+
+(* Writes the records with a Writer, into a directory of their own. *)
+let appended profile records =
+  let directory = Filename.temp_file "adapter-" "" in
+  let path = Filename.concat directory (Profile.table profile).file in
+  let remove () = if Sys.file_exists path then Sys.remove path; Sys.rmdir directory in
+  Sys.remove directory;
+  Unix.mkdir directory 0o700;
+  Fun.protect ~finally:remove (fun () ->
+      let w = Writer.append path profile in
+      Fun.protect ~finally:(fun () -> Writer.close w) (fun () -> List.iter (fun tagged -> Writer.write w (untag tagged)) records);
+      let stream = open_in_bin path in
+      Fun.protect ~finally:(fun () -> close_in stream) (fun () -> all_of stream))
+
 let writer_answer request records : (string * json) list =
   let role = Option.value (text request "role") ~default:"writer" in
-  match write role (Option.value (text request "profile") ~default:"toy/v1") records with
+  let profile = Option.value (text request "profile") ~default:"toy/v1" in
+  match if role = "writer" && profile <> "toy/v1" then appended profile records else write role profile records with
   | stream -> [ ("outcome", `String "written"); ("stream", `String (to_base64 stream)) ]
-  | exception Canonical.Refused reason -> [ ("outcome", `String "refused"); ("reason", `String reason) ]
+  | exception (Canonical.Refused reason | Writer.Refused reason) -> [ ("outcome", `String "refused"); ("reason", `String reason) ]
 
 (* The writers that are held, by their directories. *)
 let held : (string, Writer.t) Hashtbl.t = Hashtbl.create 4
@@ -261,13 +280,8 @@ let rec options = function
     (key, if key = "max_line_bytes" then `Int (int_of_string value) else `String value) :: options rest
   | _ -> []
 
-let all_input () =
-  let out = Buffer.create 65536 in
-  (try while true do Buffer.add_channel out stdin 1 done with End_of_file -> ());
-  Buffer.contents out
-
 let answer_once role rest =
-  let input = all_input () in
+  let input = all_of stdin in
   let request : json = `Assoc (("role", `String role) :: ("data", `String input) :: options rest) in
   if role = "reader" || role = "summarizer" then begin
     let reply = if role = "reader" then reader_answer request else summary_answer request in

@@ -62,9 +62,9 @@ let open_run ?(exist = Replace) ?(clock = Unix.gettimeofday) ?(calls = Syscalls.
   make_directories directory;
   open_stream (Filename.concat directory (Profile.table "toy/v1").file) "toy/v1" exist clock calls
 
-let append ?(calls = Syscalls.system) path profile =
+let append ?(clock = Unix.gettimeofday) ?(calls = Syscalls.system) path profile =
   make_directories (Filename.dirname path);
-  open_stream path profile Resume (fun () -> 0.) calls
+  open_stream path profile Resume clock calls
 
 let dropped w = w.dropped
 let is_closed w = Stream_file.is_closed w.file || (is_toy w && Sequence.ended w.sequence)
@@ -118,16 +118,20 @@ let say_dropped w t =
     w.unsaid <- 0
   end
 
-(* Gives a record its t; refuses one that may not be written, before anything is written. *)
+(* Gives a toy/v1 record its t and a kaun/v1 scalar its wall_time, where it has none. *)
+let timed w (record : Yojson.Safe.t) : Yojson.Safe.t =
+  match record with
+  | `Assoc members when is_toy w && not (List.mem_assoc "t" members) -> `Assoc (("t", `Float (w.clock () -. w.start)) :: members)
+  | `Assoc members when Profile.kind w.profile record = Some "scalar" && w.profile = "kaun/v1" && not (List.mem_assoc "wall_time" members) ->
+    `Assoc (("wall_time", `Float (w.clock ())) :: members)
+  | _ -> record
+
+(* Gives a record its time; refuses one that may not be written, before anything is written. *)
 let prepared w (record : Yojson.Safe.t) =
   if Stream_file.is_foreign w.file then refuse w.path "a forked process does not write";
   if is_closed w then
     refuse w.path ("the writer is closed" ^ Option.fold ~none:"" ~some:(( ^ ) ": ") (Stream_file.closed_because w.file));
-  let record : Yojson.Safe.t =
-    match record with
-    | `Assoc members when is_toy w && not (List.mem_assoc "t" members) -> `Assoc (("t", `Float (w.clock () -. w.start)) :: members)
-    | _ -> record
-  in
+  let record = timed w record in
   (* A new run's id must be a safe name of a directory; readers accept more. *)
   (match (Profile.kind w.profile record, Profile.member record "run_id") with
   | Some "run_start", Some (`String id) when not (Run_ids.is_safe id) ->

@@ -13,11 +13,13 @@ exception Refused of string
 val open_run : ?exist:exist -> ?clock:(unit -> float) -> ?calls:Syscalls.t -> string -> t
 (** [open_run directory] opens a toy/v1 stream in [directory], which is made. [clock] gives seconds; the wall clock by default. *)
 
-val append : ?calls:Syscalls.t -> string -> Profile.t -> t
-(** [append path profile] opens a metrics/v1 or kaun/v1 stream and goes on at its end. *)
+val append : ?clock:(unit -> float) -> ?calls:Syscalls.t -> string -> Profile.t -> t
+(** [append path profile] opens a metrics/v1 or kaun/v1 stream and goes on at its end. [clock] gives seconds since the Unix
+    epoch. *)
 
 val write : t -> Yojson.Safe.t -> unit
-(** [write w record] appends a record. A toy/v1 record without [t] gets the seconds since the start. Raises
+(** [write w record] appends a record. A toy/v1 record without [t] gets the seconds since the start, a kaun/v1 scalar without
+    [wall_time] the current time. Raises
     {!Canonical.Refused} for a record that no reader would accept; then the stream is as it was. Raises [Unix.Unix_error] with
     the path for one that could not be written; unless [w] is closed for good, later records are tried again. *)
 

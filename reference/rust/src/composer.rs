@@ -1,5 +1,7 @@
 //! Says which record may come next in a stream, and gives its line: see spec/stream.md.
 
+use std::borrow::Cow;
+
 use crate::canonical::{encode, Refused};
 use crate::tables::MAX_SAFE_RUN_ID_CHARS;
 use crate::{Map, Number, Profile, Record, Value};
@@ -66,11 +68,11 @@ impl Composer {
     }
 
     /// Returns the line of a record, LF included, and the composer of what follows it. `now` is the `t` of a toy/v1
-    /// record that has none.
+    /// record that has none, and the `wall_time` of a kaun/v1 scalar that has none.
     pub fn compose(&self, record: &Map, now: f64) -> Result<(Vec<u8>, Composer), Refused> {
         let mut next = self.clone();
         if self.profile != Profile::Toy {
-            return Ok((encode(self.profile, record)?, next));
+            return Ok((encode(self.profile, &self.timed(record, now))?, next));
         }
         self.admit(record)?;
         let mut record = record.clone();
@@ -88,6 +90,17 @@ impl Composer {
         next.t = record.get("t").and_then(Value::as_f64).unwrap_or(self.t);
         next.advance(&record);
         Ok((line, next))
+    }
+
+    /// Returns a record with its `wall_time`, where it is a scalar of kaun/v1 that has none.
+    fn timed<'a>(&self, record: &'a Map, now: f64) -> Cow<'a, Map> {
+        let is_scalar = record.get("type").and_then(Value::as_str) == Some("scalar");
+        if self.profile != Profile::Kaun || !is_scalar || record.get("wall_time").is_some() {
+            return Cow::Borrowed(record);
+        }
+        let mut timed = record.clone();
+        timed.insert("wall_time", Value::Number(Number::from(now)));
+        Cow::Owned(timed)
     }
 
     /// Refuses a record that may not come next.

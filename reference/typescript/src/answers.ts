@@ -1,5 +1,7 @@
 /** What the adapter answers to each role: see conformance/PROTOCOL.md. */
 
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { type Bundle, openBundle } from "./bundles.js";
@@ -170,7 +172,8 @@ function recordsOf(request: Request): Members[] {
 
 function writerAnswer(request: Request): Answer {
   return refusable(() => {
-    const sequence = request.role === "writer" && request.profile === "toy/v1" ? new Sequence() : null;
+    if (request.role === "writer" && request.profile !== "toy/v1") return { outcome: "written", stream: appended(request) };
+    const sequence = request.role === "writer" ? new Sequence() : null;
     const lines = recordsOf(request).map((record) => {
       const admitted = sequence?.admit(record) ?? record;
       sequence?.note(admitted);
@@ -178,6 +181,22 @@ function writerAnswer(request: Request): Answer {
     });
     return { outcome: "written", stream: Buffer.from(lines.join("")).toString("base64") };
   });
+}
+
+/** Writes the records with a Writer, into a directory of their own; returns the stream in base64. */
+function appended(request: Request): string {
+  const directory = mkdtempSync(join(tmpdir(), "adapter-"));
+  try {
+    const writer = opened({ ...request, directory });
+    try {
+      for (const record of recordsOf(request)) writer.write(record);
+    } finally {
+      writer.close();
+    }
+    return readFileSync(writer.path).toString("base64");
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
 
 function sessionAnswer(request: Request): Answer {

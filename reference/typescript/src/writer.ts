@@ -20,7 +20,7 @@ export interface WriterOptions {
   exist?: Exist | undefined;
   /** What a failure of the system does: throw (the default), or drop the record and report it once, so that training goes on. */
   onError?: "raise" | "disable" | undefined;
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds of a monotonic clock; in kaun/v1, since the Unix epoch. */
   now?: (() => number) | undefined;
   /** Takes what a person has to know; standard error by default. */
   warn?: ((message: string) => void) | undefined;
@@ -33,7 +33,7 @@ const SAFE_RUN_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${LIMITS.max_safe_r
 
 /**
  * Appends records to one stream, each with its LF by one write, and keeps other writers out. A toy/v1 record without t
- * gets the seconds since the start.
+ * gets the seconds since the start, a kaun/v1 scalar without wall_time the current time.
  */
 export class Writer {
   /** Number of records that were lost to failures of the system. */
@@ -53,7 +53,7 @@ export class Writer {
     private readonly profile: ProfileName,
     private readonly options: WriterOptions,
   ) {
-    this.now = options.now ?? (() => performance.now());
+    this.now = options.now ?? (profile === "kaun/v1" ? () => Date.now() : () => performance.now());
     this.start = this.now();
   }
 
@@ -92,7 +92,7 @@ export class Writer {
     if (this.sequence.ended) throw new StreamRefusedError(`${this.path}: the run has ended`);
     if (!this.file.isOpen) return this.closedFor();
     const isToy = this.profile === "toy/v1";
-    const admitted = isToy ? this.sequence.admit({ ...record, t: record["t"] ?? new Float((this.now() - this.start) / 1000) }) : record;
+    const admitted = isToy ? this.sequence.admit({ ...record, t: record["t"] ?? new Float((this.now() - this.start) / 1000) }) : this.timed(record);
     if (isToy) checkRunId(admitted);
     const line = Buffer.from(encode(this.profile, admitted));
     try {
@@ -120,6 +120,12 @@ export class Writer {
   /** Lets go of the stream; a run without run_end stays torn. */
   close(): void {
     this.file.close();
+  }
+
+  /** Returns a record with its wall_time, where it is a scalar that has none. */
+  private timed(record: Members): Members {
+    const lacksTime = this.profile === "kaun/v1" && record["type"] === "scalar" && record["wall_time"] === undefined;
+    return lacksTime ? { ...record, wall_time: new Float(this.now() / 1000) } : record;
   }
 
   private deliver(line: Uint8Array, record: Members): void {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +21,8 @@ func writerAnswer(asked request) answer {
 		return release(asked.Release)
 	case asked.Directory != "":
 		return sessionAnswer(asked)
+	case asked.Role == "writer" && asked.Profile != string(toyspec.Toy):
+		return appendedAnswer(asked)
 	}
 	var stream []byte
 	var sequence toyspec.Sequence
@@ -41,6 +44,26 @@ func writerAnswer(asked request) answer {
 		stream = append(stream, line...)
 	}
 	return answer{"outcome": "written", "stream": base64.StdEncoding.EncodeToString(stream)}
+}
+
+// appendedAnswer writes the records with a Writer, into a directory of their own.
+func appendedAnswer(asked request) answer {
+	directory, err := os.MkdirTemp("", "adapter-")
+	if err != nil {
+		return answer{"error": err.Error()}
+	}
+	defer os.RemoveAll(directory)
+	asked.Directory, asked.Exist, asked.End = directory, "append", "killed"
+	reply := sessionAnswer(asked)
+	if reply["outcome"] != "written" {
+		return reply
+	}
+	stream, err := os.ReadFile(streamPath(directory, toyspec.Profile(asked.Profile)))
+	if err != nil {
+		return answer{"error": err.Error()}
+	}
+	reply["stream"] = base64.StdEncoding.EncodeToString(stream)
+	return reply
 }
 
 func refusal(err error) answer {
@@ -82,13 +105,17 @@ func sessionAnswer(asked request) answer {
 }
 
 func openSession(directory string, profile toyspec.Profile, exist string) (*toyspec.Writer, error) {
-	switch {
-	case profile == toyspec.Toy && exist != "append":
+	if profile == toyspec.Toy && exist != "append" {
 		return toyspec.Open(directory, toyspec.Exist(exist))
-	case profile == toyspec.Metrics:
-		return toyspec.Append(filepath.Join(directory, "metrics.jsonl"), profile)
 	}
-	return toyspec.Append(filepath.Join(directory, "events.jsonl"), profile)
+	return toyspec.Append(streamPath(directory, profile), profile)
+}
+
+func streamPath(directory string, profile toyspec.Profile) string {
+	if profile == toyspec.Metrics {
+		return filepath.Join(directory, "metrics.jsonl")
+	}
+	return filepath.Join(directory, "events.jsonl")
 }
 
 func release(directory string) answer {

@@ -26,10 +26,10 @@ module Toyspec
       block ? writer.run(&block) : writer
     end
 
-    # Opens a metrics/v1 or kaun/v1 stream and goes on at its end.
-    def self.append(path, profile)
+    # Opens a metrics/v1 or kaun/v1 stream and goes on at its end. The clock gives seconds since the Unix epoch.
+    def self.append(path, profile, clock: -> { Time.now.to_f })
       FileUtils.mkdir_p(File.dirname(path))
-      new(path, profile, "resume", -> { 0.0 })
+      new(path, profile, "resume", clock)
     end
     private_class_method :new
 
@@ -46,8 +46,8 @@ module Toyspec
       raise
     end
 
-    # Appends a record. A toy/v1 record without t gets the seconds since the start. Raises RefusedError for a record that
-    # no reader would accept; then the stream is as it was. Raises SystemCallError for one that could not be written;
+    # Appends a record. A toy/v1 record without t gets the seconds since the start, a kaun/v1 scalar without wall_time the
+    # current time. Raises RefusedError for a record that no reader would accept; then the stream is as it was. Raises SystemCallError for one that could not be written;
     # unless the stream is closed for good, later records are tried again. as_given names the open maps whose keys keep
     # their order; in canonical form they are sorted.
     def write(record, as_given = [])
@@ -110,7 +110,7 @@ module Toyspec
 
     def write_locked(record, as_given)
       refuse(foreign? ? "a forked process does not write" : "the writer is closed#{why_closed}") if foreign? || closed?
-      record = { "t" => @clock.call - @start }.merge(record) if toy?
+      record = timed(record)
       # A new run's id must be a safe name of a directory; readers accept more.
       RunIds.check(record["run_id"]) if record["kind"] == "run_start" && record["run_id"].is_a?(String)
       # A record that is refused is refused before anything is written.
@@ -119,6 +119,14 @@ module Toyspec
       @file.sync if toy? && (@sequence.ended || record["kind"] == "run_start")
       # The run is over; another program may have the file.
       @file.close if @sequence.ended
+    end
+
+    # Returns a record with its time, where it has none.
+    def timed(record)
+      return { "t" => @clock.call - @start }.merge(record) if toy?
+      return record unless @profile == "kaun/v1" && record["type"] == "scalar"
+
+      { "wall_time" => @clock.call }.merge(record)
     end
 
     # Writes a record, after a note on those that were dropped before it.

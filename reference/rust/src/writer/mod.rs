@@ -5,7 +5,7 @@ mod looking;
 mod starting;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::canonical::Refused;
 use crate::check::cause_of;
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// Writes a record: anything that serializes to an object. In toy/v1, its `t` is the seconds since the start
-    /// unless it has one.
+    /// unless it has one; in kaun/v1, the `wall_time` of a scalar is the current time unless it has one.
     pub fn write<T: serde::Serialize + ?Sized>(&mut self, record: &T) -> Result<(), WriteError> {
         let value = serde_json::to_value(record).map_err(|error| self.refused(Refused(error.to_string())))?;
         match Value::from(value) {
@@ -144,8 +144,12 @@ impl Writer {
         self.composer.compose(record, self.now()).map_err(|refused| self.refused(refused))
     }
 
+    /// Returns the time of a record: seconds since the Unix epoch in kaun/v1, else since the start of the run.
     fn now(&self) -> f64 {
-        self.t_opened + self.opened.elapsed().as_secs_f64()
+        match self.profile {
+            Profile::Kaun => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
+            _ => self.t_opened + self.opened.elapsed().as_secs_f64(),
+        }
     }
 
     fn append_line(&mut self, line: &[u8], undo: Undo) -> Result<(), WriteError> {

@@ -193,7 +193,11 @@ fn canonical(asked: &Json) -> Result<Answer, String> {
 }
 
 fn written(asked: &Json) -> Result<Answer, String> {
-    let mut composer = Composer::new(profile(asked).ok_or("the request has no profile")?);
+    let profile = profile(asked).ok_or("the request has no profile")?;
+    if profile != Profile::Toy {
+        return appended(profile, &records(asked)?);
+    }
+    let mut composer = Composer::new(profile);
     let mut stream = Vec::new();
     for record in records(asked)? {
         match composer.compose(&record, composer.t()) {
@@ -205,6 +209,22 @@ fn written(asked: &Json) -> Result<Answer, String> {
         }
     }
     Ok(Answer { message: json!({"outcome": "written"}), stream: Some(stream) })
+}
+
+/// Writes records with a writer, into a directory of their own.
+fn appended(profile: Profile, records: &[Map]) -> Result<Answer, String> {
+    let directory = std::env::temp_dir().join(format!("adapter-{}", std::process::id()));
+    let path = directory.join(profile.file());
+    let done = Writer::append(&path, profile)
+        .and_then(|mut writer| records.iter().try_for_each(|record| writer.write_record(record)));
+    let stream = std::fs::read(&path);
+    // A stream whose first record was refused was not created.
+    let _ = std::fs::remove_dir_all(&directory);
+    match (done, stream) {
+        (Ok(()), Ok(stream)) => Ok(Answer { message: json!({"outcome": "written"}), stream: Some(stream) }),
+        (Ok(()), Err(error)) => Err(error.to_string()),
+        (Err(refused), _) => Ok(json!({"outcome": "refused", "reason": refused.to_string()}).into()),
+    }
 }
 
 fn records(asked: &Json) -> Result<Vec<Map>, String> {
