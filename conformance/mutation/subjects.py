@@ -29,6 +29,7 @@ MODULES: Mapping[str, str] = {
             "lines",
             "reading",
             "record_rules",
+            "sealing",
             "stream_rules",
             "summarizing",
             "tables",
