@@ -71,6 +71,8 @@ class Case:
     why: str
     files: Mapping[str, bytes]
     """The bytes of every file of the case by its path from the folder, without case.json."""
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What the directory has beside *files*, by path: see placing.py."""
     stream: str | None
     """Name of the stream in *files*; None only in a bundle without stream and in a follower case."""
     profile: Profile | None
@@ -98,6 +100,12 @@ class Case:
     """The report of reading in each mode that the case lists."""
     follow: tuple[Mapping[str, Any], ...] = ()
     """Changes to a followed file, and what the follower must report."""
+
+    @property
+    def regular_files(self) -> dict[str, bytes]:
+        """The bytes of every regular file of the directory, by its path."""
+        texts = {name: entry["text"].encode() for name, entry in self.entries.items() if "text" in entry}
+        return {**self.files, **texts}
 
     @property
     def data(self) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.accounting import MODES
 from conformance.cases import PROFILES, STATES, STREAMS, Case, CaseError, Family, Finding, Options
 from conformance.families import KINDS, expand
+from conformance.placing import ENTRIES
 from conformance.tagging import TagError, untag
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ KEYS = (
     "state",
     "options",
     "scope",
+    "entries",
     "form",
     "records",
     "findings",
@@ -125,6 +127,7 @@ class _Description:
             folder=self._folder,
             why=self.take("why", str),
             files=files,
+            entries=self._entries(),
             stream=streams[0] if streams else None,
             profile=self._choice("profile", self._content.get("profile", ...), (*PROFILES, None)),
             state=self._choice("state", self._content.get("state", ...), (*STATES, None)),
@@ -153,6 +156,13 @@ class _Description:
                     with open(os.path.join(place, name), "rb") as file:
                         files[inside] = file.read()
         return files
+
+    def _entries(self) -> Mapping[str, Any]:
+        entries: dict[str, Any] = self.take("entries", dict, {})
+        for name, entry in entries.items():
+            if not isinstance(entry, dict) or len(entry) != 1 or not entry.keys() <= set(ENTRIES):
+                raise self.error(f"entries/{name}", f"must have one member: {', '.join(ENTRIES)}")
+        return entries
 
     def _records(self) -> tuple[Any, ...]:
         records = self.take("records", list)

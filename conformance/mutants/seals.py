@@ -17,7 +17,7 @@ class SealsTheStreamAlone(Oracle):
     """Compares the stream with its seal, and no other file."""
 
     class sealing_type(Sealing):
-        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
             return super().is_broken(line, seen) and line.endswith(self.stream.encode())
 
 
@@ -25,19 +25,18 @@ class ChecksThatSealedFilesExist(Oracle):
     """Takes any digest for the right one."""
 
     class sealing_type(Sealing):
-        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
             parsed = self.parsed(line)
-            exists = parsed is not None and self.digest(self.parts(parsed[1]) or ()) is not None
-            if parsed is not None:
-                seen.add(self.parts(parsed[1]))
-            return not exists
+            parts = (self.parts(parsed[1]) if parsed else None) or ()
+            seen.add(parts)
+            return self.digest(parts) is None
 
 
 class SkipsWhatItCannotRead(Oracle):
     """Ignores lines that are not in the format of a seal."""
 
     class sealing_type(Sealing):
-        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
             return self.parsed(line) is not None and super().is_broken(line, seen)
 
 
@@ -45,7 +44,7 @@ class SkipsComments(Oracle):
     """Ignores lines that begin with a number sign, as sha256sum does."""
 
     class sealing_type(Sealing):
-        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
             return not line.startswith(b"#") and super().is_broken(line, seen)
 
 
@@ -64,7 +63,15 @@ class FollowsParents(Oracle):
         def parts(self, name: bytes) -> tuple[bytes, ...] | None:
             return tuple(part for part in name.split(b"/") if part not in {b"", b"."})
 
-        def leaves(self, parts: tuple[bytes, ...] | None) -> bool:
+        def leaves(self, parts: tuple[bytes, ...]) -> bool:
+            return False
+
+
+class FollowsLinks(Oracle):
+    """Opens a file outside of the bundle to which a symbolic link leads."""
+
+    class sealing_type(Sealing):
+        def leaves(self, parts: tuple[bytes, ...]) -> bool:
             return False
 
 
@@ -81,7 +88,7 @@ class AllowsRepetition(Oracle):
     """Compares a file twice if two lines name it."""
 
     class sealing_type(Sealing):
-        def is_repeated(self, parts: tuple[bytes, ...] | None, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def is_repeated(self, parts: tuple[bytes, ...], seen: set[tuple[bytes, ...]]) -> bool:
             return False
 
 
@@ -89,7 +96,7 @@ class ForgetsTheStream(Oracle):
     """Accepts a seal that does not name the stream."""
 
     class sealing_type(Sealing):
-        def lacks_stream(self, seen: set[tuple[bytes, ...] | None]) -> bool:
+        def lacks_stream(self, seen: set[tuple[bytes, ...]]) -> bool:
             return False
 
 
@@ -123,6 +130,7 @@ ALL = (
     _mutant(SkipsComments),
     _mutant(TakesCapitalDigits),
     _mutant(FollowsParents),
+    _mutant(FollowsLinks),
     _mutant(ForgivesTornSeals),
     _mutant(AllowsRepetition),
     _mutant(ForgetsTheStream),

@@ -25,7 +25,7 @@ _VERSION = 2
 _CODE = ("oracle", "probes", "schema")
 _MODULES = (
     *("accounting", "cases", "comparing", "corpus", "families", "format_facts", "inside", "loading", "locking"),
-    *("messages", "session_cases", "tagging", "views"),
+    *("messages", "placing", "session_cases", "tagging", "views"),
 )
 """What answers and what asks, in `conformance/`."""
 _SAVED_EVERY = 100

@@ -29,7 +29,7 @@ class Sealing:
         if data is None:
             yield 1, 0
             return
-        seen: set[tuple[bytes, ...] | None] = set()
+        seen: set[tuple[bytes, ...]] = set()
         offset = 0
         for number, line in enumerate(data.split(b"\n")[:-1], 1):
             if self.is_broken(line, seen):
@@ -49,17 +49,17 @@ class Sealing:
         except OSError:
             return None
 
-    def is_broken(self, line: bytes, seen: set[tuple[bytes, ...] | None]) -> bool:
+    def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
         """Return whether a line has a finding; *seen* has the paths of the lines before."""
         parsed = self.parsed(line)
         if parsed is None:
             return True
         digest, name = parsed
         parts = self.parts(name)
-        if self.leaves(parts) or self.is_repeated(parts, seen):
+        if parts is None or self.leaves(parts) or self.is_repeated(parts, seen):
             return True
         seen.add(parts)
-        return self.digest(parts or ()) != digest
+        return self.digest(parts) != digest
 
     def parsed(self, line: bytes) -> tuple[str, bytes] | None:
         """Return the digest and the name in a line; None if it is not one of the format."""
@@ -69,7 +69,7 @@ class Sealing:
         mark, digest, name = match.groups()
         if mark and not _ESCAPED.fullmatch(name):
             return None
-        plain = re.sub(rb"\\.", lambda escape: _PLAIN[escape[0]], name, flags=re.DOTALL) if mark else name
+        plain = re.sub(rb"\\.", lambda escape: _PLAIN[escape[0]], name) if mark else name
         return digest.decode(), plain
 
     def parts(self, name: bytes) -> tuple[bytes, ...] | None:
@@ -79,14 +79,12 @@ class Sealing:
             return None
         return tuple(part for part in parts if part not in {b"", b"."})
 
-    def leaves(self, parts: tuple[bytes, ...] | None) -> bool:
-        """Return whether a path leaves the bundle."""
-        if parts is None:
-            return True
+    def leaves(self, parts: tuple[bytes, ...]) -> bool:
+        """Return whether a path leads out of the bundle through a symbolic link."""
         path = os.path.realpath(os.path.join(os.fsencode(self.directory), *parts))
         return os.path.commonpath([path, os.fsencode(self.directory)]) != os.fsencode(self.directory)
 
-    def is_repeated(self, parts: tuple[bytes, ...] | None, seen: set[tuple[bytes, ...] | None]) -> bool:
+    def is_repeated(self, parts: tuple[bytes, ...], seen: set[tuple[bytes, ...]]) -> bool:
         """Return whether an earlier line names the same path."""
         return parts in seen
 
@@ -102,6 +100,6 @@ class Sealing:
         """Return whether the last line of the seal has no LF."""
         return bool(data) and not data.endswith(b"\n")
 
-    def lacks_stream(self, seen: set[tuple[bytes, ...] | None]) -> bool:
+    def lacks_stream(self, seen: set[tuple[bytes, ...]]) -> bool:
         """Return whether no line names the stream."""
         return (os.fsencode(self.stream),) not in seen

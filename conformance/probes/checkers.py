@@ -22,7 +22,7 @@ def questions(case: Case) -> Iterator[Question]:
     """Yield what a checker is asked about *case*."""
     if case.follow or (case.stream is None and case.scope != "bundle"):
         return
-    seals = {"seal"} if case.scope == "bundle" and SEAL in case.files else set()
+    seals = {"seal"} if case.scope == "bundle" and SEAL in {*case.files, *case.entries} else set()
     needs = Needs(profile=case.profile, capabilities=capabilities(case) | seals)
     yield Question(case=case, role="checker", needs=needs, play=partial(_check, case))
 
@@ -38,7 +38,7 @@ def _check(case: Case, stage: Stage) -> list[str]:
     if not found and "findings_offset" in stage.hello.get("capabilities", []):
         found.extend(_place_differences(Oracle().check(request)["findings"], answer["findings"]))
     if is_bundle:
-        found.extend(file_differences(case.files, contents(request["directory"])))
+        found.extend(file_differences(case.regular_files, contents(request["directory"])))
     return found
 
 

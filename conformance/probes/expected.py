@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.format_facts import MAX_LINE_BYTES
 from conformance.oracle import tables
+from conformance.placing import place
+from conformance.probes.question import UntestableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,22 +77,21 @@ def stream_request(case: Case, role: str) -> dict[str, Any]:
 
 def bundle_request(case: Case, role: str, folder: str) -> dict[str, Any]:
     """Return a request of *role* about the bundle of *case*, which is written into *folder*."""
-    directory = os.path.join(folder, os.path.basename(case.folder))
-    os.mkdir(directory)
-    for name, data in case.files.items():
-        path = os.path.join(directory, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
+    try:
+        directory = place(case, folder)
+    except OSError as error:
+        if case.entries:
+            raise UntestableError(f"this system cannot create the entries of the case: {error.strerror}") from None
+        raise
     return {"role": role, "directory": directory, **_options(case)}
 
 
 def contents(directory: str) -> dict[str, bytes]:
     """Return the bytes of every file in *directory* and below it, by its path from there."""
     found = {}
-    for place, _, names in os.walk(directory):
+    for below, _, names in os.walk(directory):
         for name in names:
-            path = os.path.join(place, name)
+            path = os.path.join(below, name)
             if os.path.isfile(path) and not os.path.islink(path):
                 with open(path, "rb") as file:
                     found[os.path.relpath(path, directory).replace(os.sep, "/")] = file.read()

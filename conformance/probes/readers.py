@@ -56,7 +56,7 @@ def _read(case: Case, named: Mode | None, mode: Mode, stage: Stage) -> list[str]
         count = account(case, mode).records
         found += _record_differences(case, case.records[:count], answer)
     if "directory" in request:
-        found.extend(file_differences(case.files, contents(request["directory"])))
+        found.extend(file_differences(case.regular_files, contents(request["directory"])))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ sys.path.insert(0, os.path.dirname(resource_path("conformance")))
 from conformance.accounting import MODES, Account, Gap, account
 from conformance.comparing import differences, item_differences
 from conformance.loading import find, load_folder
+from conformance.placing import place
 from conformance.tagging import tag_record, untag
 
 if TYPE_CHECKING:
@@ -56,9 +58,11 @@ def checked(case: Case) -> FileReport:
     """Return the verdict on *case*: on its folder where it is about a bundle, else on its bytes."""
     options = case.options
     if case.scope == "bundle":
-        (report,) = toyspec.check(
-            case.folder, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
-        ).files
+        with tempfile.TemporaryDirectory() as folder:
+            path = place(case, folder) if case.entries else case.folder
+            (report,) = toyspec.check(
+                path, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
+            ).files
         return report
     return toyspec.check_bytes(
         case.data,
