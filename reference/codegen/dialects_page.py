@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from codegen import sources
+from toyspec.convert.formats import exportable, importable, load
 
 _HEAD = """\
 ## Logs that are read in place {#dialects}
@@ -39,5 +40,16 @@ def _row(dialect: dict[str, Any]) -> str:
     writer = f", {source['program']} {source.get('version', '')}".rstrip() if source else ""
     steps = ", ".join(f"`{key}`" for key in dialect["step"][:3]) + (", …" if len(dialect["step"]) > 3 else "")
     follow = "when it is rewritten" if form["type"] == "document" else "yes"
-    cells = [f"`{dialect['name']}`: {dialect['title']}{writer}", name, steps, follow, "yes", "no", dialect["loses"]]
-    return f"| {' | '.join(cells)} |"
+    title = f"`{dialect['name']}`: {dialect['title']}{writer}"
+    converts = [support(dialect["name"], direction) for direction in ("import", "export")]
+    return f"| {' | '.join([title, name, steps, follow, *converts, dialect['loses']])} |"
+
+
+def support(name: str, direction: Literal["import", "export"]) -> str:
+    """Return whether the format *name* is converted in a direction, and with which extra."""
+    if name not in (importable() if direction == "import" else exportable()):
+        return "no"
+    # A dialect that is read in place needs nothing, whatever the other files of its program need.
+    known = load(name).FORMAT if name in exportable() else None
+    needs = known.export_needs if known is not None and direction == "export" else None
+    return f"with `toyspec[{needs}]`" if needs else "yes"

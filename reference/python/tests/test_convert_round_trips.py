@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert.simple_yaml import parsed, written
 
-OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun"]
+OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
 
 names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
 values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -57,6 +57,69 @@ def _binary32(value: float) -> float:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+def test_munin_run_comes_back(tmp_path: Path) -> None:
+    """Settings, definitions, ending, name, tags and revision; what munin has no place for is in the report."""
+    run = write_run(
+        tmp_path / "a",
+        {
+            "config": {"lr": 0.5, "net": {"depth": 2}, "sizes": [1, 2]},
+            "name": "first",
+            "group": "g",
+            "tags": ["x"],
+            "argv": ["train.py"],
+            "notes": "n",
+            "git": {"sha": "0" * 40, "dirty": True, "branch": "main"},
+            "packages": {"torch": "2"},
+        },
+        {"kind": "define", "t": 0.0, "name": "val/acc", "goal": "max", "unit": "%"},
+        {"kind": "define", "t": 0.0, "name": "x/*", "goal": "min"},
+        {"kind": "scalars", "t": 0.5, "step": 1, "values": {"val/acc": 0.5, "loss": None}},
+        {"kind": "scalars", "t": 0.75, "values": {"speed": 3}},
+        {"kind": "note", "t": 0.75, "text": "remark"},
+        {"kind": "run_end", "t": 1.0, "reason": "errored", "error": "x"},
+    )
+    made = exported("munin", run, tmp_path / "out")
+    assert {"null": 1, "without-step": 1, "setting-as-text": 1, "part-dropped": 2, "no-place": 4} == losses(made)
+    folder = tmp_path / "out" / "experiments" / "toyspec" / "runs" / "a"
+    manifest = json.loads((folder / "run.json").read_bytes())
+    assert (2, "a", 1780219800.0) == tuple(manifest[key] for key in ("schema_version", "id", "started_at"))
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
+    assert {"type": "define_metric", "key": "val/acc", "summary": "max", "goal": "maximize"} == lines[0]
+    assert {"type": "finished", "status": "failed", "ended_at": 1780219801.0} == lines[-1]
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert [("loss", 1, None), ("val/acc", 1, 0.5), ("speed", 0, 3.0)] == scalars(back.target)
+    start, *_, end = records(back.target)
+    assert {"lr": 0.5, "net/depth": 2, "sizes": "[1,2]"} == start["config"]
+    assert ["first", "g", ["x"], ["train.py"], "n", {"sha": "0" * 40, "dirty": True}] == [
+        start[key] for key in ("name", "group", "tags", "argv", "notes", "git")
+    ]
+    assert ("run_end", "errored", 1.0) == (end["kind"], end["reason"], end["t"])
+
+
+def test_munin_run_that_was_resumed(tmp_path: Path) -> None:
+    """A resumption goes on after the last step; what munin alone has is in the report."""
+    (tmp_path / "m").mkdir()
+    manifest = {"schema_version": 2, "id": "m", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
+    (tmp_path / "m" / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    events: list[dict[str, Any]] = [
+        {"type": "metric", "step": 1, "timestamp": 101.0, "key": "loss", "value": 1},
+        {"type": "metric", "step": 2, "timestamp": 102.0, "key": "loss", "value": None},
+        {"type": "finished", "status": "killed", "ended_at": 103.0},
+        {"type": "resumed", "at": 104.0},
+        {"type": "metric", "step": 3, "timestamp": 105.0, "key": "loss", "value": 0.5},
+        {"type": "summary", "values": {"best": 0.5}},
+        {"type": "media", "step": 3, "ts": 105.0, "key": "im", "kind": "image", "path": "media/im_3.png"},
+        {"type": "odd"},
+    ]
+    lines = [json.dumps(event) for event in events] + ['{"type":"met']
+    (tmp_path / "m" / "events.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (made,) = imported(tmp_path / "m", tmp_path / "runs").runs
+    assert {"not-finite": 1, "superseded": 1, "no-place": 2, "unknown": 1, "damaged": 1} == losses(made)
+    kinds = [(record["kind"], record.get("from_step"), record["t"]) for record in records(made.target)]
+    assert ("run_resume", 2, 4.0) in kinds
+    assert [("loss", 1, 1.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
 
 
 def test_metrics_log_comes_back(tmp_path: Path) -> None:

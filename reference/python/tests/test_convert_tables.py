@@ -31,7 +31,46 @@ EVENTS: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_csv_has_a_row_for_each_record(tmp_path: Path) -> None:
+def test_csv_has_a_row_for_each_step(tmp_path: Path) -> None:
+    """Values of one step that were logged apart are in one row; a repeated one, and one without a step, has its own."""
+    logged: list[tuple[int | None, float, dict[str, float | None]]] = [
+        (0, 0.5, {"loss": 2.5}),
+        (1, 1.0, {"loss": 1.5}),
+        (1, 1.25, {"val/acc": 0.5, "lr": None}),
+    ]
+    logged += [(0, 1.5, {"val/acc": 0.25}), (1, 2.0, {"loss": 1.25}), (None, 2.5, {"x": 1}), (None, 2.5, {"x": 2})]
+    events: list[dict[str, Any]] = [
+        {"kind": "scalars", "t": t, **({} if step is None else {"step": step}), "values": values}
+        for step, t, values in logged
+    ]
+    made = exported("csv", write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    text = (tmp_path / "out" / "a" / "metrics.csv").read_text()
+    assert [
+        "step,elapsed_s,loss,lr,val/acc,x",
+        "0,0.5,2.5,,0.25,",
+        "1,1.0,1.5,nan,0.5,",
+        "1,2.0,1.25,,,",
+        ",2.5,,,,1",
+        ",2.5,,,,2",
+    ] == text.splitlines()
+    assert {"null": 1, "time-of-row": 3} == losses(made)
+    assert (8, 5, 3, 0) == (made.items, made.carried, made.changed, made.dropped)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    expected = {(name, step, value) for step, _, values in logged for name, value in values.items()}
+    assert expected == set(scalars(back.target))
+
+
+def test_csv_holds_few_rows_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value whose row was written begins a new row of its step."""
+    monkeypatch.setattr("toyspec.convert.csv_files._OPEN_ROWS", 2)
+    steps = [(0, "a"), (1, "a"), (2, "a"), (0, "b"), (2, "b")]
+    events = [{"kind": "scalars", "t": 1.0, "step": step, "values": {name: 1.0}} for step, name in steps]
+    exported("csv", write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    rows = (tmp_path / "out" / "a" / "metrics.csv").read_text().splitlines()[1:]
+    assert ["0,1.0,1.0,", "1,1.0,1.0,", "2,1.0,1.0,1.0", "0,1.0,,1.0"] == rows
+
+
+def test_csv_of_a_run(tmp_path: Path) -> None:
     """Numbers are exact, cells without a value are blank, and what has no column is in the report."""
     made = exported("csv", write_run(tmp_path / "a", *EVENTS), tmp_path / "out")
     with open(tmp_path / "out" / "a" / "metrics.csv", newline="") as file:

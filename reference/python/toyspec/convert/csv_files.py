@@ -1,33 +1,39 @@
-"""CSV tables of the measures of runs: one file for each run, one row for each record."""
+"""CSV tables of the measures of runs: one file for each run, one row for each step."""
 
 from __future__ import annotations
 
 import csv
 import os
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.formats import Format, Row
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Ledger
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
 
+TIME_OF_ROW = Cause("time-of-row", "changed", "the value has the time of the first value at its step")
+
+# A later value at a step whose row was written begins a new row of that step.
+_OPEN_ROWS = 4096
+
 FORMAT = Format(
     name="csv",
     title="CSV",
-    files="`RUN/metrics.csv`, in the shape of Lightning's CSVLogger: one row for each record, other cells blank",
+    files="`RUN/metrics.csv`: a row for each step, a column for each metric; cells without a value are blank",
     item="items",
     mapping=(
-        Row("column `step`", "`step`"),
-        Row("column `elapsed_s`", "`t`, in seconds since the start of the run"),
+        Row("column `step`", "`step`; blank for values without one, which have a row for each record"),
+        Row("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
         Row("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
         Row("`nan`", "null"),
     ),
     lossless="numbers, to the last digit",
     version="Python's csv, pandas 3",
-    export_causes=(NULL, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(NULL, TIME_OF_ROW, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=(
         "Any CSV with a step column, those of Lightning and Keras too, is read as a dialect; see below.",
         "Settings, notes and other records are not in the table; `toyspec export json` keeps them.",
@@ -56,22 +62,38 @@ def _names(run: ExportedRun) -> list[str]:
 
 
 def _rows(run: ExportedRun, ledger: Ledger, columns: dict[str, int]) -> Iterator[list[str]]:
-    row: list[str] = []
-    record: object = None
+    """Yield the rows in the order in which their steps first occur."""
+    rows: deque[_Row] = deque()
+    latest: dict[object, _Row] = {}
     for item in run.items(ledger):
         at = columns.get(item.name) if item.kind == "measure" else None
         if at is None:
             ledger.drop(NO_PLACE, item.place, item.value)
             continue
-        if item.record is not record:
-            if row:
-                yield row
-            row = ["" if item.step is None else str(item.step), repr(item.t)] + [""] * len(columns)
-            record = item.record
-        row[at] = _cell(item, ledger)
+        key = item.step if item.step is not None else item.place.partition(":")[0]
+        row = latest.get(key)
+        if row is None or row.cells[at]:
+            step = "" if item.step is None else str(item.step)
+            row = latest[key] = _Row(key, item.t, [step, repr(item.t)] + [""] * len(columns))
+            rows.append(row)
+            if len(rows) > _OPEN_ROWS:
+                first = rows.popleft()
+                yield first.cells
+                if latest[first.key] is first:
+                    del latest[first.key]
+        elif row.t != item.t:
+            ledger.changed(TIME_OF_ROW, item.place, item.t, row.t)
+        row.cells[at] = _cell(item, ledger)
         ledger.done()
-    if row:
-        yield row
+    yield from (row.cells for row in rows)
+
+
+class _Row(NamedTuple):
+    """A row that may get more cells."""
+
+    key: object
+    t: float
+    cells: list[str]
 
 
 def _cell(item: Item, ledger: Ledger) -> str:

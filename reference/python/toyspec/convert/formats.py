@@ -19,6 +19,7 @@ HOMES = {
     "dvclive": "dvclive_files",
     "mllog": "mllog_lines",
     "kaun": "kaun_streams",
+    "munin": "munin_runs",
     "metrics": "metrics_streams",
     "csv": "csv_files",
     "json": "json_arrays",

@@ -43,9 +43,9 @@ def profile_of(path: str) -> Profile | None:
         return None
 
 
-def records(path: str, profile: Profile, ledger: Ledger) -> Iterator[Record]:
-    """Yield the records of the stream; what cannot be read is dropped."""
-    reading = read(path, mode="salvage", profile=profile)
+def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str | None = None) -> Iterator[Record]:
+    """Yield the records of the stream, or of the log of a *dialect*; what cannot be read is dropped."""
+    reading = read(path, mode="salvage", profile=profile, dialect=dialect)
     done = 0
     for record in reading:
         yield record

@@ -1,0 +1,122 @@
+"""Runs of munin, version 2 of its schema, in both directions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    DAMAGED,
+    NO_PLACE,
+    NOT_FINITE,
+    ROUNDED,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.munin_export import NULL_UNREAD, PART, SETTING_AS_TEXT, STATUSES, WITHOUT_STEP, write_run
+from toyspec.convert.munin_import import PARAMETERS, MuninImport
+from toyspec.convert.sources import files_below, head_of, identity_of, size_of
+from toyspec.errors import SourceError
+from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
+
+UNKNOWN = Cause("unknown", "dropped", "the event or its members are not those of munin")
+
+FORMAT = Format(
+    name="munin",
+    title="munin",
+    files="a run directory with `run.json` and `events.jsonl`, or a root: `experiments/EXPERIMENT/runs/ID`",
+    item="items",
+    mapping=(
+        Row("`metric` events of one step and time", "a `scalars` record; `timestamp` is `t`"),
+        Row("`define_metric`", "`define`; `step_metric` is `step_name`"),
+        Row("`notes`, `tags`, `summary`", "`note`"),
+        Row("`resumed`, at the last step", "`run_resume`"),
+        Row(
+            "`finished`, with the status " + ", ".join(f"`{status}`" for status in STATUSES.values()),
+            "`run_end`, with the reason " + ", ".join(f"`{reason}`" for reason in STATUSES),
+        ),
+        Row("`params`, `name`, `tags`, `group`", "`config`, `name`, `tags`, `group` of `run_start`"),
+        Row("`experiment`", "`group`, for a run without a group"),
+        Row("`provenance`: command, notes, hostname, revision", "`argv`, `notes`, `host`, `git` of `run_start`"),
+        Row("media, artifacts, parent, environment", "dropped"),
+    ),
+    lossless="numbers with steps, settings that are not nested, definitions of metrics",
+    version="toyspec itself; made after the sources of munin, July 2026",
+    import_causes=(
+        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
+        DAMAGED,
+    ),
+    export_causes=(NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, SUPERSEDED, NO_PLACE, DAMAGED),
+    notes=("munin lists runs by an index in its root; without an index, as in a new directory, it reads the folders.",),
+)  # fmt: skip
+
+_SCHEMA_VERSION = 2
+_LONGEST = 1 << 24
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a run directory of munin, or a directory with some."""
+    return next(_directories(path), None) is not None
+
+
+def _directories(path: str) -> Iterator[str]:
+    if os.path.isdir(path):
+        for directory, _ in files_below(path, lambda name: name == MANIFEST_FILE):
+            if _manifest(directory) is not None:
+                yield directory
+    elif os.path.basename(path) in (EVENTS_FILE, MANIFEST_FILE) and _manifest(os.path.dirname(path)) is not None:
+        yield os.path.dirname(path)
+
+
+def _manifest(directory: str) -> dict[str, Any] | None:
+    """Return the manifest in *directory*; None if it is not one of munin."""
+    try:
+        value = msgspec.json.decode(head_of(os.path.join(directory, MANIFEST_FILE), _LONGEST))
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    is_known = isinstance(value, dict) and value.get("schema_version") == _SCHEMA_VERSION and "experiment" in value
+    return value if is_known else None
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs at *path* and below."""
+    found = False
+    for directory in _directories(path):
+        manifest = _manifest(directory)
+        if manifest is None:
+            continue
+        found = True
+        files = [os.path.join(directory, name) for name in (MANIFEST_FILE, EVENTS_FILE)]
+        files = [file for file in files if os.path.isfile(file)]
+        name = manifest.get("name") or os.path.basename(os.path.abspath(directory))
+        yield ForeignRun(
+            name=str(name),
+            source=directory,
+            identity=identity_of(files),
+            size=size_of(files),
+            events=_reader(directory, manifest),
+        )
+    if not found:
+        raise SourceError(path, f"no run of munin: {MANIFEST_FILE} with schema_version {_SCHEMA_VERSION} is expected")
+
+
+def _reader(directory: str, manifest: dict[str, Any]) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+    return lambda ledger: MuninImport(manifest, ledger, UNKNOWN).events(os.path.join(directory, EVENTS_FILE))
+
+
+def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
+    """Write a run directory for each of *runs*."""
+    for run, ledger in runs:
+        write_run(run, ledger, directory, _SCHEMA_VERSION)
