@@ -15,6 +15,7 @@ SLOW_FILES = (
     "faults/test_hostile_input.py",
     "faults/test_soak.py",
     "test_demo.py",
+    "test_mirroring.py",
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
     "test_tracker_example.py",
     "test_tracker_wandb.py",

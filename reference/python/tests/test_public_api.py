@@ -84,6 +84,8 @@ INTERNAL = {
     "toyspec.cli.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
+    "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",
+    "toyspec.mirrors.delivery.Rewound": "lets a mirror begin again",
     "toyspec.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",

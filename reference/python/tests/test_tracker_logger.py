@@ -62,8 +62,9 @@ def test_an_option_that_cannot_be_is_an_error(options: dict[str, Any], error: ty
 
 def test_overrides_leave_the_configuration_alone(tmp_path: Path) -> None:
     """Options beside a configuration win, and the configuration can be used again."""
-    config = LogConfig("project", "name", ["tag"], print_every=5, runs_root=None)
+    config = LogConfig("project", "name", ["tag"], print_every=5, runs_root=tmp_path)
     made = TrainingLogger(config, project=None, print_every=7)
+    made.finish()
     assert (5, "project", 7, None) == (config.print_every, config.project, made.config.print_every, made.config.project)
 
 

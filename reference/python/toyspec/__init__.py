@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from toyspec.format.canonical import InvalidEventError, RecordRefusedError
     from toyspec.kaun.run import KaunRun
     from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
+    from toyspec.mirrors.destination import ServiceRefusedError
+    from toyspec.mirrors.settings import Mirror, Selecting
+    from toyspec.mirrors.state import MirrorBusyError
     from toyspec.read_reports import Gap, ReadReport
     from toyspec.reading.follower import Follower, TailEvent, follow
     from toyspec.reading.reader import Reading, read
@@ -69,6 +72,8 @@ _HOMES = {
     "KaunRun": "kaun.run",
     "MetricsLog": "metrics.log",
     "MetricsLogError": "metrics.log",
+    "Mirror": "mirrors.settings",
+    "MirrorBusyError": "mirrors.state",
     "PathError": "findings",
     "ProfileError": "errors",
     "ReadReport": "read_reports",
@@ -84,6 +89,8 @@ _HOMES = {
     "RunSummary": "runs.summary",
     "RunWriter": "writing.run_writer",
     "Runs": "runs.listing",
+    "Selecting": "mirrors.settings",
+    "ServiceRefusedError": "mirrors.destination",
     "SourceError": "errors",
     "StreamChecker": "checker.stream_checker",
     "StreamClosedError": "errors",
@@ -124,6 +131,8 @@ __all__ = [
     "KaunRun",
     "MetricsLog",
     "MetricsLogError",
+    "Mirror",
+    "MirrorBusyError",
     "PathError",
     "ProfileError",
     "ReadReport",
@@ -139,6 +148,8 @@ __all__ = [
     "RunSummary",
     "RunWriter",
     "Runs",
+    "Selecting",
+    "ServiceRefusedError",
     "SourceError",
     "StreamChecker",
     "StreamClosedError",

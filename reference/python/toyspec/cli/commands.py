@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "capture": "turn what a program prints into a run",
     "import": "make runs of what other tools have logged",
     "export": "write runs in the formats of other tools",
+    "mirror": "send runs on to other trackers while they are written",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
     "emit": "write an event from a shell script",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from toyspec.convert import event_messages, event_records
 from toyspec.convert.losses import BINARY32, NO_PLACE, NULL, Cause
@@ -75,7 +72,7 @@ class EventExport:
         if item.value is None:
             self._ledger.changed(NULL, item.place, "null", "nan")
             return math.nan
-        rounded = _binary32(item.value)
+        rounded = event_messages.binary32(item.value)
         if rounded != item.value:
             self._ledger.changed(BINARY32, item.place, item.value, rounded)
         return rounded
@@ -86,18 +83,7 @@ class EventExport:
         return item.step or 0
 
     def _setting(self, item: Item) -> float | str | bool:
-        value = item.value
-        if isinstance(value, str | bool | float):
-            return value
-        if isinstance(value, int) and float(value) == value:
-            return float(value)
-        made = msgspec.json.encode(value).decode()
-        self._ledger.changed(NOT_A_PARAMETER, item.place, value, made)
+        made = event_messages.hparam(item.value)
+        if isinstance(made, str) and made is not item.value:
+            self._ledger.changed(NOT_A_PARAMETER, item.place, item.value, made)
         return made
-
-
-def _binary32(value: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)

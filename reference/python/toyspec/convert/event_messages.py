@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from toyspec.convert.protobuf import (
     FIXED32,
@@ -35,6 +38,7 @@ _OTHER_EVENTS = {_GRAPH: "graph", _LOG: "log message", 8: "run metadata", 9: "me
 _TAG, _SIMPLE, _IMAGE, _HISTOGRAM, _AUDIO, _TENSOR, _METADATA = 1, 2, 4, 5, 6, 8, 9
 _OTHER_VALUES = {3: "old histogram", _IMAGE: "image", _HISTOGRAM: "histogram", _AUDIO: "audio"}
 _SUCCESS, _FAILURE = 1, 2
+_LARGEST_BITS = 1023
 
 # Of each type of tensor: the field that lists its values, and how one is packed in the content.
 _TENSOR_TYPES: dict[int, tuple[int, str]] = {
@@ -220,6 +224,23 @@ def _hparam(entry: bytes) -> tuple[str, Any]:
     return text(found.get(1)), value
 
 
+def binary32(value: float) -> float:
+    """Return the nearest number that an event can hold."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def hparam(value: Any) -> float | str | bool:
+    """Return *value* as a hyperparameter: anything but a number, text or boolean as JSON text."""
+    if isinstance(value, str | bool | float):
+        return value
+    if isinstance(value, int) and value.bit_length() <= _LARGEST_BITS and float(value) == value:
+        return float(value)
+    return msgspec.json.encode(value).decode()
+
+
 def version_event(wall: float) -> bytes:
     """Return the event that every file begins with."""
     return double_field(_WALL, wall) + field(_VERSION, FILE_VERSION)
@@ -279,8 +300,10 @@ __all__ = [
     "Event",
     "MessageError",
     "Value",
+    "binary32",
     "decode_event",
     "ending_event",
+    "hparam",
     "hparams_event",
     "scalar_event",
     "session_event",

@@ -80,7 +80,7 @@ class ExportedRun:
         name = self.start.get("run_id")
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.stream)))
         self.run_id: str = name if isinstance(name, str) and name else folder
-        self.started = _wall(self.start.get("started_at"))
+        self.started = wall_of(self.start.get("started_at"))
         """Start of the run in seconds since the Unix epoch; None where it is not known."""
 
     @property
@@ -155,7 +155,7 @@ def _items_of(record: Record, phase: str) -> Iterator[Item]:
         for name in value.keys() - _ENDING:
             yield Item("end", name, value[name], value, *at, f"{place}: {name}")
     elif record.kind in _MEASURED:
-        for name, item in _measures(record.kind, value, phase):
+        for name, item in measures_of(record, phase):
             kind: ItemKind = "measure" if item is None or number(item) is not None else "record"
             yield Item(kind, name, item, value, *at, _place(place, name, at[1]))
     else:
@@ -175,14 +175,17 @@ def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str
         yield Item("fact", name, value[name], value, *at, f"{place}: {name}")
 
 
-def _measures(kind: str | None, value: dict[str, Any], phase: str) -> Iterator[tuple[str, Any]]:
-    """Yield each number of a record by its full name, and each value that should be one."""
+def measures_of(record: Record, phase: str) -> Iterator[tuple[str, Any]]:
+    """Yield each number of a *record* of *phase* by its full name, and each value that should be one."""
+    kind, value = record.kind, record.value
+    if kind not in _MEASURED:
+        return
     prefix = "" if phase == "train" else f"{phase}/"
     if kind == "eval":
         prefix += f"{value.get('name')}/"
     elif kind == "system":
         prefix = "system/"
-    known = FIELDS["toy/v1"][kind or ""]
+    known = FIELDS["toy/v1"][kind]
     own = {key: value[key] for key in known if key in value and key not in _NO_MEASURES}
     members = [own]
     members += [part for key in ("values", "extra") if isinstance(part := value.get(key), dict)]
@@ -203,7 +206,8 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield prefix + key, value
 
 
-def _wall(text: Any) -> float | None:
+def wall_of(text: Any) -> float | None:
+    """Return a date and time in seconds since the Unix epoch; None for what is none."""
     if not isinstance(text, str) or not is_date_time(text):
         return None
     try:

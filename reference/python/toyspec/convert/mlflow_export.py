@@ -27,9 +27,10 @@ WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is writt
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-. :/]")
 _LONGEST_NAME = 250
 _LONGEST_PARAM = 6000
-_BATCH = 1000
+BATCH = 1000
+"""Most metrics in one call."""
 _MAX_STEP = (1 << 63) - 1
-_STATUS = {"completed": "FINISHED", "errored": "FAILED", "aborted": "KILLED", "interrupted": "KILLED"}
+STATUSES = {"completed": "FINISHED", "errored": "FAILED", "aborted": "KILLED", "interrupted": "KILLED"}
 
 
 def write_runs(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
@@ -84,8 +85,8 @@ class _Export:
             return self._measure(item)
         if item.kind == "setting":
             return self._setting(item)
-        if item.kind == "end" and item.name == "reason" and item.value in _STATUS:
-            self._status = _STATUS[item.value]
+        if item.kind == "end" and item.name == "reason" and item.value in STATUSES:
+            self._status = STATUSES[item.value]
             if item.value == "interrupted":
                 self._ledger.changed(REASON, item.place, item.value, "KILLED")
             return True
@@ -98,7 +99,9 @@ class _Export:
         return False
 
     def _tags(self, tags: list[Any]) -> bool:
-        if not all(isinstance(tag, str) and self._name(tag.partition("=")[0]) == tag.partition("=")[0] for tag in tags):
+        if not all(
+            isinstance(tag, str) and allowed_name(tag.partition("=")[0]) == tag.partition("=")[0] for tag in tags
+        ):
             return False
         for tag in tags:
             key, _, value = tag.partition("=")
@@ -107,7 +110,7 @@ class _Export:
 
     def _measure(self, item: Item) -> bool:
         ledger = self._ledger
-        name = self._name(item.name)
+        name = allowed_name(item.name)
         step = item.step or 0
         if not name or step > _MAX_STEP:
             return False
@@ -123,14 +126,13 @@ class _Export:
             ledger.changed(MILLISECONDS, item.place, wall, timestamp / 1000)
         value = math.nan if item.value is None else float(item.value)
         self._metrics.append(self._entities.Metric(name, value, timestamp, step))
-        if len(self._metrics) == _BATCH:
+        if len(self._metrics) == BATCH:
             self._flush()
         return True
 
     def _setting(self, item: Item) -> bool:
-        name = self._name(item.name)
-        text = item.value if isinstance(item.value, str) else msgspec.json.encode(item.value).decode()
-        if not name or len(text) > _LONGEST_PARAM:
+        name, text = allowed_name(item.name), param_text(item.value)
+        if not name or text is None:
             return False
         if name != item.name:
             self._ledger.changed(NAME, item.place, item.name, name)
@@ -144,8 +146,15 @@ class _Export:
             self._client.log_batch(self._id, metrics=self._metrics)
             self._metrics = []
 
-    def _name(self, name: str) -> str:
-        """Return the nearest name that MLflow allows; none if there is no such."""
-        allowed = _NOT_ALLOWED.sub("_", name)
-        is_path = os.path.normpath(allowed) == allowed and allowed[:1] != "/"
-        return allowed if is_path and len(allowed) <= _LONGEST_NAME else ""
+
+def allowed_name(name: str) -> str:
+    """Return the nearest name that MLflow allows; an empty one if there is none."""
+    allowed = _NOT_ALLOWED.sub("_", name)
+    is_path = os.path.normpath(allowed) == allowed and allowed[:1] != "/"
+    return allowed if is_path and len(allowed) <= _LONGEST_NAME else ""
+
+
+def param_text(value: Any) -> str | None:
+    """Return a setting as the text that MLflow keeps; None for one that is too long."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_PARAM else None

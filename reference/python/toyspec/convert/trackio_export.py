@@ -67,7 +67,7 @@ def _calls(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
         if row:
             call["metrics_list"].append(row)
             call["steps"].append(step)
-            call["timestamps"].append(datetime.fromtimestamp(run.wall(t), UTC).isoformat())
+            call["timestamps"].append(row_time(run.wall(t)))
         if len(call["steps"]) == _ROWS:
             yield call
             call = _call(run)
@@ -81,7 +81,7 @@ def _call(run: ExportedRun) -> dict[str, Any]:
     settings = {**(config if isinstance(config, dict) else {}), **({"_Group": group} if group else {})}
     name = start.get("name")
     return {
-        "project": "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in str(group or "toyspec")),
+        "project": project_name(str(group or "toyspec")),
         "run": name if isinstance(name, str) and name else run.run_id,
         "run_id": run.run_id,
         "metrics_list": [],
@@ -95,8 +95,24 @@ def _number(run: ExportedRun, item: Item, ledger: Ledger) -> Any:
     if item.step is None:
         ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
     if run.started is None:
-        ledger.changed(CLOCK, item.place, item.t, datetime.fromtimestamp(item.t, UTC).isoformat())
+        ledger.changed(CLOCK, item.place, item.t, row_time(item.t))
     if item.value is None:
         ledger.changed(NULL, item.place, "null", "NaN")
+    return shown_number(item.value)
+
+
+def project_name(name: str) -> str:
+    """Return the nearest name that a project of Trackio can have: it is the name of a file."""
+    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)
+
+
+def row_time(wall: float) -> str:
+    """Return *wall*, in seconds since the Unix epoch, as the timestamp of a row."""
+    return datetime.fromtimestamp(wall, UTC).isoformat()
+
+
+def shown_number(value: float | None) -> float | str:
+    """Return a number as it is in a row: what is not finite is a text."""
+    if value is None:
         return "NaN"
-    return item.value if math.isfinite(item.value) else str(item.value)
+    return value if math.isfinite(value) else str(value)

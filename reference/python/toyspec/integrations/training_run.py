@@ -17,6 +17,7 @@ from toyspec.format.scalars import scalar
 from toyspec.integrations.provenance import command_line, package_versions
 from toyspec.integrations.redaction import without_secrets
 from toyspec.integrations.system_metrics import SystemMetrics
+from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
 from toyspec.system_calls import cause_of, say
 from toyspec.writing.clocks import SYSTEM_CLOCK
@@ -54,6 +55,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Least seconds between two ``system`` events; 0 for none."""
     on_error: OnError = "disable"
     """What a failing disk does: ``"disable"`` never stops the training, ``"raise"`` raises OSError."""
+    mirrors: tuple[Mirror, ...] | list[Mirror] = ()
+    """Other trackers that get the run as well, for example ``[toyspec.Mirror(to="wandb")]``."""
 
 
 class Start(msgspec.Struct, kw_only=True):
@@ -265,7 +268,7 @@ class TrainingRun:
         return writer
 
     def _writer(self, directory: str, exist: Exist) -> RunWriter:
-        return RunWriter(directory, exist=exist, on_error=self.options.on_error)
+        return RunWriter(directory, exist=exist, on_error=self.options.on_error, mirrors=self.options.mirrors)
 
     def _directory(self, start: Start) -> str:
         root = os.fspath(self.options.root)

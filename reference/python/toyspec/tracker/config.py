@@ -24,7 +24,7 @@ class LogConfig:
     """What is logged, how often and where to; a period counts steps, and 0 means never."""
 
     project: str | None = None
-    """Project in Weights & Biases; None sends nothing there."""
+    """Project in Weights & Biases, where the bundle is mirrored; None sends nothing there."""
     run_name: str | None = None
     """Name of the run; also its run id, with ``-`` for what a directory's name may not hold."""
     tags: Sequence[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class LogConfig:
     print_every: int = 25
     """Steps between two that go to the console."""
     max_wandb_mb: float = 100.0
-    """Most that is handed to Weights & Biases in a run, in megabytes of 1,000,000 bytes of JSON."""
+    """Most that is sent to Weights & Biases in a run, in megabytes of 1,000,000 bytes of JSON."""
     enable_histograms: bool = False
     """Whether ``log_gradients`` writes statistics and histograms; it does on the steps of log_every."""
     use_colors: bool = True
@@ -79,6 +79,10 @@ class LogConfig:
             raise ValueError(f"exist is {self.exist!r}; it must be one of {', '.join(map(repr, get_args(Exist)))}")
         if self.runs_root is not None and self.record_every == 0:
             raise ValueError("record_every is 0, but a bundle records steps; runs_root=None writes no bundle")
+        if self.project is not None and self.runs_root is None:
+            raise ValueError(
+                f"project is {self.project!r} and runs_root is None; W&B mirrors the bundle, so give runs_root"
+            )
         if not isinstance(self.tags, list | tuple):
             raise TypeError(f"tags is {self.tags!r}; it must be a list of strings")
 

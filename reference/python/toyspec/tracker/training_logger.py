@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class TrainingLogger:
-    """Sends metrics to the console, a toy/v1 bundle, a metrics/v1 log and Weights & Biases.
+    """Sends metrics to the console, a toy/v1 bundle and a metrics/v1 log; Weights & Biases mirror the bundle.
 
     A metric is a number, or an array of one element: it is converted once, and only on a step that some place gets.
     None leaves a metric out. A failing system never stops the training; a call that can never be right raises.
     After ``finish()``, and in all processes but the master, every call does nothing.
     """
 
-    __slots__ = ("_finish_at_exit", "_log_every", "_next_step", "_period", "_sinks", "_watch", "config", "wandb_run")
+    __slots__ = ("_finish_at_exit", "_log_every", "_next_step", "_period", "_sinks", "_watch", "config")
 
     def __init__(self, config: LogConfig | None = None, **overrides: Any) -> None:
         """Start the run of *config*, or of the defaults, with *overrides* of its options.
@@ -50,8 +50,6 @@ class TrainingLogger:
         self._sinks = () if process and self.config.master_only else _open_sinks(self.config, process)
         self._period = math.gcd(*(sink.every for sink in self._sinks))
         self._log_every = self.config.log_every
-        self.wandb_run: Any = next((sink.run for sink in self._sinks if hasattr(sink, "run")), None)
-        """The run of Weights & Biases; None without one."""
         self._finish_at_exit = _finish_at_exit(self) if self._sinks else None
 
     def log_step(self, /, step: int | None = None, **metrics: Any) -> None:
@@ -171,10 +169,6 @@ def _open_sinks(config: LogConfig, process: int) -> tuple[Sink, ...]:
         sinks.append(ThroughputLogSink(config, process=process))
     form: Form = "compact" if config.compact_format else "standard"
     sinks.append(ConsoleSink(every=config.print_every, form=form, use_colors=config.use_colors, clock=config.clock))
-    if config.project is not None:
-        from toyspec.tracker.sinks.wandb_run import WandbSink
-
-        sinks.append(WandbSink(config))
     return tuple(sinks)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from toyspec.generated.toy_v1 import Backend, Git, Model
     from toyspec.writing.append_file import Durability
+    from toyspec.writing.companions import Companion
     from toyspec.writing.event_arguments import Phase
     from toyspec.writing.settings import Exist, OnError, Sealing
 
@@ -45,6 +46,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     durability: Durability = "process",
     on_error: OnError = "disable",
     seal: Sealing = "never",
+    mirrors: Sequence[Companion] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
     """Return the writer of a run in a directory under *root*, its run_start written.
@@ -53,7 +55,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     becomes of a stream that is there. *arch* is the architecture of the *model*. *config* is a mapping, a dataclass or
     a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and the last;
     ``step`` is called for all of them, or for those. *git* ``"around"`` takes the commit around the working
-    directory where one is checked out. See RunWriter for the other options.
+    directory where one is checked out. *mirrors* send the run on to other trackers, for example
+    ``[toyspec.Mirror(to="wandb")]``. See RunWriter for the other options.
 
     With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
     *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
@@ -76,6 +79,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             subsample=subsample,
             resuming="by-itself",
             seal=seal,
+            mirrors=mirrors,
             clock=clock,
         )
         undoing.callback(run.close)

@@ -25,6 +25,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
+from toyspec.writing.companions import begin_all
 from toyspec.writing.environment import this_host
 from toyspec.writing.event_arguments import ending_of, part
 from toyspec.writing.event_methods import EventMethods
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from toyspec.system_calls import SystemCalls
     from toyspec.writing.append_file import Durability
     from toyspec.writing.clocks import Clock
+    from toyspec.writing.companions import Companion
     from toyspec.writing.event_arguments import (
         Count,
         Measure,
@@ -73,6 +75,7 @@ class RunWriter(EventMethods):
         subsample: int | None = None,
         resuming: Resuming = "by-call",
         seal: Sealing = "never",
+        mirrors: Sequence[Companion] = (),
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> None:
@@ -93,6 +96,9 @@ class RunWriter(EventMethods):
         *seal* ``"at-end"`` seals the run after run_end: it writes ``SHA256SUMS``, the digests of all files in the
         directory. Write other files before ``run_end``. Any writer that opens the stream again renames the seal
         ``SHA256SUMS.prev``.
+
+        *mirrors* send the records on to other trackers while they are written, from processes of their own: see
+        ``Mirror``.
         """
         settings = Settings(
             exist=exist,
@@ -112,6 +118,7 @@ class RunWriter(EventMethods):
         self._clock = clock
         self._stream = RunStream(os.path.join(self.directory, EVENTS_FILE), settings=settings)
         self._adopt_run_id(run_id)
+        self._companions = begin_all(mirrors, self._stream.path) if self._stream.is_open else []
 
     def _adopt_run_id(self, given: str | None) -> None:
         resumed = self._stream.progress.run_id
@@ -279,6 +286,7 @@ class RunWriter(EventMethods):
             }
 
         self._stream.end(with_last)
+        self._leave_companions()
 
     def write(self, event: Event) -> None:
         """Write any event, of a kind that this version knows or not; ``t`` is now unless the event has it."""
@@ -295,6 +303,7 @@ class RunWriter(EventMethods):
     def close(self) -> None:
         """Close the file without a run_end: the stream stays torn, as after a crash."""
         self._stream.close()
+        self._leave_companions()
 
     def __enter__(self) -> Self:
         return self
@@ -312,6 +321,12 @@ class RunWriter(EventMethods):
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
         finally:
             self.close()
+
+    def _leave_companions(self) -> None:
+        if self._companions and not self._stream.is_open:
+            companions, self._companions = self._companions, []
+            for companion in companions:
+                companion.finish()
 
     def _config(self, config: Any) -> Any:
         if self._subsample is None:

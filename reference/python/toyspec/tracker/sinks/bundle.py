@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from toyspec.mirrors.settings import Mirror, Selecting
 from toyspec.system_calls import cause_of, say
 from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
 from toyspec.writing.devices import device_memory, this_backend
@@ -49,6 +50,9 @@ class BundleSink(Sink):
                 host=config.host,
                 git=git_revision() if config.git is None else config.git,
                 compare_to=UNSET if config.compare_to is None else config.compare_to,
+                name=UNSET if config.run_name is None else config.run_name,
+                tags=list(config.tags) or UNSET,
+                notes=UNSET if config.notes is None else config.notes,
             )
 
     @classmethod
@@ -63,7 +67,7 @@ class BundleSink(Sink):
         except OSError as error:
             say(f"{os.fspath(config.runs_root or '')}: {cause_of(error)}; no bundle is written; the program continues")
             return None
-        return cls(config, RunWriter(directory, exist=config.exist, clock=config.clock))
+        return cls(config, RunWriter(directory, exist=config.exist, mirrors=_mirrors(config), clock=config.clock))
 
     def log_step(self, step: int, metrics: Mapping[str, float], _numbering: Numbering, /) -> None:
         """Write a step event."""
@@ -145,13 +149,19 @@ class BundleSink(Sink):
 
 def _run_config(config: LogConfig) -> dict[str, Any]:
     """Return run_start.config: the settings of the run, and what else is known of it."""
-    named = {"project": config.project, "run_name": config.run_name, "notes": config.notes}
-    found: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    if config.tags:
-        found["tags"] = config.tags
+    found: dict[str, Any] = {} if config.project is None else {"project": config.project}
     if config.record_every > 1:
         found["subsample"] = config.record_every
     return {**found, **config.hyperparameters}
+
+
+def _mirrors(config: LogConfig) -> list[Mirror]:
+    """Return the mirror in Weights & Biases, whose names are grouped as train, val and system."""
+    if config.project is None:
+        return []
+    prefixes = {"step": "train/", "eval": "val/"}
+    select = Selecting(every=config.log_every, megabytes=config.max_wandb_mb, prefixes=prefixes)
+    return [Mirror(to="wandb", project=config.project, select=select)]
 
 
 def _directory(config: LogConfig, process: int) -> str:

@@ -1,0 +1,242 @@
+"""Each service gets the rows in its own shape, and keeps one of each however often it is sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import toyspec
+from conversions import imported, scalars
+from fake_wandb import FakeWandb
+from mirror_services import FAST, write_steps
+from toyspec.mirrors.mirroring import mirror_run
+from toyspec.mirrors.settings import Mirror, Selecting
+
+LOSSES = [3.0, None, 0.5]
+
+
+def event_file(directory: Path) -> Path:
+    """Return the one event file below *directory*."""
+    (path,) = directory.rglob("*tfevents*")
+    return path
+
+
+def test_tensorboard_file_is_read_back(tmp_path: Path) -> None:
+    """Every value is there with its step, null as not finite, and the settings and the end too."""
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
+    assert [("loss", 1, 3.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
+    start, *_, end = toyspec.read(made.target)
+    assert ({"lr": 0.1}, "completed") == (start["config"], end["reason"])
+
+
+def test_tensorboard_file_has_each_row_once_wherever_it_was_cut(tmp_path: Path) -> None:
+    """After a kill between writing and acknowledging, with half a record more or less, the bytes are the same."""
+    chance = random.Random(7)
+    whole = write_steps(tmp_path / "whole" / "a", [float(at) for at in range(60)], ending="completed")
+    mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
+    mirror_run(whole, mirror, timing=FAST)
+    expected = event_file(tmp_path / "tb").read_bytes()
+    run, into = tmp_path / "b" / "a", tmp_path / "tb2"
+    mirror = Mirror(to="tensorboard", into=str(into))
+    for count in range(10, 70, 10):
+        write_steps(run, [float(at) for at in range(count)], ending="completed" if count == 60 else None)
+        before = sorted((run.parent / ".mirrors").glob("*.json"))
+        held = before[0].read_bytes() if before else None
+        mirror_run(run, mirror, timing=FAST)
+        if held is not None and count < 60:
+            # As if it had been killed before the state was written, in the middle of a record.
+            before[0].write_bytes(held)
+            at = json.loads(held)["place"]
+            os.truncate(event_file(into), chance.randint(at, event_file(into).stat().st_size))
+    assert expected == event_file(into).read_bytes()
+
+
+def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path) -> None:
+    """A session begins after the step of the checkpoint, as purge_step writes it."""
+    run = tmp_path / "a"
+    with toyspec.start_run(tmp_path, run_id="a") as first:
+        for _ in range(3):
+            first.step(loss=1.0)
+        first.close()
+    with toyspec.start_run(tmp_path, run_id="a", exist="resume", from_step=1) as second:
+        second.step(loss=0.5)
+    mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+    (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
+    resumed = [record["from_step"] for record in toyspec.read(made.target) if record.kind == "run_resume"]
+    assert [1] == resumed
+
+
+def test_tensorboard_shows_another_run_of_the_same_name_beside_the_first(tmp_path: Path) -> None:
+    """The directory of the second one has its identity after the name."""
+    for loss in (1.0, 2.0):
+        run = write_steps(tmp_path / str(loss) / "a", [loss], seconds=loss, ending="completed")
+        text = (run / "events.jsonl").read_text().replace('"lr": 0.1', f'"lr": {loss}')
+        (run / "events.jsonl").write_text(text)
+        mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+    names = sorted(path.name for path in (tmp_path / "tb").iterdir())
+    assert (2, "a", "a-") == (len(names), names[0], names[1][:2])
+
+
+def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own step is the number of the row, so what it has already is not sent again after a lost state."""
+    fake = FakeWandb(tmp_path, monkeypatch)
+    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    mirror = Mirror(to="wandb", project="p")
+    run = write_steps(tmp_path / "a", LOSSES, ending=None)
+    mirror_run(run, mirror, timing=FAST)
+    for path in (tmp_path / ".mirrors").glob("*.json"):
+        path.unlink()
+    write_steps(run, [*LOSSES, 0.25], ending="errored")
+    mirror_run(run, mirror, timing=FAST)
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    rows = fake.calls("log")
+    assert [0, 1, 2, 3] == [number for _, number in rows]
+    assert [1, 2, 3, 4] == [row["train/step"] for row, _ in rows]
+    assert math.isnan(rows[1][0]["loss"])
+    assert [1, 1] == fake.calls("finish")
+    assert 1780219801.0 == rows[0][0]["_timestamp"]
+
+
+class MlflowServer:
+    """A server of MLflow in this process; *failing* has how each call of ``log_batch`` fails."""
+
+    def __init__(self, failing: list[str]) -> None:
+        self.failing = failing
+        self.runs: dict[str, dict[str, Any]] = {}
+
+    def get_experiment_by_name(self, name: str) -> Any:
+        """Return the experiment of *name*, once there is a run."""
+        return SimpleNamespace(experiment_id=name) if self.runs else None
+
+    def create_experiment(self, name: str) -> str:
+        """Return the id of a new experiment."""
+        return name
+
+    def search_runs(self, experiments: list[str], query: str, max_results: int) -> list[Any]:
+        """Return the runs whose tag is in *query*."""
+        found = [run for run in self.runs.values() if run["tags"]["toyspec.mirror"] in query]
+        return [
+            SimpleNamespace(
+                info=SimpleNamespace(run_id=run["id"], status=run["status"]), data=SimpleNamespace(tags=run["tags"])
+            )
+            for run in found
+        ]
+
+    def create_run(self, experiment: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
+        """Start a run."""
+        made: dict[str, Any] = {"id": f"r{len(self.runs)}", "tags": dict(tags), "status": "RUNNING", "metrics": [], "params": {}}
+        self.runs[made["id"]] = made | {"name": run_name, "start": start_time}
+        return SimpleNamespace(info=SimpleNamespace(run_id=made["id"]))
+
+    def update_run(self, run_id: str, status: str) -> None:
+        """Set the status."""
+        self.runs[run_id]["status"] = status
+
+    def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
+        """Keep metrics and settings, as far as the next behaviour lets it."""
+        self.runs[run_id]["params"] |= dict(params)
+        behaviour = self.failing.pop(0) if metrics and self.failing else "good"
+        if behaviour == "refuses":
+            raise ConnectionError("503")
+        kept = list(metrics) if behaviour != "half" else list(metrics)[: len(metrics) // 2]
+        self.runs[run_id]["metrics"] += kept
+        if behaviour != "good":
+            raise ConnectionError("no answer")
+
+    def get_metric_history(self, run_id: str, name: str) -> list[Any]:
+        """Return the metrics of *name*."""
+        return [metric for metric in self.runs[run_id]["metrics"] if metric.name == name]
+
+    def set_tag(self, run_id: str, name: str, value: str) -> None:
+        """Keep a tag."""
+        self.runs[run_id]["tags"][name] = value
+
+    def set_terminated(self, run_id: str, status: str, end_time: int) -> None:
+        """End the run."""
+        self.runs[run_id] |= {"status": status, "end": end_time}
+
+
+class Metric:
+    """A metric as its client takes it."""
+
+    def __init__(self, name: str, value: float, timestamp: int, step: int) -> None:
+        self.name, self.value, self.timestamp, self.step = name, value, timestamp, step
+
+
+@pytest.mark.parametrize("failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"]])
+def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
+    server = MlflowServer(list(failing))
+    mlflow, tracking, entities = (ModuleType(name) for name in ("mlflow", "mlflow.tracking", "mlflow.entities"))
+    vars(tracking)["MlflowClient"] = lambda uri: server
+    vars(entities).update(Metric=Metric, Param=lambda name, text: (name, text))
+    for name, module in (("mlflow", mlflow), ("mlflow.tracking", tracking), ("mlflow.entities", entities)):
+        monkeypatch.setitem(sys.modules, name, module)
+    losses: list[float | None] = [None if at == 4 else at / 8 for at in range(9)]
+    run = write_steps(tmp_path / "a", losses, ending="completed")
+    mirror = Mirror(to="mlflow", patience=5.0, select=Selecting(metrics=["loss"]))
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    (made,) = server.runs.values()
+    found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made["metrics"]]
+    assert list(enumerate(losses, 1)) == found
+    assert ("FINISHED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
+    assert "9" == made["tags"]["toyspec.mirror.rows"]
+
+
+TRACKIO = """
+import json, os
+class SQLiteStorage:
+    @staticmethod
+    def bulk_log(**call):
+        path = os.path.join(os.environ["TRACKIO_DIR"], "rows.json")
+        rows = json.load(open(path)) if os.path.exists(path) else {}
+        for row in zip(call["log_ids"], call["metrics_list"], call["steps"], call["timestamps"]):
+            rows.setdefault(row[0], [call["project"], call["run"], *row[1:]])
+        with open(path, "w") as file:
+            json.dump(rows, file)
+        if os.path.exists("fails"):
+            os.remove("fails")
+            raise OSError("database is locked")
+"""
+
+
+def test_trackio_keeps_one_row_of_each_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is sent again after its answer was lost is there once; what is not finite is a text."""
+    package = tmp_path / "packages" / "trackio"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "sqlite_storage.py").write_text(TRACKIO)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setitem(sys.modules, "trackio", ModuleType("trackio"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fails").touch()
+    (tmp_path / "out").mkdir()
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    mirror = Mirror(to="trackio", into=str(tmp_path / "out"), project="a b", patience=5.0)
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    rows = json.loads((tmp_path / "out" / "rows.json").read_text())
+    first, *others = rows.values()
+    assert ["a-b", "a", {"loss": 3.0}, 1, "2026-05-31T09:30:01+00:00"] == first
+    assert [("NaN", 2), (0.5, 3)] == [(row[2]["loss"], row[3]) for row in others]
+
+
+@pytest.mark.parametrize("service", ["wandb", "mlflow", "trackio"])
+def test_package_that_is_missing_is_named(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+    for name in (service, f"{service}.tracking"):
+        monkeypatch.setitem(sys.modules, name, None)
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    with pytest.raises(ImportError, match=rf"needs {service}: pip install 'toyspec\[{service}\]'"):
+        mirror_run(run, Mirror(to=service), timing=FAST)

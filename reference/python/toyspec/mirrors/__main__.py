@@ -1,0 +1,56 @@
+"""The process of a BackgroundMirror: takes one order from standard input, and ends when that ends or the run does."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+
+import msgspec
+
+from toyspec.errors import ToyspecError
+from toyspec.mirrors.background import Order, describe
+from toyspec.mirrors.mirroring import mirror_run
+from toyspec.mirrors.state import MirrorBusyError
+from toyspec.system_calls import cause_of, say
+
+_BUSY_SECONDS = 1.0
+
+
+def main() -> int:
+    """Mirror the run, and return an exit status."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    over = threading.Event()
+    threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    deadline: float | None = None
+    while True:
+        try:
+            remark = describe(mirror_run(order.stream, order.mirror, until="end", over=over), order)
+        except MirrorBusyError as error:
+            # The mirror of an earlier attempt at this run still sends.
+            now = time.monotonic()
+            deadline = deadline or now + order.mirror.patience
+            if now < deadline:
+                time.sleep(_BUSY_SECONDS)
+                continue
+            remark = str(error)
+        except (ToyspecError, ImportError, OSError) as error:
+            remark = (
+                f"{order.mirror.to}: {cause_of(error) if isinstance(error, OSError) else error}; nothing is mirrored"
+            )
+        if remark is not None:
+            say(remark)
+        return int(remark is not None)
+
+
+def _wait_for_end(over: threading.Event) -> None:
+    """Set *over* once the training has ended the run, or is gone."""
+    while sys.stdin.buffer.read(1):
+        continue
+    over.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

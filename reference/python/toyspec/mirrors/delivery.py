@@ -1,0 +1,139 @@
+"""Hands rows to a destination until it has them, and keeps on disk how far it is."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from toyspec.mirrors.destination import MirroredRun, NumberedRow, ServiceRefusedError
+from toyspec.system_calls import cause_of, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from toyspec.mirrors.destination import Destination
+    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.state import StateFile
+
+BATCH = 500
+"""Most rows in one call."""
+
+
+class Abandoned(Exception):  # noqa: N818 - ends a mirror, and is no error of its caller
+    """The service does not answer, and nothing more is waited for."""
+
+
+class Rewound(Exception):  # noqa: N818 - likewise
+    """The service has fewer rows than it has acknowledged."""
+
+
+class Delivery:
+    """The rows of one run on their way."""
+
+    def __init__(
+        self, run: MirroredRun, destination: Destination, state: StateFile, wait: Callable[[int], None]
+    ) -> None:
+        self.run = run
+        self._destination = destination
+        self._state = state
+        self._wait = wait
+        self._numbers = count()
+        self._waiting: list[NumberedRow] = []
+        self._is_open = False
+        self._in_doubt = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the service has all of a run that has ended."""
+        return self._state.progress.ended
+
+    def note_cut(self, line: int) -> None:
+        """Keep that a window ended after *line* because nothing came."""
+        self._state.progress.passes[-1].cuts.append(line)
+        self._state.save()
+
+    def offer(self, rows: Sequence[Row]) -> None:
+        """Take the next *rows*, and send them once they are many."""
+        for row in rows:
+            number = next(self._numbers)
+            if number >= self._state.progress.rows:
+                self._waiting.append(NumberedRow(number, row))
+        if len(self._waiting) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send all that waits, however long it takes; raise Abandoned, or Rewound."""
+        while self._waiting:
+            self._until_done(self._send)
+
+    def finish(self, reason: str, t: float) -> None:
+        """Send what waits, and the end of the run."""
+        self.flush()
+        if not self._state.progress.ended:
+            self._until_done(lambda: self._destination.finish(reason, t))
+            self._state.progress.ended = True
+            self._state.save()
+
+    def close(self) -> None:
+        """Leave the destination and the state."""
+        if self._is_open:
+            self._leave()
+        self._state.close()
+
+    def _send(self) -> None:
+        batch = self._waiting[:BATCH]
+        if not batch:
+            # The service turned out to have them.
+            return
+        doubtful, self._in_doubt = self._in_doubt, BATCH
+        missing = [*self._destination.missing(batch[:doubtful]), *batch[doubtful:]] if doubtful else batch
+        progress = self._state.progress
+        progress.place = self._destination.send(missing)
+        progress.rows = batch[-1].number + 1
+        self._state.save()
+        self._in_doubt = 0
+        del self._waiting[: len(batch)]
+
+    def _until_done(self, action: Callable[[], None]) -> None:
+        failures = 0
+        while True:
+            try:
+                if not self._is_open:
+                    self._open()
+                action()
+            except (Abandoned, Rewound, ServiceRefusedError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a service raises, it may pass
+                if not failures:
+                    what = f"{type(error).__name__}: {cause_of(error)}"
+                    say(f"{self._state.progress.to} failed ({what}); the mirror of run {self.run.run_id} tries again")
+                if self._is_open:
+                    self._leave()
+                self._wait(failures)
+                failures += 1
+            else:
+                if failures:
+                    say(f"{self._state.progress.to} answers again; the mirror of run {self.run.run_id} goes on")
+                return
+
+    def _open(self) -> None:
+        progress = self._state.progress
+        received = self._destination.open(self.run, progress.place)
+        self._is_open = True
+        # The last batch before may have arrived, in whole or in part.
+        self._in_doubt = BATCH
+        if received is None or received == progress.rows:
+            return
+        lost = received < progress.rows
+        progress.rows = received
+        self._state.save()
+        if lost:
+            raise Rewound
+        self._waiting = [item for item in self._waiting if item.number >= received]
+
+    def _leave(self) -> None:
+        self._is_open = False
+        try:
+            self._destination.close()
+        except Exception as error:  # noqa: BLE001 - the run there is left unchanged
+            say(f"{self._state.progress.to}: {type(error).__name__}: {cause_of(error)}")

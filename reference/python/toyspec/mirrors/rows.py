@@ -1,0 +1,113 @@
+"""What a mirror sends: rows, each from one record of the stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from toyspec.convert.exported_runs import measures_of
+from toyspec.format.json_numbers import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.records import Record
+
+
+class Histogram(msgspec.Struct, frozen=True):
+    """The distribution of the elements of a gradient."""
+
+    counts: list[int]
+    edges: list[float]
+    """Borders of the bins, one more than there are."""
+
+
+Value = float | Histogram | None
+"""A number, None for one that is not finite, or a histogram."""
+
+
+class Point(NamedTuple):
+    """One value of one metric."""
+
+    line: int
+    place: int
+    """Place among the values of its record, counted from 0."""
+    name: str
+    value: Value
+    step: int | None
+    t: float
+
+
+class Row(NamedTuple):
+    """The points of one record that are sent together, or a mark between points."""
+
+    line: int
+    step: int | None
+    t: float
+    """Seconds since the start of the run."""
+    values: dict[str, Value]
+    places: tuple[int, ...] = ()
+    """Places of the values in their record."""
+    resumes_after: int | None = None
+    """The step after which training goes on again; None for other rows."""
+    definition: dict[str, Any] | None = None
+    """What a metric means, as in ``define``; None for other rows."""
+
+
+def row_of(points: list[Point]) -> Row:
+    """Return the row of *points*, which are of one record."""
+    first = points[0]
+    values = {point.name: point.value for point in points}
+    return Row(first.line, first.step, first.t, values, tuple(point.place for point in points))
+
+
+def mark_of(record: Record) -> Row | None:
+    """Return the row of a record that says something about points; None for all others."""
+    value, t = record.value, number(record.value.get("t"))
+    if record.kind == "run_resume" and type(value.get("from_step")) is int:
+        return Row(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
+    if record.kind == "define" and isinstance(value.get("name"), str) and value["name"]:
+        return Row(record.line, None, float(t or 0.0), {}, definition=value)
+    return None
+
+
+def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
+    """Yield every point of *record*, whose phase is *phase*, by the name that it is sent with."""
+    value, t = record.value, number(record.value.get("t"))
+    step = value.get("step")
+    at = (step if type(step) is int and step >= 0 else None, float(t or 0.0))
+    if record.kind == "grad":
+        found: Any = [(f"gradients/{value.get('param')}", _histogram(value))]
+    elif record.kind == "step" and not _is_due(at[0], select.every):
+        return
+    else:
+        found = measures_of(record, phase)
+    prefix = select.prefixes.get(record.kind or "")
+    for index, (name, item) in enumerate(found):
+        is_sent = isinstance(item, Histogram) or (record.kind != "grad" and (item is None or number(item) is not None))
+        if is_sent:
+            yield Point(record.line, index, _named(name, prefix, record), item, *at)
+
+
+def _is_due(step: int | None, every: int) -> bool:
+    return every > 0 and (step is None or not step % every)
+
+
+def _named(name: str, prefix: str | None, record: Record) -> str:
+    if prefix is None:
+        return name
+    own = f"{record.value.get('name')}/" if record.kind == "eval" else ""
+    at = name.find(own) if own else -1
+    return prefix + (name[at + len(own) :] if at >= 0 else name)
+
+
+def _histogram(value: dict[str, Any]) -> Histogram | None:
+    counts, low, high = value.get("histogram"), number(value.get("min")), number(value.get("max"))
+    if not isinstance(counts, list) or not counts or low is None or high is None:
+        return None
+    if not all(type(count) is int for count in counts):
+        return None
+    width = (high - low) / len(counts)
+    return Histogram(counts, [*(low + width * index for index in range(len(counts))), float(high)])

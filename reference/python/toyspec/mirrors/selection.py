@@ -1,0 +1,151 @@
+"""Decides which points of a run are sent: a pure function of its records, so that every reading gives equal rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from toyspec.mirrors.rows import Point, Row, mark_of, points_of
+from toyspec.mirrors.windows import Window, rows_of
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Collection
+
+    from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.records import Record
+
+MOST_NAMES: Final = 10_000
+"""Metrics with further names are not sent: memory is bounded, and services get slow long before."""
+
+_BYTES_PER_MEGABYTE = 1_000_000
+_INDEX_BITS = 20
+
+
+class Selection:
+    """The rows of one run, as its records come.
+
+    *cuts* are the lines after which an open window ended early, because no record came for long. Points in *sent*, a
+    sorted array of ``point_id``, are left out.
+    """
+
+    def __init__(self, select: Selecting, cuts: Collection[int] = (), sent: array[int] | None = None) -> None:
+        self._select = select
+        self._cuts = frozenset(cuts)
+        self._sent = sent
+        self._names: dict[str, bool] = {}
+        self._window: Window | None = None
+        self._last: dict[str, Point] = {}
+        self._points_left = select.points
+        self._bytes_left = None if select.megabytes is None else int(select.megabytes * _BYTES_PER_MEGABYTE)
+        self.is_spent = False
+        """Whether the budget of the whole run is used up."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether points wait for the end of their window."""
+        return bool(self._window)
+
+    def start(self, settings: Any) -> bool:
+        """Take the settings of the run; return False where they alone exceed the budget."""
+        if self._bytes_left is not None:
+            self._bytes_left -= _size(settings)
+            self.is_spent = self._bytes_left < 0
+        return not self.is_spent
+
+    def take(self, record: Record, phase: str) -> list[Row]:
+        """Return the rows that are due with *record*, whose phase is *phase*."""
+        found: list[Row] = []
+        mark = mark_of(record)
+        if mark is not None:
+            found = [*self._close(), mark]
+        points = [point for point in points_of(record, phase, self._select) if self._is_wanted(point)]
+        if points:
+            found += self._place(points)
+        if record.line in self._cuts:
+            found += self.cut()
+        return found
+
+    def cut(self) -> list[Row]:
+        """Return the rows of the open window, which ends."""
+        return self._close()
+
+    def finish(self) -> list[Row]:
+        """Return the last rows of a run that has ended; of a spent budget, the last values as far as they fit."""
+        rows = self._close()
+        held, self._last = self._last, {}
+        if not self.is_spent or not held:
+            return rows
+        return rows + [row for row in rows_of(held.values()) if self._pay(row, reserve=0)]
+
+    def _place(self, points: list[Point]) -> list[Row]:
+        rate = self._select.points_per_minute
+        if rate is None:
+            return self._paid(rows_of(points))
+        t = points[0].t
+        found = self._close() if self._window is not None and self._window.ends_before(t, len(self._names)) else []
+        if self._window is None:
+            self._window = Window(t, rate)
+        for point in points:
+            self._window.add(point)
+        return found
+
+    def _close(self) -> list[Row]:
+        window, self._window = self._window, None
+        return self._paid(window.rows(len(self._names))) if window is not None else []
+
+    def _paid(self, rows: list[Row]) -> list[Row]:
+        """Return those of *rows* for which the budget has room, and note the last values of the others."""
+        if self._points_left is None and self._bytes_left is None:
+            return rows
+        paid: list[Row] = []
+        for row in rows:
+            if not self.is_spent and self._pay(row, reserve=len(self._names)):
+                paid.append(row)
+                continue
+            self.is_spent = True
+            for index, (name, value) in zip(row.places, row.values.items(), strict=True):
+                self._last[name] = Point(row.line, index, name, value, row.step, row.t)
+        return paid
+
+    def _pay(self, row: Row, *, reserve: int) -> bool:
+        """Take the price of *row* from the budget; return False, and take nothing, where only *reserve* is left."""
+        size = _size(row.values) if self._bytes_left is not None else 0
+        points = len(row.values)
+        if self._points_left is not None and points + reserve > self._points_left:
+            return False
+        if self._bytes_left is not None and size > self._bytes_left:
+            return False
+        if self._points_left is not None:
+            self._points_left -= points
+        if self._bytes_left is not None:
+            self._bytes_left -= size
+        return True
+
+    def _is_wanted(self, point: Point) -> bool:
+        wanted = self._names.get(point.name)
+        if wanted is None:
+            if len(self._names) >= MOST_NAMES or not self._matches(point.name):
+                return False
+            self._names[point.name] = wanted = True
+        return self._sent is None or not _is_in(point_id(point.line, point.place), self._sent)
+
+    def _matches(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._select.metrics)
+
+
+def point_id(line: int, index: int) -> int:
+    """Return a number that no other point of the stream has."""
+    return line << _INDEX_BITS | index
+
+
+def _is_in(value: int, values: array[int]) -> bool:
+    at = bisect_left(values, value)
+    return at < len(values) and values[at] == value
+
+
+def _size(content: Any) -> int:
+    return len(msgspec.json.encode(content, enc_hook=str))
