@@ -136,7 +136,13 @@ class MlflowServer:
 
     def create_run(self, experiment: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
         """Start a run."""
-        made: dict[str, Any] = {"id": f"r{len(self.runs)}", "tags": dict(tags), "status": "RUNNING", "metrics": [], "params": {}}
+        made: dict[str, Any] = {
+            "id": f"r{len(self.runs)}",
+            "tags": dict(tags),
+            "status": "RUNNING",
+            "metrics": [],
+            "params": {},
+        }
         self.runs[made["id"]] = made | {"name": run_name, "start": start_time}
         return SimpleNamespace(info=SimpleNamespace(run_id=made["id"]))
 
