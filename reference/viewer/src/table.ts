@@ -47,7 +47,7 @@ export class RunTable {
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
     const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 24}px` : `minmax(${width}px, 1fr)`));
     this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
-    this.element.style.setProperty("--least", `${this.columns.reduce((sum, { width }) => sum + width, 34)}px`);
+    this.element.style.setProperty("--least", this.isNarrow ? "0px" : `${this.columns.reduce((sum, { width }) => sum + width, 34)}px`);
     this.element.setAttribute("aria-rowcount", String(listed.length + 1));
     this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
     this.body.style.height = `${listed.length * ROW}px`;
@@ -226,14 +226,14 @@ export class RunTable {
 /** Returns a link to a run whose text keeps its end when it is cut. */
 export function nameLink(run: Run): HTMLElement {
   const name = plain(run.id === "." || !run.id.endsWith(run.name) ? run.name : run.id);
+  return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), tabindex: -1 }, ...cutInTheMiddle(name));
+}
+
+/** Returns a name in two pieces, of which a narrow place cuts the first. */
+export function cutInTheMiddle(name: string): HTMLElement[] {
   const characters = [...name];
   const tail = characters.length > 2 * TAIL ? characters.splice(-TAIL).join("") : "";
-  return html(
-    "a",
-    { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), tabindex: -1 },
-    html("span", { class: "name-head" }, characters.join("")),
-    tail !== "" && html("span", { class: "name-tail" }, tail),
-  );
+  return [html("span", { class: "name-head" }, characters.join("")), ...(tail === "" ? [] : [html("span", { class: "name-tail" }, tail)])];
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;

@@ -161,7 +161,7 @@ class Backend(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request."""
         address = urlsplit(self.path)
-        query = parse_qs(address.query)
+        query = parse_qs(address.query, keep_blank_values=True)
         answers: dict[str, Callable[[dict[str, list[str]]], None]] = {
             "/api/runs": self._runs,
             "/api/curve": self._curve,

@@ -4,7 +4,7 @@ import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { counted, plain, short } from "../text.js";
-import type { ViewState, XAxis } from "../view-state.js";
+import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner } from "./drawing.js";
 import { exportMenu } from "./exporting.js";
@@ -13,7 +13,7 @@ import { type Box, drawn, nearest, type Plot, type Range, type Series, valueRang
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
 import { colours } from "./theme.js";
-import { textOf } from "./ticks.js";
+import { placeText } from "./ticks.js";
 import { Tooltip } from "./tooltip.js";
 
 /** What charts have in common. */
@@ -249,13 +249,7 @@ export class Chart {
 
   /** Says for screen readers what is under the cursor. */
   read(cursor: Cursor): string {
-    const place = textOf(cursor.place, this.state.x, 0);
     const values = this.dots(cursor).slice(0, 8).map(({ series, at }) => `${plain(series.run.name)} ${short(drawn(series, at))}`);
-    return `${axisName(this.state.x)} ${place}: ${values.join(", ")}`;
+    return `${placeText(cursor.place, this.state.x)}: ${values.join(", ")}`;
   }
-}
-
-/** Returns the name of an axis for people. */
-export function axisName(axis: XAxis): string {
-  return { step: "step", time: "time since the start", wall: "time", epoch: "epoch", tokens: "tokens" }[axis];
 }

@@ -121,7 +121,7 @@ function drawSeries(pieces: Pieces, series: Series): void {
     trace(pieces, series.curve, series.smooth, series.shift);
     return;
   }
-  pen.globalAlpha = isFaint ? 0.55 : pieces.isMany && !isHovered ? 0.85 : 1;
+  pen.globalAlpha = isFaint ? 0.55 : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.7 : 0.35) : 1;
   if (series.curve.header.level === 1) trace(pieces, series.curve, series.curve.last, series.shift);
   else if (pieces.isMany && !isHovered) traceSpans(pieces, series.curve, series.shift);
   else trace(pieces, series.curve, series.curve.mean, series.shift);

@@ -172,7 +172,8 @@ export class Gestures {
     if (!series) return;
     const { curve, shift } = series;
     const from = pointing.cursor ? nearest(curve, pointing.cursor.place - shift) + by : nearest(curve, (by > 0 ? plot.x.from : plot.x.to) - shift);
-    this.moveTo(curve.place[Math.min(Math.max(from, 0), curve.length - 1)]! + shift);
+    const place = curve.place[Math.min(Math.max(from, 0), curve.length - 1)]! + shift;
+    if (place >= plot.x.from && place <= plot.x.to) this.moveTo(place);
   }
 
   private moveTo(place: number): void {

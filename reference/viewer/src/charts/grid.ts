@@ -8,6 +8,8 @@ import { Chart, type Setting } from "./chart.js";
 
 /** Charts of a section that exist before the user asks for more. */
 const FIRST_CHARTS = 24;
+/** More sections are found by words. */
+const MOST_SECTIONS = 60;
 /** Charts that keep their curves when they are not seen. */
 const MOST_KEPT = 30;
 
@@ -31,7 +33,9 @@ export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
     if (!wanted.every((word) => lower.includes(word))) continue;
     const slash = name.indexOf("/");
     const title = slash > 0 ? name.slice(0, slash) : "";
-    sections.set(title, [...(sections.get(title) ?? []), name]);
+    const known = sections.get(title);
+    if (known) known.push(name);
+    else sections.set(title, [name]);
   }
   const order = new Intl.Collator("en", { numeric: true });
   const rank = (title: string) => (title === "" ? 0 : LATE.test(title) ? 2 : 1);
@@ -43,6 +47,7 @@ export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
 export class Grid {
   readonly element = html("div", { class: "grid" });
   private readonly charts = new Map<string, Chart>();
+  private readonly rest = html("p", { class: "nothing", hidden: true });
   private readonly more = new Map<string, number>();
   private readonly closed = new Set<string>();
   private readonly kept: Chart[] = [];
@@ -65,7 +70,10 @@ export class Grid {
   update(): void {
     const runs = this.setting.only ? [this.setting.only] : this.store.shown;
     const { metrics, focus } = this.store.state;
-    const sections = sectionsOf(runs, focus === "" ? metrics : "");
+    const all = sectionsOf(runs, focus === "" ? metrics : "");
+    const sections = all.slice(0, MOST_SECTIONS);
+    this.rest.hidden = focus !== "" || all.length <= MOST_SECTIONS;
+    this.rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
     const shape = JSON.stringify([focus, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.closed.has(title), metrics.slice(0, this.limit(title))])]);
     if (shape !== this.shape) {
       this.shape = shape;
@@ -95,7 +103,7 @@ export class Grid {
       return (this.charts.get(key) ?? this.make(key, metric, isLarge)).element;
     };
     if (focus !== "") fill(this.element, chart(focus, true));
-    else fill(this.element, ...sections.map((section) => this.section(section, chart)), sections.length === 0 && this.nothing());
+    else fill(this.element, ...sections.map((section) => this.section(section, chart)), sections.length === 0 && this.nothing(), this.rest);
     for (const [key, each] of this.charts) {
       if (used.has(key)) continue;
       this.seen.unobserve(each.element);

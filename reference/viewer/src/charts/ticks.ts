@@ -1,7 +1,7 @@
 /** Ticks of an axis and their texts. */
 
 import { linear, logarithmic } from "../../../typescript/page/scales.js";
-import { clock, short } from "../text.js";
+import { clock, grouped, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 
 export interface Tick {
@@ -20,6 +20,12 @@ export function ticks(range: { from: number; to: number; isLog: boolean }, axis:
   const shown = values.filter((value) => value >= from && value <= to);
   const apart = Math.min(...shown.slice(1).map((value, i) => value - shown[i]!));
   return shown.map((value) => ({ value, text: textOf(value, axis, isLog ? 0 : apart) }));
+}
+
+/** Returns a single place in words, for example `step 1 024`. */
+export function placeText(place: number, axis: XAxis): string {
+  if (axis === "time" || axis === "wall") return textOf(place, axis, 0);
+  return `${axis} ${axis === "epoch" ? short(place) : grouped(Math.round(place))}`;
 }
 
 /** Returns the text of a place or value between ticks that are *apart*. */

@@ -1,13 +1,16 @@
 /** The values of all runs beside the pointer. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
+import { cutInTheMiddle } from "../table.js";
 import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 import type { Cursor } from "./cursor.js";
 import { drawn, placer, type Plot, type Series } from "./plot.js";
-import { textOf } from "./ticks.js";
+import { placeText } from "./ticks.js";
 
-const MOST_ROWS = 10;
+const MOST_ROWS = 6;
+/** With more curves the values alone are shown, without the range that each stands for. */
+const MOST_SPANS = 4;
 
 interface Shown {
   plot: Plot;
@@ -33,7 +36,7 @@ export class Tooltip {
     const { rows, more } = this.rows(shown);
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
-    const title = `${axis === "step" || axis === "tokens" || axis === "epoch" ? `${axis} ` : ""}${axis === "step" ? grouped(Math.round(place)) : textOf(place, axis, 0)}`;
+    const title = placeText(place, axis);
     fill(this.element, html("div", { class: "tooltip-title" }, title), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);
@@ -46,31 +49,33 @@ export class Tooltip {
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
     const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
     near.sort((a, b) => (Number.isNaN(a.value) ? 1 : Number.isNaN(b.value) ? -1 : b.value - a.value));
-    return { rows: near.map((dot) => row(dot, dot.series.run.id === hovered)), more: valued.length - near.length };
+    return { rows: near.map((dot) => row(dot, { isHovered: dot.series.run.id === hovered, isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
   }
 
   private put({ plot, cursor }: Shown): void {
     const { box } = plot;
     const x = placer(plot.x, box.left, box.width)(cursor.place);
     const { offsetWidth: width, offsetHeight: height } = this.element;
-    const left = x + 16 + width > this.area.clientWidth ? Math.max(x - 16 - width, Math.min(x + 16, this.area.clientWidth - width), 0) : x + 16;
+    // It may cover the neighbours of the chart, but not leave the window.
+    const room = document.documentElement.clientWidth - this.area.getBoundingClientRect().left;
+    const left = x + 16 + width <= room ? x + 16 : Math.max(x - 16 - width, room - width - 8 < x ? -8 : room - width - 8);
     const wanted = (cursor.pointer?.y ?? box.top + box.height / 2) - height / 2;
     const top = Math.max(Math.min(wanted, this.area.clientHeight - height), -40);
     Object.assign(this.element.style, { left: `${Math.round(left)}px`, top: `${Math.round(top)}px` });
   }
 }
 
-function row({ series, at, value }: { series: Series; at: number; value: number }, isHovered: boolean): HTMLElement {
+function row({ series, at, value }: { series: Series; at: number; value: number }, { isHovered, isBrief }: { isHovered: boolean; isBrief: boolean }): HTMLElement {
   const { curve, run, look } = series;
   const [low, high, count, nan] = [curve.min[at]!, curve.max[at]!, curve.count[at]!, curve.nan[at]!];
-  const span = count > 1 && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
+  const span = !isBrief && count > 1 && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
   const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
   const text = Number.isNaN(value) ? "" : short(value);
   return html(
     "div",
     { class: isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
     html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` }),
-    html("span", { class: "tooltip-name" }, plain(run.name, 48)),
+    html("span", { class: "name tooltip-name" }, ...cutInTheMiddle(plain(run.name, 80))),
     html("span", { class: "tooltip-value" }, text, html("small", {}, span)),
     lost !== "" && html("span", { class: "tooltip-lost" }, lost),
   );
