@@ -121,8 +121,8 @@ screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and 
 INTEROP := reference/python/interop
 
 .PHONY: interop
-interop: build/interop-loggers/installed-$(PYTHON_VERSION) build/interop-mlflow/installed-$(PYTHON_VERSION) ## import from and export to the real TensorBoard, W&B, MLflow and others
-	@for name in loggers mlflow; do (cd $(INTEROP) && PYTHONPATH=.. ../../../build/interop-$$name/bin/python -m pytest -q $(ARGS)) || exit 1; done
+interop: build/interop-loggers/installed-$(PYTHON_VERSION) build/interop-mlflow/installed-$(PYTHON_VERSION) build/interop-aim/installed-$(PYTHON_VERSION) ## import from and export to the real TensorBoard, W&B, MLflow and others
+	@for name in loggers mlflow aim; do (cd $(INTEROP) && PYTHONPATH=.. ../../../build/interop-$$name/bin/python -m pytest -q $(ARGS)) || exit 1; done
 
 # Environments of their own: these packages are many, and some exclude each other.
 build/interop-%/installed-$(PYTHON_VERSION): $(INTEROP)/requirements-%.txt | python-is-there

@@ -17,6 +17,7 @@ HOMES = {
     "mlflow": "mlflow_store",
     "trackio": "trackio_store",
     "dvclive": "dvclive_files",
+    "aim": "aim_repos",
     "mllog": "mllog_lines",
     "kaun": "kaun_streams",
     "munin": "munin_runs",

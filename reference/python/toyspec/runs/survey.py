@@ -74,7 +74,7 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
     """
     found: dict[tuple[Sort, str], Lying] = {}
     result = Survey([])
-    for path in _files(root):
+    for path in _files(root, importable):
         result.files += 1
         lying = _examined(path, choice, importable)
         if lying is None:
@@ -92,7 +92,7 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
     return result
 
 
-def _files(root: str) -> Iterator[str]:
+def _files(root: str, importable: Importable) -> Iterator[str]:
     if not os.path.isdir(root):
         yield root
         return
@@ -106,8 +106,10 @@ def _files(root: str) -> Iterator[str]:
             yield directory
             continue
         yield from (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
-        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]
-        pending += [entry.path for entry in reversed(folders)]
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        # A repository of Aim is hidden.
+        known = [each for each in folders if not each.name.startswith(".") or importable.part_of(each.path)]
+        pending += [entry.path for entry in reversed(known)]
 
 
 def _size(path: str) -> int:

@@ -1,0 +1,203 @@
+"""Repositories of Aim, read through its SDK."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing, redirect_stderr
+from functools import partial
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.extras import needed
+from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.losses import (
+    NO_PLACE,
+    NOT_FINITE,
+    ROUNDED,
+    STEP_UNUSABLE,
+    TIME_BACKWARDS,
+    TIME_UNUSABLE,
+    Cause,
+)
+from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.sources import identity_of, size_of
+from toyspec.convert.timeline import Timeline
+from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.losses import Ledger
+
+SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
+
+FORMAT = Format(
+    name="aim",
+    title="Aim",
+    files="a repository: a directory `.aim`, or the directory with it",
+    item="items",
+    mapping=(
+        Row("value of a metric", "`scalars`; its time is `t`"),
+        Row("the context `subset`", "`SUBSET/` before the name; other contexts as `key=value/`"),
+        Row("epoch", "`epoch`"),
+        Row("run attributes", "`config`"),
+        Row("name, experiment, tags, description", "`name`, `group`, `tags`, `notes`"),
+        Row("images, texts, distributions, figures, audio", "dropped, one item for each sequence"),
+    ),
+    lossless="finite numbers with steps, times and epochs; attributes",
+    version="aim 3.29.1",
+    import_causes=(
+        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, SETTING_AS_TEXT, NO_PLACE,
+    ),
+    import_needs="aim",
+    notes=(
+        "Only a copy of the repository is opened, since Aim writes into what it opens.",
+        "The copy is indexed first: Aim reads nothing of a run that its user interface has not indexed.",
+    ),
+)  # fmt: skip
+
+_REPOSITORY = ".aim"
+_CHUNKS = os.path.join("meta", "chunks")
+_SEQUENCES = os.path.join("seqs", "chunks")
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a repository, or a directory with one in it or below."""
+    return next(_repositories(path), None) is not None
+
+
+def _repositories(path: str) -> Iterator[str]:
+    if not os.path.isdir(path):
+        return
+    for directory, folders, _ in os.walk(path):
+        if os.path.basename(os.path.abspath(directory)) == _REPOSITORY:
+            folders.clear()
+            if os.path.isdir(os.path.join(directory, _CHUNKS)):
+                yield directory
+        folders.sort()
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs of the repositories at *path* and below."""
+    repositories = list(_repositories(path))
+    if not repositories:
+        raise SourceError(path, f"no repository of Aim: a directory {_REPOSITORY} with runs is expected")
+    for repository in repositories:
+        for name in sorted(os.listdir(os.path.join(repository, _CHUNKS))):
+            places = [os.path.join(repository, part, name) for part in (_CHUNKS, _SEQUENCES)]
+            walks = [found for place in places for found in os.walk(place)]
+            files = sorted(os.path.join(folder, file) for folder, _, names in walks for file in names)
+            yield ForeignRun(
+                name=name,
+                source=f"{repository}#{name}",
+                identity=identity_of(files, name),
+                size=size_of(files),
+                events=partial(_events, repository, name),
+                parts=(repository,),
+            )
+
+
+def _events(repository: str, name: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    aim = needed("aim", "aim", "an Aim repository")
+    with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
+        _copy(repository, os.path.join(folder, _REPOSITORY), name)
+        copy = aim.Repo(folder)
+        with redirect_stderr(StringIO()):
+            copy._recreate_index()  # noqa: SLF001 - what its command `aim storage reindex` calls
+        run = aim.Run(name, repo=copy, read_only=True)
+        try:
+            with closing(sqlite3.connect("")) as points:
+                yield from _of_run(run, points, ledger)
+        finally:
+            copy.close()
+
+
+def _copy(repository: str, target: str, name: str) -> None:
+    """Copy *repository* with the run *name* alone."""
+
+    def others(directory: str, names: list[str]) -> list[str]:
+        is_list = os.path.basename(directory) == "chunks"
+        return [each for each in names if is_list and each != name]
+
+    shutil.copytree(repository, target, ignore=others)
+
+
+def _of_run(run: Any, points: sqlite3.Connection, ledger: Ledger) -> Iterator[dict[str, Any]]:
+    # Metrics are merged by time on the disk: memory does not grow with their number.
+    points.execute("CREATE TABLE points (wall, step, epoch, metric, value)")
+    metrics = list(run.metrics())
+    for metric in metrics:
+        points.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?)", _points(metric, ledger))
+    timeline = Timeline(ledger, run.creation_time)
+    yield _start(run, timeline, ledger)
+    sequences = run.meta_run_tree.subtree("traces").collect(strict=False)
+    others = sum(map(len, sequences.values())) - len(metrics)
+    if others:
+        ledger.items += others
+        ledger.drop(NO_PLACE, "sequences", f"{others} that are not numbers", count=others)
+    for wall, step, epoch, metric, value in points.execute("SELECT * FROM points ORDER BY wall, step, metric"):
+        place = f"{metric} at step {step}"
+        record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall, place)}
+        if isinstance(step, int) and step >= 0:
+            record["step"] = step
+        else:
+            ledger.changed(STEP_UNUSABLE, place, step)
+        if epoch is not None and epoch >= 0:
+            record["epoch"] = epoch
+        record["values"] = {metric: as_measure(float(value), place, ledger)}
+        ledger.done()
+        yield record
+
+
+def _points(metric: Any, ledger: Ledger) -> Iterator[tuple[float | None, Any, float | None, str, str]]:
+    steps, (values, epochs, walls) = metric.data.view(("val", "epoch", "time")).items_list()
+    name = "".join([*_prefixes(metric.context.to_dict()), metric.name])
+    for step, value, epoch, wall in zip(steps, values, epochs, walls, strict=True):
+        ledger.items += 1
+        yield _number(wall), int(step), _number(epoch), name, repr(float(value))
+
+
+def _prefixes(context: dict[str, Any]) -> Iterator[str]:
+    for key, value in sorted(context.items()):
+        yield f"{value}/" if key == "subset" else f"{key}={value}/"
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if is_number(value) and not math.isnan(value) else None
+
+
+def _start(run: Any, timeline: Timeline, ledger: Ledger) -> dict[str, Any]:
+    start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
+    if timeline.started_at is not None:
+        start["started_at"] = timeline.started_at
+    facts = {"name": run.name, "group": run.experiment, "tags": list(run.tags), "notes": run.description}
+    facts["name"] = None if run.name == f"Run: {run.hash}" else run.name
+    for key, value in facts.items():
+        if value:
+            ledger.items += 1
+            start[key] = value
+            ledger.done()
+    attributes = run.get(..., {}) or {}
+    ledger.items += len(attributes)
+    for key, value in attributes.items():
+        start.setdefault("config", {})[str(key)] = _setting(value, f"config/{key}", ledger)
+        ledger.done()
+    return start
+
+
+def _setting(value: Any, place: str, ledger: Ledger) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _setting(member, f"{place}/{key}", ledger) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_setting(member, place, ledger) for member in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        ledger.changed(NOT_FINITE, place, value, "null")
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    ledger.changed(SETTING_AS_TEXT, place, type(value).__name__, value)
+    return str(value)
