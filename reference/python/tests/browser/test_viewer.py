@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import need
-from browser.runs_backend import APP, Made, MadeRun, packed, serving_runs
+from browser.runs_backend import APP, Made, MadeRun, Values, packed, serving_runs
 from browser.serving import ROOT
 from browser.watching import PHONE, Watch
 
@@ -193,8 +193,9 @@ def test_values_that_are_not_finite_are_marked(opened: Opened) -> None:
     drawn(page)
     drawn_points = pixels(page, "--run-0")
     lowest = max(point[1] for point in drawn_points)
+    width = page.locator(".chart-canvas").evaluate("(canvas) => canvas.clientWidth")
     crosses = [point for point in drawn_points if point[1] > lowest - 7]
-    assert 0.4 < (crosses[0][0] - 58) / (page.locator(".chart-canvas").bounding_box() or {})["width"] < 0.6
+    assert 0.4 < (crosses[0][0] - 58) / width < 0.6
     box = page.locator(".chart-overlay").first.bounding_box()
     assert box
     page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 0.52, box["y"] + 100)
@@ -304,7 +305,7 @@ def test_hostile_names(opened: Opened) -> None:
         "tags": [HOSTILE, "t" * 100_000],
         "config": {HOSTILE: HOSTILE, "constructor": "x" * 1_000_000},
     }
-    many = {f"m{number}/{number}": [1.0] for number in range(100_000)}
+    many: dict[str, Values] = {f"m{number}/{number}": [1.0] for number in range(100_000)}
     page, _ = opened([MadeRun(HOSTILE, curves, row), MadeRun("many", many), MadeRun("plain", {"loss": [1.0]})], "#runs")
     for key, heading in (("1", ".row"), ("2", ".chart"), ("3", ".compare")):
         page.keyboard.press(key)
