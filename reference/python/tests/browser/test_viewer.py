@@ -298,7 +298,7 @@ def test_compare_marks_the_best_and_what_differs(opened: Opened) -> None:
 
 def test_hostile_names(opened: Opened) -> None:
     """Markup, control characters and endless names are shown as text in every view, also 100,000 metrics of a run."""
-    curves = {HOSTILE: falling(4), "x" * 10_000: [1.0], "__proto__": [1.0], "": [2.0]}
+    curves: dict[str, Values] = {HOSTILE: falling(4), "x" * 10_000: [1.0], "__proto__": [1.0], "": [2.0]}
     row = {
         "name": HOSTILE,
         "group": HOSTILE,
