@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "show": "show one run: its state, settings, curve and results",
     "ls": "list the runs below a directory, best first",
     "compare": "compare settings and curves of runs",
+    "view": "show runs in the browser, live",
     "doctor": "say what lies in a folder, format by format",
     "tail": "follow a run while it is written",
     "train": "train a small model and write its run",

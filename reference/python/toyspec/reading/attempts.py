@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from toyspec.format.json_numbers import number
@@ -85,6 +86,28 @@ class Attempts:
         step, t, own = record.get("step"), number(record.get("t")), self.own_phase
         return type(step) is int and step >= 0 and t is not None and t >= 0 and (_phase(record) or own) == own
 
+    def state(self) -> tuple[list[int], list[int], str | None, int]:
+        """Return what was learned, as plain values that ``of`` takes."""
+        return list(self._lines), list(self._from_steps), self._phase, self._attempt
+
+    @classmethod
+    def of(cls, lines: list[int], from_steps: list[int], phase: str | None, attempt: int) -> Attempts:
+        """Return attempts that know what ``state`` returned."""
+        found = cls()
+        found._lines, found._from_steps = array("q", lines), array("q", from_steps)
+        found._phase, found._attempt = phase, attempt
+        return found
+
+    def last_step_kept(self, line: int) -> int | None:
+        """Return the step after which a resumption after *line* supersedes train steps; None where there is none."""
+        following = bisect_right(self._lines, line)
+        return self._from_steps[following] if following < len(self._lines) else None
+
+    @property
+    def last_attempt(self) -> int:
+        """Number of the last attempt in the log of another program, counted from 1."""
+        return self._attempt
+
     def latest(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield those of *records*, the same again and in order, that no later attempt supersedes."""
         following = 0
@@ -93,10 +116,11 @@ class Attempts:
                 continue
             while following < len(self._lines) and self._lines[following] <= record.line:
                 following += 1
-            if following == len(self._lines) or not self._is_superseded(record, self._from_steps[following]):
+            if following == len(self._lines) or not self.is_superseded(record, self._from_steps[following]):
                 yield record
 
-    def _is_superseded(self, record: Record, from_step: int) -> bool:
+    def is_superseded(self, record: Record, from_step: int) -> bool:
+        """Return whether a resumption after *record* from *from_step* supersedes it."""
         step = record.get("step")
         if record.kind not in _OF_A_STEP or type(step) is not int or step <= from_step:
             return False

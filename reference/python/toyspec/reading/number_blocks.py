@@ -1,9 +1,9 @@
-"""Reads the numbers of a stream as columns: the compiled engine gives them without an object for each value."""
+"""Reads the numbers of a stream as columns, without an object for each record."""
 
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -11,18 +11,33 @@ from toyspec.engine import native
 from toyspec.findings import Profile
 from toyspec.format.line_validation import decode
 from toyspec.format.lines import Line
+from toyspec.format.number_columns import columns as plain_columns
 from toyspec.reading.records import RecordFeed
 
 if TYPE_CHECKING:
-    import toyspec_engine
+    from collections.abc import Sequence
+
+    from toyspec.format.number_columns import Piece
 
 _PROFILES = ("toy/v1", "metrics/v1")
+
+
+class Rows(NamedTuple):
+    """Where each of several steps is."""
+
+    steps: array[int]
+    times: array[float]
+    """Seconds."""
+    epochs: array[float] | None
+    """NaN where a step has none; None where no step has one."""
 
 
 class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Successive records of which nothing but the numbers counts, so none that starts, ends or resumes a run."""
 
     profile: Profile
+    line: int
+    """Number of the first line, counted from 1."""
     offset: int
     """Byte offset of the first line."""
     kinds: list[tuple[str, int]]
@@ -35,6 +50,8 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The first and the last valid step."""
     columns: dict[str, tuple[array[int], array[float]]]
     """The steps and the values of each metric: see ``metrics_of``. NaN stands for null."""
+    rows: Rows | None
+    """Where each step is; None where there is no step."""
 
 
 class NumberFeed(RecordFeed):
@@ -47,19 +64,24 @@ class NumberFeed(RecordFeed):
             end = chunk.find(b"\n") + 1 or len(chunk)
             found += super().feed(chunk[:end])
             chunk = chunk[end:]
-        engine = native()
-        if engine is None or self._profile not in _PROFILES:
+        if self._profile not in _PROFILES:
             return found + super().feed(chunk)
         whole = chunk.rfind(b"\n") + 1
         at = 0
-        pieces: list[toyspec_engine.PieceFields] = engine.columns(chunk[:whole], self._profile)
-        for piece in pieces:
+        for piece in self._pieces(chunk[:whole], self._profile):
             lines = chunk[at : at + piece["bytes"]]
             found += [self._block(piece, lines)] if piece["lines"] else super().feed(lines)
             at += piece["bytes"]
         return found + super().feed(chunk[whole:])
 
-    def _block(self, piece: toyspec_engine.PieceFields, lines: bytes) -> NumberBlock:
+    def _pieces(self, text: bytes, profile: Profile) -> Sequence[Piece]:
+        engine = native()
+        if engine is None:
+            return plain_columns(text, profile)
+        pieces: Sequence[Piece] = engine.columns(text, profile)
+        return pieces
+
+    def _block(self, piece: Piece, lines: bytes) -> NumberBlock:
         assert self._profile is not None
         number, offset = self._splitter.position
         self._splitter.skip(piece["lines"], len(lines))
@@ -68,12 +90,30 @@ class NumberFeed(RecordFeed):
         assert value is not None, "the engine takes readable lines only"
         self.records += piece["lines"] - 1
         self._record(Line(number + piece["lines"] - 1, offset + piece["last"], len(last), last, b""), value)
+        rows = piece.get("rows")
         return NumberBlock(
             profile=self._profile,
+            line=number,
             offset=offset,
             kinds=piece["kinds"],
             phase=piece["phase"],
             times=piece["times"],
             steps=piece["steps"],
-            columns={name: (array("q", steps), array("d", values)) for name, steps, values in piece["columns"]},
+            columns={name: (_whole(steps), _real(values)) for name, steps, values in piece["columns"]},
+            rows=None if rows is None else Rows(_whole(rows[0]), _real(rows[1]), rows[2] and _real(rows[2])),
         )
+
+
+class StepFeed(NumberFeed):
+    """Gives blocks of nothing but steps, with the place of each, and every other record."""
+
+    def _pieces(self, text: bytes, profile: Profile) -> Sequence[Piece]:
+        return plain_columns(text, profile)
+
+
+def _whole(numbers: Any) -> array[int]:
+    return numbers if isinstance(numbers, array) else array("q", numbers)
+
+
+def _real(numbers: Any) -> array[float]:
+    return numbers if isinstance(numbers, array) else array("d", numbers)

@@ -131,9 +131,7 @@ class _Walk:
 
     def gives_numbers(self) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
-        from toyspec.engine import native
-
-        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed or native() is None:
+        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed:
             return False
         from toyspec.reading.number_blocks import NumberFeed
 

@@ -251,6 +251,10 @@ class RecordFeed:
             take_integers(value, self.profile, record_kind(value, self.profile))
         return value
 
+    def begin_at(self, line: int, offset: int) -> None:
+        """Count from *line* and *offset* on: the bytes that come next are from there. Call it before any are fed."""
+        self._splitter.skip(line - 1, offset)
+
     def drop_fragment(self) -> None:
         """Drop the bytes after the last LF, as if they had not been fed."""
         self._splitter.drop_fragment()

@@ -34,12 +34,14 @@ _SHAPING = frozenset(["run_start", "run_resume"])
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def summarize_ends(path: str, *, dialect: DialectChoice | None = None) -> RunSummary:
+def summarize_ends(
+    path: str, *, dialect: DialectChoice | None = None, checked_bytes: int = _CHECKED_BYTES
+) -> RunSummary:
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
-    If an end has no step with a loss, more of it is read, up to a limit. A stream up to 1 MiB is read completely; in a
-    larger one, damage between the ends is not found, as ``extent`` says. Streams that cannot be read from the end are
-    passed to ``summarize_run``; raises as that does.
+    If an end has no step with a loss, more of it is read, up to a limit. A stream up to *checked_bytes* (by default
+    1 MiB) is read completely; in a larger one, damage between the ends is not found, as ``extent`` says. Streams that
+    cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -48,7 +50,7 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None) -> RunSum
     try:
         status = os.fstat(descriptor)
         ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
-        if ends is not None and status.st_size <= _CHECKED_BYTES:
+        if ends is not None and status.st_size <= checked_bytes:
             ends.check(_read_at(descriptor, 0, status.st_size))
     except OSError:
         ends = None

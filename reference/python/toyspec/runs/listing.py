@@ -47,7 +47,7 @@ def list_runs(
     found: list[RunSummary] = []
     own = [os.fspath(each) for each in profiles]
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
-    errors, streams = _streams([os.fspath(root) for root in roots] or ["."], usual_names(choice))
+    errors, streams = streams_below([os.fspath(root) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
     total, done, skipped = sum(stream.size for stream in streams), 0, 0
     for stream in streams:
@@ -167,7 +167,7 @@ class Runs(Sequence[RunSummary]):
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
 
 
-def _streams(roots: list[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:
+def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:
     """Return what could not be listed, and each stream below *roots* once; metrics beside events are not a run."""
     errors: list[PathError] = []
     streams: dict[str, Stream] = {}

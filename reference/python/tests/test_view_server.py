@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import os
+import random
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+from view_client import END, START, Client, served, step, write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory with a complete, a torn and a damaged run, and one of another profile."""
+    folder = tmp_path / "runs"
+    write_run(folder / "sweep" / "complete", START, *map(step, range(1, 21)), END)
+    write_run(folder / "torn", START, step(1), step(2)[:-9])
+    write_run(folder / "damaged", START, step(1), b"{\n", step(2, None), END)
+    entries = (
+        b'{"step":%d,"wall_time_ms":%d,"loss":0.5,"grad_norm":1.0,"throughput_samples_per_sec":9.0}\n' % (n, n * 1000)
+        for n in range(3)
+    )
+    (folder / "entries").mkdir()
+    (folder / "entries" / "metrics.jsonl").write_bytes(b"".join(entries))
+    return folder
+
+
+@pytest.fixture
+def client(root: Path, tmp_path: Path) -> Iterator[Client]:
+    """Return a client of a server of these runs."""
+    with served(root, tmp_path / "cache") as found:
+        yield found
+
+
+def test_rows_say_state_and_metrics(client: Client) -> None:
+    """Every run below the root is a row, whatever its state and profile."""
+    rows = client.settled_rows()
+    states = {"sweep/complete": "complete", "torn": "torn", "damaged": "damaged", "entries": "complete"}
+    assert states == {run: row["state"] for run, row in rows.items()}
+    loss = {"last": 1.25, "best": 1.25, "goal": "min", "count": 20, "nan": 0}
+    row = rows["sweep/complete"]
+    assert (loss, {"lr": 0.1}, 20) == (row["metrics"]["loss"], row["config"], row["steps"])
+    assert ("metrics/v1", 0.5) == (rows["entries"]["profile"], rows["entries"]["metrics"]["loss"]["last"])
+    assert 1 == rows["damaged"]["metrics"]["loss"]["nan"]
+
+
+def test_findings_follow_the_rows(client: Client) -> None:
+    """A check in the background adds the number of findings, and says that the row has changed."""
+    first = client.json("/api/runs")
+    rows = client.settled_rows()
+    assert {"error": 1, "warning": 1, "info": 0} == rows["damaged"]["findings"]
+    assert {"error": 0, "warning": 0, "info": 0} == rows["sweep/complete"]["findings"]
+    assert not client.json("/api/runs", since=first["revision"])["complete"]
+
+
+def test_curve_of_few_points_is_raw(client: Client) -> None:
+    """Where there are fewer points than buckets, each point is there as it is, with its places."""
+    [(header, columns)] = client.curves("loss", "sweep/complete", x="time")
+    assert (20, 1, 20, [1.5, 20.5]) == (header["points"], header["level"], header["buckets"], header["range"]["time"])
+    assert [number + 0.5 for number in range(1, 21)] == list(columns["time"])
+    [(header, columns)] = client.curves("loss", "damaged")
+    assert [{"step": 1, "line": 3, "offset": len(START + step(1)), "length": 2}] == header["gaps"]
+    assert (1.25, True) == (columns["last"][0], math.isnan(columns["last"][1]))
+    assert [0, 1] == list(columns["nan"])
+    assert [] == client.curves("no such metric", "sweep/complete")
+    [(header, _)] = client.curves("loss", "no such run")
+    assert "no such run" in header["message"]
+
+
+def test_no_spike_is_lost(tmp_path: Path) -> None:
+    """The extremes of every bucket are those of its points, at every zoom; a deep one has the points themselves."""
+    chance = random.Random(3)
+    values = [chance.random() for _ in range(50_000)]
+    for spike in chance.sample(range(50_000), 20):
+        values[spike] = 100.0 + spike
+    values[777] = float("nan")
+    lines = (step(number, None if math.isnan(value) else value) for number, value in enumerate(values))
+    write_run(tmp_path / "runs" / "long", START, *lines, END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        [(header, columns)] = client.curves("loss", "long", buckets=300)
+        level = header["level"]
+        assert 150 <= header["buckets"] <= 300
+        for at in range(header["buckets"]):
+            part = [value for value in values[at * level : (at + 1) * level] if not math.isnan(value)]
+            assert (min(part), max(part), part[-1]) == (columns["min"][at], columns["max"][at], columns["last"][at])
+            assert math.isclose(sum(part) / len(part), columns["mean"][at], rel_tol=1e-9)
+        assert 1 == sum(columns["nan"])
+        [(header, columns)] = client.curves("loss", "long", buckets=300, **{"from": 30_000, "to": 30_099})
+        assert (1, 29_999, 30_100) == (header["level"], columns["step"][0], columns["step"][-1])
+        assert values[29_999:30_101] == list(columns["last"])
+        [(header, columns)] = client.curves("loss", "long", buckets=100, **{"from": 10_000, "to": 12_000})
+        assert 50 <= header["buckets"] <= 104
+        assert max(values[10_000:12_001]) <= max(columns["max"])
+
+
+def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:
+    """The latest attempt is one curve, what was abandoned another, and the resumption is marked."""
+    resume = b'{"kind":"run_resume","t":50.0,"from_step":3}\n'
+    old = [step(number, 9.0) for number in range(1, 6)]
+    new = [step(number, 1.0).replace(b'"t":', b'"t":5') for number in range(4, 8)]
+    write_run(tmp_path / "runs" / "resumed", START, *old, resume, *new, END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        found = {header["attempt"]: (header, columns) for header, columns in client.curves("loss", "resumed")}
+        header, latest = found["latest"]
+        assert (list(range(1, 8)), [9.0] * 3 + [1.0] * 4) == (list(latest["step"]), list(latest["last"]))
+        assert [{"step": 3, "line": 7}] == header["resumes"]
+        assert ([4, 5], [9.0, 9.0]) == (list(found["abandoned"][1]["step"]), list(found["abandoned"][1]["last"]))
+        row = client.json("/api/runs")["runs"][0]
+        assert (7, 7) == (row["metrics"]["loss"]["count"], row["steps"])
+
+
+def test_point_leads_to_its_line(client: Client) -> None:
+    """The line of the nearest point can be read from the stream."""
+    point = client.json("/api/point", run="sweep/complete", metric="loss", x="step", at="12.4")
+    last = point["offset"] + point["length"] - 1
+    status, _, body = client.get(
+        f"/files?run=sweep/complete&path={point['file']}", Range=f"bytes={point['offset']}-{last}"
+    )
+    assert (206, 12, 13) == (status, point["place"], point["line"])
+    assert step(12).rstrip(b"\n") == body
+
+
+def test_one_run_whole(tmp_path: Path) -> None:
+    """The page of a run has its settings, what it logged besides numbers, its findings and its files."""
+    with toyspec.start_run(tmp_path / "runs", run_id="whole", config={"optim": {"lr": 0.1}}, seal="at-end") as run:
+        run.step(loss=2.0)
+        run.note("warm-up is over")
+        run.eval("val", loss=1.5)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        found = client.json("/api/run", run="whole")
+    assert ({"optim": {"lr": 0.1}}, "completed", "whole") == (
+        found["config"],
+        found["end"]["reason"],
+        found["seal"]["state"],
+    )
+    assert (["warm-up is over"], ["val"]) == (
+        [each["text"] for each in found["notes"]],
+        [each["name"] for each in found["evaluations"]],
+    )
+    assert {"SHA256SUMS", "events.jsonl"} <= {each["path"] for each in found["files"]}
+    assert found["account"]["committed"] == found["account"]["size"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "part"),
+    [
+        ("bytes=0-9", 206, slice(0, 10)), ("bytes=10-", 206, slice(10, None)), ("bytes=-5", 206, slice(-5, None)),
+        ("bytes=0-999999", 206, slice(0, None)), ("bytes=999999-", 416, None), ("bytes=-0", 416, None),
+        ("bytes=9-3", 200, slice(None)), ("bytes=0-1,4-5", 200, slice(None)), ("lines=0-9", 200, slice(None)),
+        ("bytes=-", 200, slice(None)), ("bytes=" + "9" * 400 + "-", 200, slice(None)),
+        ("bytes=0-9\u00a0", 200, slice(None)),
+    ],
+)  # fmt: skip
+def test_ranges(wanted: str, status: int, part: slice | None, client: Client, root: Path) -> None:
+    """A range of bytes is sent as RFC 9110 says; one that makes no sense is the whole file or is refused."""
+    data = (root / "torn" / "events.jsonl").read_bytes()
+    found, headers, body = client.get("/files?run=torn&path=events.jsonl", Range=wanted)
+    assert (status, b"" if part is None else data[part]) == (found, body)
+    assert (f"bytes */{len(data)}" if status == 416 else None) in (headers.get("content-range"), None)
+
+
+def test_conditions(client: Client, root: Path) -> None:
+    """A client that knows the file gets no bytes; one that knows an older one gets all."""
+    address = "/files?run=torn&path=events.jsonl"
+    _, headers, body = client.get(address)
+    etag = headers["etag"]
+    assert (304, b"") == client.get(address, If_None_Match=etag)[::2]
+    assert 412 == client.get(address, If_Match='"other"')[0]
+    assert 206 == client.get(address, If_Range=etag, Range="bytes=0-3")[0]
+    with open(root / "torn" / "events.jsonl", "ab") as stream:
+        stream.write(b"x")
+    assert (200, body + b"x") == client.get(address, If_Range=etag, Range="bytes=0-3")[::2]
+
+
+def hostile_files(root: Path) -> None:
+    """Put a secret beside the root and links that lead to it."""
+    (root.parent / "secret").write_text("secret")
+    (root / "torn" / "link.txt").symlink_to(root.parent / "secret")
+    (root / "torn" / "folder").symlink_to(root.parent)
+    (root / "linked").mkdir()
+    (root / "linked" / "events.jsonl").symlink_to(root.parent / "secret")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/files?run=torn&path=../../secret", "/files?run=torn&path=%2e%2e/%2e%2e/secret",
+        "/files?run=torn&path=link.txt",
+        "/files?run=torn&path=folder/secret", "/files?run=linked&path=events.jsonl", "/files?run=..&path=secret",
+        "/files?run=torn&path=/etc/passwd", "/files?run=torn&path=events.jsonl%00", "/files?run=torn&path=",
+        "/files?run=torn", "/files", "/../secret", "/%2e%2e/secret", "/..%5csecret", "/api/run?run=../..",
+        "/files?run=torn/../torn&path=events.jsonl", "//secret", "/api/run?run=%ff%fe", "/api/nothing",
+        "/api/point?run=torn&metric=x&at=nan",
+        "/api/curve?metric=loss&run=torn&x=other", "/api/curve?metric=loss&run=torn&from=abc", "/api/curve?run=torn",
+    ],
+)  # fmt: skip
+def test_nothing_else_can_be_read(address: str, root: Path, tmp_path: Path) -> None:
+    """No path, link or name leads out of the runs; what is refused says why as JSON."""
+    hostile_files(root)
+    with served(root, tmp_path / "cache") as client:
+        status, headers, body = client.get(address)
+        assert status in (400, 404), (address, body)
+        assert json.loads(body)["message"]
+        assert b"secret" not in body.replace(b"secret`", b"")
+        assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_link_that_is_put_in_place_of_a_stream_is_not_followed(client: Client, root: Path) -> None:
+    """A run that becomes a link to a file outside is not sent, though its name is known."""
+    (root.parent / "secret").write_text("secret")
+    (root / "torn" / "events.jsonl").unlink()
+    (root / "torn" / "events.jsonl").symlink_to(root.parent / "secret")
+    status, _, body = client.get("/files?run=torn&path=events.jsonl")
+    assert (404, False) == (status, b"secret" in body)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "localhost", "127.0.0.1:1", "localhost:99999", "", "[::1"]
+)
+def test_other_hosts_are_refused(host: str, client: Client) -> None:
+    """A name that another site made lead to this machine is no name of the server."""
+    assert 421 == client.get("/api/runs", Host=host)[0]
+
+
+def test_other_sites_are_refused(client: Client) -> None:
+    """A page of another site cannot ask for runs, and no answer allows it to read one."""
+    assert 403 == client.get("/api/runs", Sec_Fetch_Site="cross-site")[0]
+    status, headers, _ = client.get("/api/runs", Origin="http://evil.example")
+    assert (200, None) == (status, headers.get("access-control-allow-origin"))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"])
+def test_only_reading_is_possible(method: str, client: Client) -> None:
+    """No other method is answered."""
+    assert 501 == client.get("/api/runs", method=method)[0]
+
+
+def test_head_has_no_body(client: Client) -> None:
+    """HEAD answers with the head of GET."""
+    client.settled_rows()
+    _, headers, _ = client.get("/api/runs")
+    status, same, body = client.get("/api/runs", method="HEAD")
+    assert (200, headers["content-length"], b"") == (status, same["content-length"], body)
+
+
+def test_token_is_needed_where_it_was_set(root: Path, tmp_path: Path) -> None:
+    """The address with the token sets a cookie, which opens everything; without either nothing is shown."""
+    with served(root, tmp_path / "cache", token="the-token") as client:
+        for headers in (
+            {},
+            {"Cookie": "toyspec_token=other"},
+            {"Authorization": "Bearer x"},
+            {"Cookie": "toyspec_token=\u00ff"},
+        ):
+            assert 403 == client.get("/api/runs", **headers)[0]
+        status, headers, _ = client.get("/?token=the-token")
+        assert (303, "./") == (status, headers["location"])
+        assert "HttpOnly; SameSite=Strict" in headers["set-cookie"]
+        assert 200 == client.get("/api/runs", Cookie=headers["set-cookie"].partition(";")[0])[0]
+        assert 200 == client.get("/api/runs", Authorization="Bearer the-token")[0]
+        assert client.server.url.endswith("/?token=the-token")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x00" * 100 + b"\r\n",
+        b"GET /" + b"a" * 70_000,
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+    ],
+)
+def test_malformed_requests_do_no_harm(request_bytes: bytes, client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    """The server answers with an error or closes the connection, says nothing, and goes on."""
+    with socket.create_connection(("127.0.0.1", client.server.port), timeout=10) as connection:
+        connection.sendall(request_bytes)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+    assert 200 == client.get("/api/runs")[0]
+    assert ("", "") == capfd.readouterr()
+
+
+def events(client: Client) -> Iterator[dict[str, Any]]:
+    """Yield the changes that the server tells of."""
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=10)
+    connection.request("GET", "/api/changes")
+    answer = connection.getresponse()
+    try:
+        while line := answer.readline():
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+    finally:
+        connection.close()
+
+
+def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
+    """A run that begins, grows and ends while it is watched is told of, and its curve and state are the new ones."""
+    with served(root, tmp_path / "cache") as client:
+        changes = events(client)
+        with toyspec.start_run(root, run_id="live") as run:
+            assert any(change == {"added": "live"} for change in changes)
+            for number in range(1, 31):
+                run.step(loss=float(number))
+            size = os.path.getsize(root / "live" / "events.jsonl")
+            assert any(change == {"run": "live", "bytes": size} for change in changes)
+            [(_, columns)] = client.curves("loss", "live")
+            assert [float(number) for number in range(1, 31)] == list(columns["last"])
+            assert "running" == next(row["state"] for row in client.json("/api/runs")["runs"] if row["id"] == "live")
+        size = os.path.getsize(root / "live" / "events.jsonl")
+        assert any(change == {"run": "live", "bytes": size} for change in changes)
+        assert "complete" == next(row["state"] for row in client.json("/api/runs")["runs"] if row["id"] == "live")
+        changes.close()
+
+
+def test_run_that_is_deleted_or_replaced_is_told_of(root: Path, tmp_path: Path) -> None:
+    """A deleted run is no longer listed; one that is written anew is read anew."""
+    with served(root, tmp_path / "cache") as client:
+        revision = client.json("/api/runs")["revision"]
+        (root / "torn" / "events.jsonl").unlink()
+        (root / "damaged" / "events.jsonl").write_bytes(START + step(5, 7.5) + END)
+        for _ in range(200):
+            listing = client.json("/api/runs", since=revision)
+            if "torn" in listing["removed"] and any(row["id"] == "damaged" for row in listing["runs"]):
+                break
+            time.sleep(0.05)
+        assert "torn" in listing["removed"]
+        [(_, columns)] = client.curves("loss", "damaged")
+        assert [7.5] == list(columns["last"])
+
+
+def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and curves of streams that have not changed come from the cache; a damaged cache is no cache."""
+    with served(root, tmp_path / "cache") as client:
+        first = client.json("/api/runs")["runs"]
+        curves = [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
+    monkeypatch.setattr("toyspec.view.scanning.RunFile", None)
+    with served(root, tmp_path / "cache") as client:
+        again = client.json("/api/runs")["runs"]
+        assert [row | {"findings": None} for row in first] == [row | {"findings": None} for row in again]
+        assert curves == [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
+    monkeypatch.undo()
+    for kept in (tmp_path / "cache").iterdir():
+        kept.write_bytes(kept.read_bytes()[:40] + b"\xff" * 40)
+    with served(root, tmp_path / "cache") as client:
+        assert curves == [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
+
+
+def test_hostile_names_are_data(tmp_path: Path) -> None:
+    """Names with markup, controls and bytes of no encoding, and thousands of metrics, are answered as JSON."""
+    names = {f"m{number}": number for number in range(1500)} | {"</script><b>": 1, "\u202e": 2, "x" * 9000: 3}
+    line = json.dumps({"kind": "scalars", "t": 1.0, "step": 1, "values": names}).encode() + b"\n"
+    write_run(tmp_path / "runs" / "<img src=x>", START, line, END)
+    write_run(tmp_path / "runs" / os.fsdecode(b"\xff\xfe"), START, step(1), END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        rows = client.settled_rows()
+        assert {"<img src=x>", "\\udcff\\udcfe"} == set(rows)
+        assert rows["<img src=x>"]["left_out"]["metrics"] > 0
+        [(header, _)] = client.curves("loss", "\\udcff\\udcfe")
+        assert 1 == header["points"]

@@ -1,0 +1,113 @@
+"""A server of the viewer on loopback and the requests of its tests."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import struct
+import threading
+import time
+from array import array
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from toyspec.view.catalog import Catalog
+from toyspec.view.curve_store import CurveStore
+from toyspec.view.server import ViewServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","config":{"lr":0.1}}\n'
+END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
+
+
+def step(number: int, loss: float | None = 1.25) -> bytes:
+    """Return one step."""
+    return b'{"kind":"step","t":%d.5,"step":%d,"loss":%b}\n' % (number, number, json.dumps(loss).encode())
+
+
+def write_run(folder: Path, *lines: bytes) -> Path:
+    """Write a run directory and return its stream."""
+    folder.mkdir(parents=True)
+    stream = folder / "events.jsonl"
+    stream.write_bytes(b"".join(lines))
+    return stream
+
+
+class Client:
+    """Sends requests to a server, each on a connection of its own."""
+
+    def __init__(self, server: ViewServer) -> None:
+        self.server = server
+
+    def get(self, path: str, *, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers and body of an answer; ``_`` in the name of a header stands for ``-``."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_host="Host" in headers)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def json(self, path: str, **query: str) -> Any:
+        """Return the JSON value of an answer that must be a success."""
+        status, _, body = self.get(f"{path}?{urlencode(query)}")
+        assert status == 200, body
+        return json.loads(body)
+
+    def settled_rows(self) -> dict[str, dict[str, Any]]:
+        """Return the row of each run by its id, once every run was scanned and checked."""
+        deadline = time.monotonic() + 20
+        while True:
+            rows = {row["id"]: row for row in self.json("/api/runs")["runs"]}
+            if all(row["findings"] is not None or row["message"] for row in rows.values()):
+                return rows
+            assert time.monotonic() < deadline, rows
+            time.sleep(0.02)
+
+    def curves(self, metric: str, *runs: str, **query: object) -> list[tuple[dict[str, Any], dict[str, array[float]]]]:
+        """Return header and columns of each frame of curves."""
+        named = "".join(f"&run={quote(run)}" for run in runs)
+        status, _, body = self.get(f"/api/curve?{urlencode({'metric': metric, **query})}{named}")
+        assert status == 200, body
+        return list(frames(body))
+
+
+def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]]]]:
+    """Yield header and columns of each frame in *data*."""
+    at = 0
+    while at < len(data):
+        size, columns = struct.unpack_from("<II", data, at)
+        assert (0, 0) == (size % 8, columns % 8)
+        header = json.loads(data[at + 8 : at + 8 + size])
+        at += 8 + size
+        width = 8 * header.get("buckets", 0)
+        found = {}
+        for index, column in enumerate(header.get("columns", ())):
+            found[column["name"]] = array("d", data[at + index * width : at + (index + 1) * width])
+        yield header, found
+        at += columns
+
+
+@contextmanager
+def served(root: Path, cache: Path, **options: Any) -> Iterator[Client]:
+    """Serve the runs below *root* until the end of the block."""
+    catalog = Catalog(str(root), store=CurveStore(str(cache)))
+    catalog.start()
+    server = ViewServer(catalog, **options)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield Client(server)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.close()
+        catalog.close()

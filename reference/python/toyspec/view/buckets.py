@@ -1,0 +1,120 @@
+"""A curve as buckets of equally many successive points, so that no spike is lost at any zoom."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from math import isfinite, isnan, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COLUMNS = ("step", "time", "epoch", "last", "min", "max", "mean", "nan", "offset", "line")
+"""The columns of a curve, in their order."""
+
+_PLACES = ("step", "time", "epoch")
+
+
+class Buckets(NamedTuple):
+    """A column has one value for each bucket.
+
+    They are ``step``, ``time`` and ``epoch`` of its last point; ``last``, ``min``, ``max`` and ``mean`` of its finite
+    values, NaN where it has none; ``nan``, the number of others; ``offset`` and ``line`` of a line at or before its
+    first point.
+    """
+
+    columns: dict[str, array[float]]
+    level: int
+    """Number of points in a bucket."""
+    tail: int
+    """Number of points in the last bucket."""
+
+    @property
+    def number(self) -> int:
+        """Number of buckets."""
+        return len(self.columns["step"])
+
+    @property
+    def points(self) -> int:
+        """Number of points in all buckets."""
+        return (self.number - 1) * self.level + self.tail if self.number else 0
+
+    def halved(self) -> Buckets:
+        """Return half as many buckets, each of two of these; the last one may have fewer points."""
+        count = self.number
+        is_odd = count % 2 == 1
+        whole = count - 1 if is_odd else count if self.tail == self.level else count - 2
+        columns = self._pairs(whole)
+        if is_odd:
+            for name in COLUMNS:
+                columns[name].append(self.columns[name][-1])
+        elif whole < count:
+            self._merge(columns, whole, self.tail)
+        tail = self.tail if is_odd else self.level + self.tail
+        return Buckets(columns, 2 * self.level, tail)
+
+    def _pairs(self, whole: int) -> dict[str, array[float]]:
+        """Return the columns of the first *whole* buckets, an even number of full ones, in pairs."""
+        if any(self.columns["nan"]):
+            columns = {name: array("d") for name in COLUMNS}
+            for at in range(0, whole, 2):
+                self._merge(columns, at, self.level)
+            return columns
+        one = {name: self.columns[name][:whole:2] for name in ("min", "max", "mean", "offset", "line")}
+        other = {name: self.columns[name][1:whole:2] for name in (*_PLACES, "last", "min", "max", "mean", "nan")}
+        pairs = zip(one["mean"], other["mean"], strict=True)
+        merged = {
+            "min": array("d", map(min, one["min"], other["min"])),
+            "max": array("d", map(max, one["max"], other["max"])),
+            "mean": array("d", [first / 2 + second / 2 for first, second in pairs]),
+        }
+        return {
+            name: merged[name] if name in merged else other[name] if name in other else one[name] for name in COLUMNS
+        }
+
+    def _merge(self, columns: dict[str, array[float]], at: int, second_points: int) -> None:
+        """Add to *columns* the buckets *at* and the next one, which has *second_points*, as one."""
+        mine = self.columns
+        first = self.level - mine["nan"][at]
+        second = second_points - mine["nan"][at + 1]
+        for name in _PLACES:
+            columns[name].append(mine[name][at + 1])
+        columns["last"].append(mine["last"][at + 1 if second else at])
+        for name, choose in (("min", min), ("max", max)):
+            figures = [mine[name][index] for index, points in ((at, first), (at + 1, second)) if points]
+            columns[name].append(choose(figures) if figures else nan)
+        share = second / (first + second) if first + second else 0.0
+        mean = mine["mean"][at] if not second else mine["mean"][at + 1] if not first else None
+        columns["mean"].append(mine["mean"][at] * (1 - share) + mine["mean"][at + 1] * share if mean is None else mean)
+        columns["nan"].append(mine["nan"][at] + mine["nan"][at + 1])
+        for name in ("offset", "line"):
+            columns[name].append(mine[name][at])
+
+    def copy(self) -> Buckets:
+        """Return the same buckets, which do not change when the curve grows."""
+        return self.part(0, self.number)
+
+    def part(self, begin: int, end: int) -> Buckets:
+        """Return the buckets from *begin* to *end*, which is left out."""
+        tail = self.tail if end >= self.number else self.level
+        return Buckets({name: column[begin:end] for name, column in self.columns.items()}, self.level, tail)
+
+    def fitting(self, most: int) -> Buckets:
+        """Return these buckets, halved until there are at most *most*."""
+        found = self
+        while found.number > max(most, 2):
+            found = found.halved()
+        return found
+
+
+def span(places: Sequence[float], low: float, high: float) -> tuple[int, int]:
+    """Return where the buckets with *low* to *high* begin and end in ascending *places*, with one more on each side."""
+    begin = bisect_left(places, low)
+    end = bisect_left(places, high)
+    return max(0, begin - 1), min(len(places), end + 2)
+
+
+def is_placed(place: float) -> bool:
+    """Return whether a point has a place."""
+    return isfinite(place) and not isnan(place)

@@ -1,0 +1,239 @@
+"""Keeps the curves and the row of each run in a cache directory, by the identity and the size of its stream.
+
+The cache holds nothing that the streams do not say: deleting it costs time only. A file is written beside its place and
+then renamed, so that two servers may share the directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from array import array
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.reading.attempts import Attempts
+from toyspec.version import __version__
+from toyspec.view.buckets import COLUMNS, Buckets
+
+if TYPE_CHECKING:
+    from toyspec.view.run_files import RunFile
+    from toyspec.view.scans import Scan
+
+VARIABLE = "TOYSPEC_CACHE"
+"""The environment variable that names the cache directory."""
+
+_FORMAT = f"toyspec view 1 {__version__} {sys.byteorder}"
+_MOST_BYTES = 2 << 30
+_MOST_AGE = 90 * 86400.0
+_ITEM = 8
+
+Identity = tuple[int, int, int, int]
+
+
+class StoredCurves:
+    """The curves of one run, as they were when its stream had an identity."""
+
+    def __init__(self, head: dict[str, Any], data: bytes) -> None:
+        self._head = head
+        self._data = data
+        self.row: dict[str, Any] = head["row"]
+        self.gaps: list[dict[str, Any]] = head["gaps"]
+        self.resumes: list[dict[str, Any]] = head["resumes"]
+        self.best: dict[str, tuple[int, float]] = {name: (pair[0], pair[1]) for name, pair in head["best"].items()}
+        self.attempts = Attempts.of(*head["attempts"])
+        self.identity: Identity = tuple(head["identity"])
+        self.profile: str | None = self.row["profile"]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes that it takes."""
+        return len(self._data)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of all metrics."""
+        return list(self._head["latest"])
+
+    def latest(self, name: str) -> Buckets | None:
+        """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
+        return self._buckets(self._head["latest"].get(name))
+
+    def abandoned(self, name: str) -> list[Buckets]:
+        """Return what later attempts did again, a curve for each stretch."""
+        found = (self._buckets(stretch.get(name)) for stretch in self._head["abandoned"])
+        return [each for each in found if each is not None]
+
+    def _buckets(self, described: dict[str, Any] | None) -> Buckets | None:
+        if described is None:
+            return None
+        count = described["count"]
+        columns = {}
+        for name, place in zip(COLUMNS, described["columns"], strict=True):
+            column = array("d")
+            if isinstance(place, list):
+                column.extend([float("nan") if place[0] is None else place[0]] * count)
+            else:
+                column.frombytes(self._data[place * _ITEM : (place + count) * _ITEM])
+            columns[name] = column
+        return Buckets(columns, described["level"], described["tail"])
+
+
+def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Return the head and the columns of the curves of *scan*; equal columns are kept once."""
+    kept: dict[bytes, int] = {}
+    blocks: list[bytes] = []
+    summary = scan.summary
+    best = {name: summary.best(name) for name in summary.series}
+    head = {
+        "format": _FORMAT,
+        "path": row["id"],
+        "identity": file.identity(),
+        "row": row,
+        "gaps": scan.gaps,
+        "resumes": scan.resumes,
+        "best": {name: pair for name, pair in best.items() if pair is not None},
+        "attempts": summary.attempts.state(),
+        "latest": {name: _described(curve.buckets(), kept, blocks) for name, curve in scan.latest.items()},
+        "abandoned": [
+            {name: _described(curve.buckets(), kept, blocks) for name, curve in stretch.items()}
+            for stretch in scan.abandoned
+        ],
+    }
+    return head, b"".join(blocks)
+
+
+def _described(buckets: Buckets, kept: dict[bytes, int], blocks: list[bytes]) -> dict[str, Any]:
+    places: list[int | list[float | None]] = []
+    for name in COLUMNS:
+        data = buckets.columns[name].tobytes()
+        if data and data == data[:_ITEM] * buckets.number:
+            first = buckets.columns[name][0]
+            places.append([None if first != first else first])  # noqa: PLR0124 - NaN alone differs from itself
+            continue
+        if data not in kept:
+            kept[data] = _end(kept)
+            blocks.append(data)
+        places.append(kept[data])
+    return {"count": buckets.number, "level": buckets.level, "tail": buckets.tail, "columns": places}
+
+
+def _end(kept: dict[bytes, int]) -> int:
+    last = next(reversed(kept), b"")
+    return kept.get(last, 0) + len(last) // _ITEM
+
+
+class CurveStore:
+    """The cache directory."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        """Use *directory*, by default the user's own; one that cannot be written is replaced until ``close``."""
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        wanted = directory or default_directory()
+        try:
+            os.makedirs(wanted, mode=0o700, exist_ok=True)
+            usable = os.access(wanted, os.W_OK | os.X_OK)
+        except OSError:
+            usable = False
+        if not usable:
+            self._temporary = tempfile.TemporaryDirectory(prefix="toyspec-view-")
+            wanted = self._temporary.name
+        self.directory = wanted
+
+    def load(self, path: str, identity: Identity | None) -> StoredCurves | None:
+        """Return what is kept of the stream at *path*; None if that is another one, or not of *identity*."""
+        try:
+            with open(self._file(path), "rb") as file:
+                data = file.read()
+            size = int.from_bytes(data[:_ITEM], "little")
+            head = msgspec.json.decode(data[_ITEM : _ITEM + size])
+            if head["format"] != _FORMAT or (identity is not None and tuple(head["identity"]) != identity):
+                return None
+            return StoredCurves(head, data[_ITEM + size :])
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
+            # A file that another version wrote, or that is cut, counts as none.
+            return None
+
+    def save(self, path: str, head: dict[str, Any], columns: bytes) -> None:
+        """Keep the curves of the stream at *path*; do nothing if they cannot be written."""
+        text = msgspec.json.encode(head)
+        self._write(self._file(path), len(text).to_bytes(_ITEM, "little") + text + columns)
+
+    def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
+        """Return the rows of the runs below *root*, with the identities of their streams, by path."""
+        try:
+            with open(self._rows_file(root), "rb") as file:
+                found = msgspec.json.decode(file.read())
+            if found["format"] != _FORMAT:
+                return {}
+            return {path: ((at[0], at[1], at[2], at[3]), row) for path, at, row in found["rows"]}
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, IndexError):
+            return {}
+
+    def save_rows(self, root: str, rows: dict[str, tuple[Identity, dict[str, Any]]]) -> None:
+        """Keep the rows of the runs below *root*."""
+        listed = [(path, at, row) for path, (at, row) in rows.items() if _is_text(path)]
+        self._write(self._rows_file(root), msgspec.json.encode({"format": _FORMAT, "rows": listed}))
+
+    def trim(self) -> None:
+        """Delete what was not used for long, and the oldest files beyond the largest size."""
+        found = []
+        with suppress(OSError), os.scandir(self.directory) as listing:
+            for entry in listing:
+                if entry.name.startswith("toyspec-"):
+                    with suppress(OSError):
+                        status = entry.stat(follow_symlinks=False)
+                        found.append((status.st_mtime, status.st_size, entry.path))
+        total, now = 0, time.time()
+        for changed, size, path in sorted(found, reverse=True):
+            total += size
+            if total > _MOST_BYTES or now - changed > _MOST_AGE:
+                with suppress(OSError):
+                    os.unlink(path)
+
+    def close(self) -> None:
+        """Delete the directory if it is a temporary one."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _file(self, path: str) -> str:
+        return os.path.join(self.directory, f"toyspec-{_digest(path)}.curves")
+
+    def _rows_file(self, root: str) -> str:
+        return os.path.join(self.directory, f"toyspec-{_digest(root)}.rows")
+
+    def _write(self, path: str, data: bytes) -> None:
+        beside = f"{path}.{os.getpid()}"
+        try:
+            with open(beside, "wb") as file:
+                file.write(data)
+            os.replace(beside, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(beside)
+
+
+def default_directory() -> str:
+    """Return the directory that keeps curves: that of TOYSPEC_CACHE, else ``toyspec`` in the user's own cache."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "toyspec")
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

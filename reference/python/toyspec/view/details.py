@@ -1,0 +1,266 @@
+"""One run whole: what its page shows. See PROTOCOL.md of the viewer."""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from toyspec.findings import FileReport
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
+from toyspec.generated.rules import SEAL_BROKEN
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import STREAM_NAMES
+from toyspec.runs.discovery import SIDECARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.reading.records import Record
+
+MOST_ITEMS = 2000
+_MOST_RECORDS = 500
+_MOST_CHARS = 1 << 16
+_MOST_BYTES = 8 << 20
+_LISTS = {
+    "run_resume": "resumes",
+    "eval": "evaluations",
+    "sample": "samples",
+    "note": "notes",
+    "compare": "comparisons",
+    "artifact": "artifacts",
+    "op_timing": "op_timings",
+}
+_REGIONS = ("region_enter", "region_exit")
+
+
+def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[str, Any]:
+    """Return what the page of the run with the stream at *path* shows; *row* is its row.
+
+    Raises StreamError if it cannot be read. Lists are cut to ``MOST_ITEMS``, and what is left out is counted.
+    """
+    found = _Collected()
+    reading = read(path, mode="salvage", dialect=dialect)
+    with reading:
+        for record in reading:
+            found.take(record)
+        report = reading.report
+    start = found.start
+    lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
+    metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
+    return {
+        "id": row["id"],
+        "row": row,
+        "metadata": {name: value for name, value in start.items() if name not in ("kind", "t", "config")},
+        "end": found.end,
+        "config": start.get("config", {}),
+        "metrics": metrics,
+        "account": {
+            "records": report.records,
+            "committed": report.committed_bytes,
+            "fragment": report.fragment.length if report.fragment is not None else 0,
+            "gap_bytes": report.gap_bytes,
+            "size": report.size,
+        },
+        "gaps": [
+            {"line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
+            for gap in report.gaps[:MOST_ITEMS]
+        ],
+        **lists,
+        "histograms": list(found.histograms.values()),
+        "regions": found.all_regions(),
+        "files": _files(path),
+        **_checked(path, dialect),
+        "left_out": found.left_out,
+    }
+
+
+class _Collected:
+    """The records of a run by what they are for, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.start: dict[str, Any] = {}
+        self.end: dict[str, Any] | None = None
+        self.lists: dict[str, list[dict[str, Any]]] = {}
+        self.histograms: dict[tuple[str, str], dict[str, Any]] = {}
+        self.left_out: dict[str, int] = {}
+        self._defined: dict[str, dict[str, Any]] = {}
+        self._regions: list[dict[str, Any]] = []
+        self._open: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    def take(self, record: Record) -> None:
+        """Take in one record."""
+        config = getattr(record, "config", None)
+        if config and not self.start:
+            self.start = {"config": safe(config)}
+        kind = record.kind
+        if record.profile != "toy/v1" or kind == "step":
+            return
+        if kind == "run_start":
+            self.start = self.start or safe(record.value)
+        elif kind == "run_end":
+            self.end = safe(record.value)
+        elif kind in _LISTS:
+            self._add(_LISTS[kind], record)
+        elif kind in ("tap", "grad"):
+            self._add_histogram(kind, record)
+        elif kind in _REGIONS:
+            self._add_region(record)
+        elif kind == "define" and isinstance(record.get("name"), str) and len(self._defined) < MOST_ITEMS:
+            self._defined[record["name"]] = safe(record.value)
+
+    def meaning(self, name: str) -> dict[str, Any]:
+        """Return unit and description of a metric."""
+        found = self._defined.get(name)
+        if found is None:
+            fitting = [key for key in self._defined if key.endswith("*") and name.startswith(key[:-1])]
+            found = self._defined[max(fitting, key=len)] if fitting else {}
+        return {key: found.get(key) if isinstance(found.get(key), str) else None for key in ("unit", "description")}
+
+    def all_regions(self) -> list[dict[str, Any]]:
+        """Return the regions in the order in which they were entered."""
+        return self._regions
+
+    def _takes(self, name: str, record: Record, *, full: bool) -> bool:
+        self._bytes += len(record.raw)
+        if full or self._bytes > _MOST_BYTES:
+            self.left_out[name] = self.left_out.get(name, 0) + 1
+            return False
+        return True
+
+    def _add(self, name: str, record: Record) -> None:
+        items = self.lists.setdefault(name, [])
+        if self._takes(name, record, full=len(items) >= MOST_ITEMS):
+            items.append(
+                {key: value for key, value in safe(record.value).items() if key != "kind"} | {"line": record.line}
+            )
+
+    def _add_histogram(self, kind: str, record: Record) -> None:
+        name = record.get("param") if kind == "grad" else _tap_name(record)
+        if not isinstance(name, str):
+            return
+        key = (kind, name)
+        if key not in self.histograms and len(self.histograms) >= MOST_ITEMS:
+            self.left_out["histograms"] = self.left_out.get("histograms", 0) + 1
+            return
+        series = self.histograms.get(key) or {"kind": kind, "name": name, "records": []}
+        if self._takes("histograms", record, full=len(series["records"]) >= _MOST_RECORDS):
+            self.histograms[key] = series
+            wanted = {
+                name: value for name, value in safe(record.value).items() if name not in ("kind", "gram", "param")
+            }
+            series["records"].append(wanted | {"line": record.line})
+
+    def _add_region(self, record: Record) -> None:
+        name, time = record.get("region"), record.get("t")
+        if not isinstance(name, str) or not isinstance(time, int | float):
+            return
+        if record.kind == "region_enter":
+            if self._takes("regions", record, full=len(self._regions) >= MOST_ITEMS):
+                region = {"region": name, "from": time, "to": None, "depth": len(self._open)}
+                self._regions.append(region)
+                self._open.append(region)
+            return
+        for at in range(len(self._open) - 1, -1, -1):
+            if self._open[at]["region"] == name:
+                self._open.pop(at)["to"] = time
+                return
+
+
+def _tap_name(record: Record) -> str | None:
+    parts = [record.get("region"), record.get("layer"), record.get("head")]
+    known = [str(part) for part in parts if isinstance(part, str | int)]
+    return ".".join(known) if known else None
+
+
+def safe(value: Any) -> Any:
+    """Return a value that JSON has: numbers that are not finite are None, and long text is cut."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, str):
+        return value if len(value) <= _MOST_CHARS else value[:_MOST_CHARS] + "…"
+    if isinstance(value, dict):
+        return {key: safe(member) for key, member in value.items()}
+    return [safe(item) for item in value] if isinstance(value, list) else value
+
+
+def files_beside(path: str) -> Iterator[tuple[str, str]]:
+    """Yield name and path of every file of the run whose stream is at *path*: the stream, and what is in its directory.
+
+    A stream with a name of its own is alone. Links are left out; names have ``/``.
+    """
+    if stream_name(os.path.basename(path)) not in (EVENTS_FILE, METRICS_FILE):
+        yield os.path.basename(path), path
+        return
+    directory = os.path.dirname(path) or "."
+    pending = [(directory, "")]
+    while pending:
+        folder, prefix = pending.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                yield prefix + entry.name, entry.path
+            elif entry.is_dir(follow_symlinks=False) and not _is_run(entry.path):
+                pending.append((entry.path, f"{prefix}{entry.name}/"))
+
+
+def _is_run(directory: str) -> bool:
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (*STREAM_NAMES, *SIDECARS))
+
+
+def _files(path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, place in files_beside(path):
+        if len(found) >= MOST_ITEMS:
+            break
+        try:
+            size = os.stat(place, follow_symlinks=False).st_size
+        except OSError:
+            continue
+        found.append({"path": name.encode("utf-8", "backslashreplace").decode(), "bytes": size})
+    return found
+
+
+def _checked(path: str, dialect: DialectChoice) -> dict[str, Any]:
+    """Return the findings of a check and the state of the seal."""
+    from toyspec.checker import CheckOptions, iter_reports
+
+    options = CheckOptions(dialect=dialect.name, step_key=dialect.step, dialects=dialect.own)
+    report = next(iter(iter_reports([path], options=options)), None)
+    is_checked = isinstance(report, FileReport)
+    findings = report.findings if isinstance(report, FileReport) else []
+    listed: Iterable[Any] = findings[:MOST_ITEMS]
+    items = [
+        {
+            "rule": finding.rule,
+            "severity": finding.severity,
+            "file": finding.sidecar or os.path.basename(path),
+            "line": finding.line,
+            "offset": finding.offset,
+            "pointer": finding.pointer,
+            "message": finding.message,
+            "help": finding.help,
+        }
+        for finding in listed
+    ]
+    seal = os.path.join(os.path.dirname(path), SEAL_FILE)
+    state, files = "none", 0
+    if os.path.isfile(seal) and not os.path.islink(seal):
+        is_broken = any(finding.rule == SEAL_BROKEN for finding in findings)
+        state = "unchecked" if not is_checked else "broken" if is_broken else "whole"
+        files = _count_lines(seal)
+    return {"findings": items, "seal": {"state": state, "files": files}}
+
+
+def _count_lines(path: str) -> int:
+    try:
+        with open(path, "rb") as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 16), b""))
+    except OSError:
+        return 0

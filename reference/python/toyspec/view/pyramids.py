@@ -1,0 +1,159 @@
+"""Makes the buckets of a curve that grows, in bounded memory."""
+
+from __future__ import annotations
+
+from array import array
+from math import isfinite, nan
+from operator import add
+from typing import TYPE_CHECKING
+
+from toyspec.view.buckets import COLUMNS, Buckets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Places = tuple[Sequence[float], Sequence[float], Sequence[float] | None]
+    """Steps, times and epochs; None where no point has an epoch."""
+
+MOST_BUCKETS = 2048
+"""The largest number of buckets of a curve that is kept."""
+
+
+class Pyramid:
+    """Points in the order of the stream, as at most *most* buckets, an even number; the last bucket may be open."""
+
+    def __init__(self, most: int = MOST_BUCKETS) -> None:
+        self._most = most
+        self.level = 1
+        """Number of points in a bucket: a power of two."""
+        self.points = 0
+        self.columns: dict[str, array[float]] = {name: array("d") for name in COLUMNS}
+        self.first_places: tuple[float, float, float] = (nan, nan, nan)
+        """Step, time and epoch of the first point."""
+        self._open: list[tuple[float, float, float, float]] = []
+        self._open_at = (0.0, 0.0)
+
+    def add(self, place: tuple[float, float, float], value: float, at: tuple[int, int]) -> None:
+        """Add a point at *place*: step, time and epoch, NaN where unknown; *at* are offset and line."""
+        self._begin(place)
+        if not self._open:
+            self._open_at = at
+        self._open.append((*place, value))
+        if len(self._open) == self.level:
+            self._close(self._open)
+            self._open = []
+
+    def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
+        """Add many points: what ``add`` does, at once."""
+        steps, times, epochs = places
+        if not values:
+            return
+        self._begin((steps[0], times[0], nan if epochs is None else epochs[0]))
+        done = 0
+        while done < len(values):
+            done = self._add_some(places, values, done, at)
+
+    def _begin(self, place: tuple[float, float, float]) -> None:
+        if not self.points:
+            self.first_places = place
+
+    def _add_some(self, places: Places, values: Sequence[float], done: int, at: tuple[int, int]) -> int:
+        """Add points from *done* on; return how many are done."""
+        if self.level == 1:
+            return self._add_raw(places, values, done, at)
+        room = self._most - len(self.columns["step"])
+        end = done + min((len(values) - done) // self.level, room) * self.level
+        if not self._open and end > done and isfinite(sum(values[done:end])):
+            self._add_buckets(places, values, (done, end), at)
+            return end
+        end = min(done + self.level - len(self._open), len(values))
+        if not self._open:
+            self._open_at = at
+        steps, times, epochs = places
+        some = epochs[done:end] if epochs is not None else [nan] * (end - done)
+        self._open += zip(steps[done:end], times[done:end], some, values[done:end], strict=True)
+        if len(self._open) == self.level:
+            self._close(self._open)
+            self._open = []
+        return end
+
+    def _add_buckets(self, places: Places, values: Sequence[float], span: tuple[int, int], at: tuple[int, int]) -> None:
+        """Add whole buckets of finite points. Each round is a loop of the interpreter's own, which counts here."""
+        done, end = span
+        steps, times, epochs = places
+        level, columns = self.level, self.columns
+        low = high = total = values[done:end]
+        for _ in range(level.bit_length() - 1):
+            low = list(map(min, low[::2], low[1::2]))
+            high = list(map(max, high[::2], high[1::2]))
+            total = list(map(add, total[::2], total[1::2]))
+        count = len(low)
+        last = slice(done + level - 1, end, level)
+        columns["step"].extend(map(float, steps[last]))
+        columns["time"].extend(times[last])
+        columns["epoch"].extend([nan] * count if epochs is None else epochs[last])
+        columns["last"].extend(values[last])
+        columns["min"].extend(low)
+        columns["max"].extend(high)
+        columns["mean"].extend([each / level for each in total])
+        for name, figure in (("nan", 0.0), ("offset", float(at[0])), ("line", float(at[1]))):
+            columns[name].extend([figure] * count)
+        self.points += end - done
+        self._halve_if_full()
+
+    def _add_raw(self, places: Places, values: Sequence[float], done: int, at: tuple[int, int]) -> int:
+        steps, times, epochs = places
+        end = min(len(values), done + self._most - len(self.columns["step"]))
+        count = end - done
+        columns = self.columns
+        columns["step"].extend(map(float, steps[done:end]))
+        columns["time"].extend(times[done:end])
+        columns["epoch"].extend([nan] * count if epochs is None else epochs[done:end])
+        finite = array("d", [value if isfinite(value) else nan for value in values[done:end]])
+        for name in ("last", "min", "max", "mean"):
+            columns[name].extend(finite)
+        columns["nan"].extend([float(value != value) for value in finite])  # noqa: PLR0124 - NaN alone differs from itself
+        columns["offset"].extend([float(at[0])] * count)
+        columns["line"].extend([float(at[1])] * count)
+        self.points += count
+        self._halve_if_full()
+        return end
+
+    def _close(self, points: list[tuple[float, float, float, float]]) -> None:
+        self._close_slice(points[-1][:3], [point[3] for point in points])
+
+    def _close_slice(self, place: tuple[float, float, float], values: Sequence[float]) -> None:
+        self._append((*place, *_figures(values), *self._open_at))
+        self.points += len(values)
+        self._halve_if_full()
+
+    def _append(self, bucket: Sequence[float]) -> None:
+        for column, figure in zip(self.columns.values(), bucket, strict=True):
+            column.append(figure)
+
+    def _halve_if_full(self) -> None:
+        if len(self.columns["step"]) >= self._most:
+            halved = Buckets(self.columns, self.level, self.level).halved()
+            self.columns, self.level = halved.columns, halved.level
+
+    def buckets(self) -> Buckets:
+        """Return the buckets at this time, the open one last."""
+        if not self._open:
+            return Buckets(self.columns, self.level, self.level)
+        bucket = (*self._open[-1][:3], *_figures([point[3] for point in self._open]), *self._open_at)
+        named = zip(self.columns.items(), bucket, strict=True)
+        return Buckets(
+            {name: column + array("d", [figure]) for (name, column), figure in named}, self.level, len(self._open)
+        )
+
+
+def _figures(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+    """Return last, lowest, highest and mean of the finite *values*, and the number of others."""
+    total = sum(values)
+    if isfinite(total):
+        return values[-1], min(values), max(values), total / len(values), 0.0
+    finite = [value for value in values if isfinite(value)]
+    if not finite:
+        return nan, nan, nan, nan, float(len(values))
+    mean = sum(value / len(finite) for value in finite)
+    return finite[-1], min(finite), max(finite), mean, float(len(values) - len(finite))

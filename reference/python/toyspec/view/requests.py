@@ -1,0 +1,254 @@
+"""Answers what the viewer asks: see PROTOCOL.md of the viewer. It knows nothing of sockets."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from toyspec.errors import StreamError
+from toyspec.reading.number_blocks import StepFeed
+from toyspec.reading.stream_files import open_stream
+from toyspec.version import __version__
+from toyspec.view.curve_frames import AXES, TOKEN_METRICS, Axis, Curve, Request, curve_frames, places
+from toyspec.view.details import detail_of, files_beside
+from toyspec.view.frames import frame
+from toyspec.view.scans import Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from toyspec.view.buckets import Buckets
+    from toyspec.view.catalog import Catalog, Entry
+    from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.live_curves import LiveCurves
+
+    Query = Mapping[str, Sequence[str]]
+
+MOST_BUCKETS = 4096
+MOST_RUNS = 10_000
+_CHUNK_BYTES = 1 << 18
+# A part of a file that is read for one finer curve.
+_MOST_PART_BYTES = 256 << 20
+
+
+class RefusedError(Exception):
+    """The request cannot be answered; *status* is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Answers:
+    """What the viewer may ask of the runs of a catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def runs(self, query: Query) -> bytes:
+        """Return the rows of all runs, or of those that changed."""
+        name = os.path.basename(self.catalog.real_root) or self.catalog.real_root
+        listing = self.catalog.listing(_one(query, "since", None))
+        listing |= {"root": name.encode("utf-8", "backslashreplace").decode(), "version": __version__}
+        return msgspec.json.encode(listing)
+
+    def detail(self, query: Query) -> bytes:
+        """Return one run whole."""
+        entry = self._entry(query)
+        try:
+            return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), self.catalog.dialect))
+        except StreamError as error:
+            raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
+
+    def curves(self, query: Query) -> Iterator[bytes]:
+        """Return the frames of the curves that were asked for, each as soon as it is ready."""
+        metric = _required(query, "metric")
+        axis = _one(query, "x", "step")
+        if axis not in AXES:
+            raise RefusedError(400, f"x is {axis!r}; it must be one of {', '.join(AXES)}")
+        runs = query.get("run", ())
+        if len(runs) > MOST_RUNS:
+            raise RefusedError(400, f"{len(runs)} runs; ask for {MOST_RUNS} at most")
+        request = Request(
+            (cast("Axis", axis),),
+            int(min(MOST_BUCKETS, max(2, _number(query, "buckets", 300.0) or 300.0))),
+            _number(query, "from", None),
+            _number(query, "to", None),
+        )
+        return self._frames(metric, list(runs), request)
+
+    def _frames(self, metric: str, runs: list[str], request: Request) -> Iterator[bytes]:
+        for run in runs:
+            entry = self.catalog.entry(run)
+            if entry is None:
+                yield frame({"run": run, "metric": metric, "message": "no such run; it may have been deleted"})
+                continue
+            try:
+                curves = self.catalog.curves(entry)
+                if curves is None:
+                    message = self.catalog.row(entry)["message"] or "the run cannot be read"
+                    yield frame({"run": run, "metric": metric, "message": message})
+                    continue
+                curve = curve_of(curves, run, metric, str(curves.identity[2]))
+                yield from curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric))
+            except (StreamError, OSError) as error:
+                yield frame({"run": run, "metric": metric, "message": str(error)})
+
+    def point(self, query: Query) -> bytes:
+        """Return the point of a curve that is next to a place, and where its line is."""
+        entry = self._entry(query)
+        metric = _required(query, "metric")
+        axis = cast("Axis", _one(query, "x", "step"))
+        at = _number(query, "at", None)
+        if at is None or axis not in AXES:
+            raise RefusedError(400, "name a point by x, step, time, epoch or tokens, and at, a number")
+        curves = self.catalog.curves(entry)
+        curve = None if curves is None else curve_of(curves, entry.run, metric, "")
+        if curves is None or curve is None or curve.buckets is None:
+            raise RefusedError(404, "the run has no such metric")
+        where = list(places(curve.buckets, axis, curve.tokens))
+        known = [index for index, place in enumerate(where) if isfinite(place)]
+        if not known:
+            raise RefusedError(404, f"the metric has no {axis}")
+        begin = next((index for index in known if where[index] >= at), known[-1])
+        found = _nearest(entry, curves, metric, (axis, at), max(0, begin - 1))
+        if found is None:
+            raise RefusedError(404, "the line of the point cannot be found; the stream may have changed")
+        return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
+
+    def file(self, query: Query) -> str:
+        """Return the path of a file of a run that may be sent."""
+        entry = self._entry(query)
+        wanted = _required(query, "path")
+        for name, path in files_beside(entry.path):
+            if name == wanted:
+                return path
+        if wanted == os.path.basename(entry.path):
+            return entry.path
+        raise RefusedError(404, "the run has no such file; `api/run` lists its files")
+
+    def _entry(self, query: Query) -> Entry:
+        run = _required(query, "run")
+        entry = self.catalog.entry(run)
+        if entry is None:
+            raise RefusedError(404, "no such run; it may have been deleted")
+        return entry
+
+
+def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision: str) -> Curve:
+    """Return the curve of one metric of a run with what is known around it."""
+    tokens = next((name for name in TOKEN_METRICS if name in curves.metrics), None)
+    return Curve(
+        run,
+        metric,
+        revision,
+        curves.latest(metric),
+        curves.abandoned(metric),
+        None if tokens is None else curves.latest(tokens),
+        curves.gaps,
+        curves.resumes,
+        curves.best.get(metric),
+    )
+
+
+def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, begin: int, end: int) -> Buckets | None:
+    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if it has no profile."""
+    base = curves.latest(metric)
+    profile = _profile_of(curves)
+    if base is None or profile is None:
+        return None
+    reach = _reach(path, base, begin, end)
+    if reach is None:
+        return None
+    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    feed = StepFeed(profile=profile)
+    feed.begin_at(int(base.columns["line"][begin]), reach[0])
+    for chunk in _chunks(path, reach):
+        scan.take(feed.feed(chunk))
+    found = scan.latest.get(metric)
+    return None if found is None else found.buckets()
+
+
+def _reach(path: str, base: Buckets, begin: int, end: int) -> tuple[int, int] | None:
+    offsets = base.columns["offset"]
+    first = int(offsets[begin])
+    # The line after the last bucket may be in the block that the bucket is in too.
+    after = next((int(offset) for offset in offsets[end:] if offset > offsets[min(end, base.number) - 1]), None)
+    last = os.path.getsize(path) if after is None else after
+    return (first, last) if last - first <= _MOST_PART_BYTES else None
+
+
+def _profile_of(curves: StoredCurves | LiveCurves) -> Any:
+    return curves.profile if curves.profile in ("toy/v1", "metrics/v1") else None
+
+
+def _chunks(path: str, reach: tuple[int, int]) -> Iterator[bytes]:
+    descriptor = open_stream(path, special="refuse")
+    with open(descriptor, "rb", buffering=0) as file:
+        at, end = reach
+        file.seek(at)
+        while at < end and (data := file.read(min(_CHUNK_BYTES, end - at))):
+            at += len(data)
+            yield data
+
+
+def _nearest(
+    entry: Entry, curves: StoredCurves | LiveCurves, metric: str, wanted: tuple[Axis, float], begin: int
+) -> dict[str, Any] | None:
+    """Return the point of *metric* next to a place, from the lines of the buckets around it."""
+    base, profile = curves.latest(metric), _profile_of(curves)
+    if base is None or profile is None or wanted[0] == "tokens":
+        return None
+    reach = _reach(entry.path, base, begin, min(base.number, begin + 3))
+    if reach is None:
+        return None
+    scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    feed = StepFeed(profile=profile)
+    feed.begin_at(int(base.columns["line"][begin]), reach[0])
+    best: dict[str, Any] | None = None
+    rest = b""
+    at, line = reach[0], int(base.columns["line"][begin])
+    for chunk in _chunks(entry.path, reach):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for data in lines:
+            scan.latest.clear()
+            scan.take(feed.feed(data + b"\n"))
+            found = scan.latest.get(metric)
+            if found is not None:
+                buckets = found.buckets()
+                place, value = buckets.columns[wanted[0]][0], buckets.columns["last"][0]
+                if best is None or abs(place - wanted[1]) < abs(best["place"] - wanted[1]):
+                    known = value if isfinite(value) else None
+                    best = {"line": line, "offset": at, "length": len(data), "place": place, "value": known}
+            at += len(data) + 1
+            line += 1
+    return best
+
+
+def _one(query: Query, name: str, default: str | None) -> Any:
+    values = query.get(name)
+    return values[0] if values else default
+
+
+def _required(query: Query, name: str) -> str:
+    value = _one(query, name, None)
+    if value is None:
+        raise RefusedError(400, f"the request has no {name}")
+    return str(value)
+
+
+def _number(query: Query, name: str, default: float | None) -> float | None:
+    text = _one(query, name, None)
+    if text is None or text == "":
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value):
+        raise RefusedError(400, f"{name} must be a number")
+    return value

@@ -1,0 +1,118 @@
+"""One run as a row of the table: see PROTOCOL.md of the viewer."""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.json_numbers import number
+from toyspec.runs.members import flat
+
+if TYPE_CHECKING:
+    from toyspec.runs.summary import RunSummary
+
+MOST_SETTINGS = 1000
+MOST_TAGS = 100
+_MOST_CHARS = 4096
+# Settings that say how many steps a run will do, by their last name.
+_PLANNED = ("max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps")
+
+
+def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[str, Any]:
+    """Return the row of *summary*, whose id is *run*; ``findings`` is None, since nothing has checked it."""
+    start = summary.start
+    settings = _settings(summary)
+    name = start.get("name")
+    return {
+        "id": encodable(run),
+        "name": _cut(name) if isinstance(name, str) and name else _cut(encodable(summary.name)),
+        "group": _cut(start["group"]) if isinstance(start.get("group"), str) else None,
+        "tags": [_cut(tag) for tag in _list(start.get("tags"))[:MOST_TAGS] if isinstance(tag, str)],
+        "state": summary.state,
+        "profile": summary.profile,
+        "dialect": summary.dialect.name if summary.dialect is not None else None,
+        "started": summary.started_at,
+        "seconds": finite(summary.seconds),
+        "steps": summary.last_step,
+        "progress": _progress(summary, settings),
+        "bytes": summary.extent.size,
+        "findings": None,
+        "config": dict(list(settings.items())[:MOST_SETTINGS]),
+        "metrics": {_cut(name): _metric(summary, name) for name in summary.series},
+        "left_out": {"metrics": metrics_left_out, "config": max(0, len(settings) - MOST_SETTINGS)},
+        "message": None,
+    }
+
+
+def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
+    """Return the row of a run that could not be read."""
+    return {
+        "id": encodable(run), "name": encodable(os.path.basename(run)), "group": None, "tags": [], "state": "damaged",
+        "profile": None, "dialect": None, "started": None, "seconds": None, "steps": None, "progress": None,
+        "bytes": size, "findings": None, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0},
+        "message": message,
+    }  # fmt: skip
+
+
+def finite(value: Any) -> Any:
+    """Return a number that JSON has; None for another."""
+    found = number(value)
+    return found if found is not None and isfinite(found) else None
+
+
+def encodable(text: str) -> str:
+    """Return *text* as UTF-8 can hold it, with escapes for what it cannot."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _settings(summary: RunSummary) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in ("config", "model"):
+        members = summary.start.get(part)
+        if isinstance(members, dict):
+            prefix = "" if part == "config" else "model."
+            found |= {_cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
+    return found
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return _cut(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return finite(value)
+    return f"[{len(value)} items]" if isinstance(value, list | dict) else None
+
+
+def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
+    curve = summary.series[name]
+    smaller = summary.smaller_is_better(name)
+    best = summary.best(name)
+    last = curve.last[1] if curve.last is not None else None
+    if last is None:
+        last = next((mean for mean in reversed(curve.means()) if mean is not None), None)
+    return {
+        "last": finite(last),
+        "best": None if best is None else finite(best[1]),
+        "goal": None if smaller is None else "min" if smaller else "max",
+        "count": curve.count,
+        "nan": curve.not_finite,
+    }
+
+
+def _progress(summary: RunSummary, settings: dict[str, Any]) -> float | None:
+    if summary.last_step is None:
+        return None
+    short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
+    planned = next((short[name] for name in _PLANNED if number(short.get(name)) is not None), None)
+    return min(1.0, max(0.0, summary.last_step / planned)) if planned and planned > 0 else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + "…"

@@ -1,0 +1,394 @@
+"""Serves the viewer and the runs of a catalog over HTTP, by the standard library.
+
+It answers only requests whose Host header names it, so that no other site can reach it by a name of its own, and only
+those of its own pages. On an address that other machines reach, a token is needed too.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import socket
+import socketserver
+import threading
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler
+from importlib import resources
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from toyspec.errors import StreamError
+from toyspec.reading.stream_files import open_stream
+from toyspec.view.ranges import part_of
+from toyspec.view.requests import Answers, RefusedError
+from toyspec.view.run_files import identity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toyspec.view.catalog import Catalog
+    from toyspec.view.requests import Query
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 6080
+_COOKIE = "toyspec_token"
+_CHUNK_BYTES = 1 << 18
+_MOST_CONNECTIONS = 128
+_IDLE_SECONDS = 60.0
+_HEARTBEAT_SECONDS = 15.0
+_GATHER_SECONDS = 0.02
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+)
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+}
+_APP_FILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}", re.ASCII)
+
+
+def app_files() -> dict[str, bytes]:
+    """Return the files of the viewer by name; empty where they were not built."""
+    folder = resources.files("toyspec.view") / "app"
+    if not folder.is_dir():
+        return {}
+    return {each.name: each.read_bytes() for each in folder.iterdir() if _TYPES.get(os.path.splitext(each.name)[1])}
+
+
+class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Answers requests, each connection in a thread of its own."""
+
+    daemon_threads = True
+    allow_reuse_address = os.name != "nt"
+    request_queue_size = 64
+
+    def __init__(self, catalog: Catalog, *, host: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
+        """Listen on *host* and *port*, 0 for any that is free; raise OSError. An address of others gets a token."""
+        self.answers = Answers(catalog)
+        self.is_loopback = _is_loopback(host)
+        self.token = token if token is not None or self.is_loopback else secrets.token_urlsafe(24)
+        self.files = app_files()
+        self.closing = threading.Event()
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), ViewHandler)
+        self.host, self.port = host, int(self.server_address[1])
+        self.names = _names(host, self.port, is_loopback=self.is_loopback)
+
+    @property
+    def url(self) -> str:
+        """The address of the page, with the token where one is needed."""
+        name = "localhost" if self.host == LOOPBACK else _shown_host(self.host)
+        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection, or close it when there are too many."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer the requests of one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away; let other errors be shown."""
+        import sys
+
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+    def close(self) -> None:
+        """Stop answering and let every connection end."""
+        self.closing.set()
+        self.server_close()
+
+
+class ViewHandler(BaseHTTPRequestHandler):
+    """The requests of one connection."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE_SECONDS
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 16
+    server: ViewServer
+    _routes: ClassVar[dict[str, str]] = {
+        "/api/runs": "_runs",
+        "/api/run": "_run",
+        "/api/curve": "_curve",
+        "/api/point": "_point",
+        "/api/changes": "_changes",
+        "/files": "_file",
+    }
+
+    def do_GET(self) -> None:
+        """Answer with a head and a body."""
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        """Answer with the head alone."""
+        self._answer()
+
+    def _answer(self) -> None:
+        try:
+            address = urlsplit(self.path)
+            self._admit(address.query)
+            query = parse_qs(address.query, keep_blank_values=True, max_num_fields=20_000, errors="surrogateescape")
+            name = self._routes.get(address.path)
+            if name is not None:
+                self._refuse_other_sites()
+                getattr(self, name)(query)
+            elif self.server.token is not None and "token" in query:
+                self._enter()
+            else:
+                self._page(address.path)
+        except RefusedError as error:
+            self._refuse(error)
+        except ValueError:
+            self._refuse(RefusedError(400, "the request is malformed"))
+        self.wfile.flush()
+
+    def _admit(self, query: str) -> None:
+        """Refuse a request that another site may have led here, and one without the token."""
+        host = (self.headers.get("Host") or "").lower()
+        if host not in self.server.names and not self._is_address(host):
+            raise RefusedError(421, f"this server is {self.server.url.partition('?')[0]}; open that address")
+        token = self.server.token
+        if token is None:
+            return
+        given = [*parse_qs(query).get("token", []), self._cookie(), self._bearer()]
+        if not any(hmac.compare_digest(each.encode("utf-8", "replace"), token.encode()) for each in given):
+            raise RefusedError(403, "a token is needed; open the address that `toyspec view` printed")
+
+    def _is_address(self, host: str) -> bool:
+        """Return whether *host* is an address, on a server for other machines: no name can be made to lead there."""
+        if self.server.is_loopback:
+            return False
+        name, _, port = host.rpartition(":")
+        try:
+            ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return port == str(self.server.port)
+
+    def _cookie(self) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+        except CookieError:
+            return ""
+        return found.value if found is not None else ""
+
+    def _bearer(self) -> str:
+        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def _refuse_other_sites(self) -> None:
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+            raise RefusedError(403, "only the viewer's own page may ask this")
+
+    def _enter(self) -> None:
+        """Keep the token in a cookie, so that it is in no address that is shared."""
+        self.send_response(303)
+        self.send_header("Location", "./")
+        self.send_header("Set-Cookie", f"{_COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/")
+        self._end_head(length=0)
+
+    def _page(self, path: str) -> None:
+        name = path.removeprefix("/") or "index.html"
+        data = self.server.files.get(name) if _APP_FILE.fullmatch(name) else None
+        if data is None:
+            detail = "" if self.server.files else "; the viewer was not built: `make viewer` builds it"
+            raise RefusedError(404, f"no such page{detail}")
+        self.send_response(200)
+        self.send_header("Content-Type", _TYPES[os.path.splitext(name)[1]])
+        self.send_header("Cache-Control", "no-cache")
+        self._end_head(length=len(data))
+        self._write(data)
+
+    def _runs(self, query: Query) -> None:
+        self._json(self.server.answers.runs(query))
+
+    def _run(self, query: Query) -> None:
+        self._json(self.server.answers.detail(query))
+
+    def _point(self, query: Query) -> None:
+        self._json(self.server.answers.point(query))
+
+    def _json(self, data: bytes, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Cache-Control", "no-store")
+        self._end_head(length=len(data))
+        self._write(data)
+
+    def _curve(self, query: Query) -> None:
+        frames = self.server.answers.curves(query)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Cache-Control", "no-store")
+        self._stream(frames)
+
+    def _stream(self, pieces: Iterable[bytes]) -> None:
+        """Send a body of unknown length, each piece at once."""
+        is_chunked = self.request_version == "HTTP/1.1"
+        self.send_header(*(("Transfer-Encoding", "chunked") if is_chunked else ("Connection", "close")))
+        self.close_connection = not is_chunked
+        self._end_head()
+        if self.command == "HEAD":
+            return
+        for piece in pieces:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
+            self.wfile.flush()
+        if is_chunked:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _changes(self, _query: Query) -> None:
+        """Send changes until the client goes away."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self._stream(self._messages())
+
+    def _messages(self) -> Iterable[bytes]:
+        catalog = self.server.answers.catalog
+        number, is_over = catalog.changes.number, False
+        yield b"retry: 1000\n\n"
+        while not is_over and not self.server.closing.is_set():
+            number, changes, is_over = catalog.changes.after(number, _HEARTBEAT_SECONDS)
+            if not changes:
+                yield b": still here\n\n"
+                continue
+            yield b"".join(b"data: %b\n\n" % msgspec.json.encode(change) for change in changes)
+            # A burst of changes becomes few messages.
+            self.server.closing.wait(_GATHER_SECONDS)
+
+    def _file(self, query: Query) -> None:
+        path = self.server.answers.file(query)
+        try:
+            descriptor = open_stream(path, special="refuse")
+        except StreamError as error:
+            raise RefusedError(404, error.fact) from error
+        with open(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            self._require_inside(path, status)
+            etag = '"{}"'.format("-".join(f"{each:x}" for each in identity_of(status)))
+            part = part_of(dict(self.headers.items()), etag, status.st_size)
+            self.send_response(part.status)
+            self.send_header("ETag", etag)
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Cache-Control", "no-cache")
+            if part.status == 416:
+                self.send_header("Content-Range", f"bytes */{status.st_size}")
+            elif part.status in (200, 206):
+                self.send_header("Content-Type", "application/octet-stream")
+                self.send_header("Content-Disposition", "attachment")
+            if part.status == 206:
+                self.send_header("Content-Range", f"bytes {part.begin}-{part.end - 1}/{status.st_size}")
+            self._end_head(length=None if part.status == 304 else part.end - part.begin)
+            if part.status in (200, 206):
+                self._copy(file.fileno(), part.begin, part.end)
+
+    def _require_inside(self, path: str, status: os.stat_result) -> None:
+        """Refuse a file that a link outside the root leads to, also one that was put there just now."""
+        real = os.path.realpath(path)
+        root = self.server.answers.catalog.real_root
+        is_inside = real == root or real.startswith(os.path.join(root, ""))
+        try:
+            is_same = is_inside and os.path.samestat(os.stat(real, follow_symlinks=False), status)
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise RefusedError(404, "the run has no such file; `api/run` lists its files")
+
+    def _copy(self, descriptor: int, begin: int, end: int) -> None:
+        if self.command == "HEAD":
+            return
+        os.lseek(descriptor, begin, os.SEEK_SET)
+        left = end - begin
+        while left:
+            data = os.read(descriptor, min(left, _CHUNK_BYTES))
+            if not data:
+                # The file was cut meanwhile: the client must notice.
+                self.close_connection = True
+                return
+            self.wfile.write(data)
+            left -= len(data)
+
+    def _refuse(self, error: RefusedError) -> None:
+        self.close_connection = self.close_connection or error.status in (400, 421)
+        self._json(msgspec.json.encode({"message": str(error)}), error.status)
+
+    def _end_head(self, *, length: int | None = None) -> None:
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for name, value in _HEADERS:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _write(self, data: bytes) -> None:
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def version_string(self) -> str:
+        """Return the name of the server, without versions."""
+        return "toyspec"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is that of the base class
+        """Say nothing: what clients send is no output of a command."""
+
+
+def serve(server: ViewServer, on_ready: Callable[[], object] | None = None) -> None:
+    """Answer requests until ``server.shutdown`` or KeyboardInterrupt, which ends it quietly."""
+    try:
+        if on_ready is not None:
+            on_ready()
+        server.serve_forever(poll_interval=0.2)
+    finally:
+        server.close()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown_host(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not listened on
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def _names(host: str, port: int, *, is_loopback: bool) -> frozenset[str]:
+    """Return what the Host header of a request may be."""
+    names = (
+        {"localhost", LOOPBACK, "[::1]"} if is_loopback else {_shown_host(host).lower(), socket.gethostname().lower()}
+    )
+    names.add(f"[{host}]" if ":" in host else host.lower())
+    return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set()))
