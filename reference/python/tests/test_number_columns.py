@@ -85,6 +85,8 @@ MEMBERS = st.sampled_from(
         b'"step":3', b'"step":3.0', b'"step":-3', b'"step":9223372036854775808', b'"t":1', b'"t":-1', b'"t":null',
         b'"phase":"eval"', b'"phase":"other"', b'"phase":null', b'"epoch":1.5', b'"epoch":null', b'"layer":1',
         b'"extra":{"loss":2}', b'"extra":{"a":1,"b":null}', b'"extra":{"a":[1]}', b'"extra":[]', b'"\\u006coss":2',
+        b'"phase":[]',
+        b'"extra":{"\\u001f":0.5,"\\"":1}',
         b'"x":{}', b'"kind":"step"', b'"kind":"note"', b'"run":"\xff"', b'"lr":0.1', b'"lr":' + b"1" * 400,
     ]
 )  # fmt: skip

@@ -58,13 +58,15 @@ def test_findings_follow_the_rows(client: Client) -> None:
     """A check in the background adds the number of findings, and says that the row has changed."""
     first = client.json("/api/runs")
     rows = client.settled_rows()
-    assert {"error": 1, "warning": 1, "info": 0} == rows["damaged"]["findings"]
-    assert {"error": 0, "warning": 0, "info": 0} == rows["sweep/complete"]["findings"]
+    counts = {run: row["findings"] for run, row in rows.items()}
+    # Both have a run_id that differs from the name of the directory.
+    assert {"error": 1, "warning": 1, "info": 0} == counts["damaged"]
+    assert {"error": 0, "warning": 1, "info": 0} == counts["sweep/complete"]
     assert not client.json("/api/runs", since=first["revision"])["complete"]
 
 
 def test_curve_of_few_points_is_raw(client: Client) -> None:
-    """Where there are fewer points than buckets, each point is there as it is, with its places."""
+    """Where there are fewer points than buckets, each point is there unchanged, with its places."""
     [(header, columns)] = client.curves("loss", "sweep/complete", x="time")
     assert (20, 1, 20, [1.5, 20.5]) == (header["points"], header["level"], header["buckets"], header["range"]["time"])
     assert [number + 0.5 for number in range(1, 21)] == list(columns["time"])
@@ -294,7 +296,7 @@ def test_malformed_requests_do_no_harm(request_bytes: bytes, client: Client, cap
 
 
 def events(client: Client) -> Iterator[dict[str, Any]]:
-    """Yield the changes that the server tells of."""
+    """Yield the changes that the server reports."""
     connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=10)
     connection.request("GET", "/api/changes")
     answer = connection.getresponse()
@@ -307,7 +309,7 @@ def events(client: Client) -> Iterator[dict[str, Any]]:
 
 
 def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
-    """A run that begins, grows and ends while it is watched is told of, and its curve and state are the new ones."""
+    """A run that begins, grows and ends while it is watched is reported, and its curve and state are the new ones."""
     with served(root, tmp_path / "cache") as client:
         changes = events(client)
         with toyspec.start_run(root, run_id="live") as run:
@@ -322,11 +324,11 @@ def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
         size = os.path.getsize(root / "live" / "events.jsonl")
         assert any(change == {"run": "live", "bytes": size} for change in changes)
         assert "complete" == next(row["state"] for row in client.json("/api/runs")["runs"] if row["id"] == "live")
-        changes.close()
+        del changes
 
 
-def test_run_that_is_deleted_or_replaced_is_told_of(root: Path, tmp_path: Path) -> None:
-    """A deleted run is no longer listed; one that is written anew is read anew."""
+def test_run_that_is_deleted_or_replaced_is_reported(root: Path, tmp_path: Path) -> None:
+    """A deleted run is no longer listed; one that is replaced is read from its start."""
     with served(root, tmp_path / "cache") as client:
         revision = client.json("/api/runs")["revision"]
         (root / "torn" / "events.jsonl").unlink()

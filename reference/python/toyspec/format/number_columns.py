@@ -7,6 +7,7 @@ caller.
 
 from __future__ import annotations
 
+import re
 from array import array
 from contextlib import suppress
 from functools import lru_cache
@@ -32,6 +33,8 @@ _MILLISECONDS = 1000.0
 _Step = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 _Time = Annotated[float, msgspec.Meta(ge=0)]
 _NAN = float("nan")
+# A type cannot have such keys.
+_UNUSABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
 class Piece(TypedDict):
@@ -134,6 +137,8 @@ def _shape_of(line: bytes, profile: Profile) -> _Shape | None:
     if not isinstance(extra, dict) or len(value) + len(extra) > _MOST_METRICS:
         return None
     phase = value.get("phase")
+    if not isinstance(phase, str | None) or _UNUSABLE.search("".join((*value, *extra))):
+        return None
     if profile == "toy/v1" and value.get("kind") == "step" and (phase is None or phase in _PHASES):
         return None if phase is None and "phase" in value else _shape("step", tuple(value), tuple(extra), phase)
     if profile == "metrics/v1" and FIELDS["metrics/v1"]["entry"].keys() >= value.keys():
@@ -143,7 +148,7 @@ def _shape_of(line: bytes, profile: Profile) -> _Shape | None:
 
 @lru_cache(maxsize=256)
 def _shape(kind: Kind, keys: tuple[str, ...], extra: tuple[str, ...], phase: str | None) -> _Shape | None:
-    """Return the type of records with these *keys*, those of ``extra`` included; None where one cannot be told."""
+    """Return the type of records with these *keys*, those of ``extra`` included; None if one name has two values."""
     time = "t" if kind == "step" else "wall_time_ms"
     if not {time, "step"} <= set(keys) or set(keys) & set(extra):
         return None

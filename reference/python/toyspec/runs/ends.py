@@ -34,9 +34,7 @@ _SHAPING = frozenset(["run_start", "run_resume"])
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def summarize_ends(
-    path: str, *, dialect: DialectChoice | None = None, checked_bytes: int = _CHECKED_BYTES
-) -> RunSummary:
+def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_bytes: int | None = None) -> RunSummary:
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
     If an end has no step with a loss, more of it is read, up to a limit. A stream up to *checked_bytes* (by default
@@ -50,7 +48,7 @@ def summarize_ends(
     try:
         status = os.fstat(descriptor)
         ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
-        if ends is not None and status.st_size <= checked_bytes:
+        if ends is not None and status.st_size <= (_CHECKED_BYTES if checked_bytes is None else checked_bytes):
             ends.check(_read_at(descriptor, 0, status.st_size))
     except OSError:
         ends = None

@@ -58,9 +58,8 @@ class Entry:
         self.file: RunFile | None = None
         self.lock = threading.Lock()
 
-    @property
     def work(self) -> Work:
-        """What there is to scan."""
+        """Return what there is to scan."""
         return Work(self.path, self.run, self.identity[2])
 
 
@@ -107,7 +106,7 @@ class Catalog:
                 identity, row = known.get(entry.path, (None, None))
                 if row is not None and identity == entry.identity:
                     entry.row, entry.row_identity = row | {"id": encodable(entry.run)}, identity
-            unknown = [entry.work for entry in self._entries.values() if entry.row is None]
+            unknown = [entry.work() for entry in self._entries.values() if entry.row is None]
         if unknown:
             self._scan(unknown)
         else:
@@ -168,7 +167,7 @@ class Catalog:
         """Count the findings of every run that has none counted and is not being written."""
         with self._lock:
             works = [
-                entry.work
+                entry.work()
                 for entry in self._entries.values()
                 if entry.row is not None and entry.row["findings"] is None and entry.row["state"] != "running"
                 and entry.row["message"] is None
@@ -272,7 +271,7 @@ class Catalog:
                 elif self._foreign.get(path) != identity:
                     new.append(self._add(path, identity))
         if new and self._thread is not None:
-            self._scan([entry.work for entry in new])
+            self._scan([entry.work() for entry in new])
 
     def _add(self, path: str, identity: Identity) -> Entry:
         run = self._run_of(path)
@@ -328,7 +327,7 @@ class Catalog:
         if entry.row is not None and entry.row_identity == entry.identity:
             return entry.row
         if entry.file is None and entry.path in self._pending:
-            entry.row = entry.row or quick_row(entry.work, self.dialect)
+            entry.row = entry.row or quick_row(entry.work(), self.dialect)
             return entry.row
         return self._follow(entry)
 
@@ -393,7 +392,7 @@ class Catalog:
         return found
 
     def _scanned(self, entry: Entry) -> StoredCurves | None:
-        result = scan_stream(entry.work, self.store, self.dialect)
+        result = scan_stream(entry.work(), self.store, self.dialect)
         with self._lock:
             entry.identity = result.identity
             if result.row is not None:

@@ -1,4 +1,4 @@
-"""Tells every client what has changed."""
+"""Reports to every client what has changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Changes:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let nobody wait from now on."""
+        """End every wait, and all later ones at once."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
