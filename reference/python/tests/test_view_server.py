@@ -296,10 +296,15 @@ def test_malformed_requests_do_no_harm(request_bytes: bytes, client: Client, cap
 
 
 def events(client: Client) -> Iterator[dict[str, Any]]:
-    """Yield the changes that the server reports."""
+    """Connect, and return the changes that the server reports from then on."""
     connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=10)
     connection.request("GET", "/api/changes")
     answer = connection.getresponse()
+    assert answer.readline().startswith(b"retry")
+    return _events(connection, answer)
+
+
+def _events(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     try:
         while line := answer.readline():
             if line.startswith(b"data: "):

@@ -39,7 +39,6 @@ _MOST_LIVE = 32
 _MOST_REMOVED = 10_000
 _MOST_KEPT_BYTES = 8 << 20
 _SCAN_WAIT_SECONDS = 300.0
-_UNFINISHED = ("running", "torn")
 
 
 class Entry:
@@ -178,7 +177,7 @@ class Catalog:
             return
         futures = self._workers.check(works, self._take_findings)
         for future in futures[-1:]:
-            future.add_done_callback(lambda _: self._end_checks())
+            future.add_done_callback(lambda _: threading.Thread(target=self._rest, daemon=True).start())
 
     def _take_findings(self, results: Sequence[tuple[str, Any]]) -> None:
         with self._lock:
@@ -186,9 +185,6 @@ class Catalog:
                 entry = self._by_path.get(path)
                 if entry is not None and entry.row is not None and entry.row_identity is not None:
                     self._set_row(entry, entry.row | {"findings": counts}, entry.row_identity)
-
-    def _end_checks(self) -> None:
-        threading.Thread(target=self._rest, name="toyspec-view-rest", daemon=True).start()
 
     def _rest(self) -> None:
         self._workers.rest()
@@ -240,7 +236,7 @@ class Catalog:
             self._look(entry, identity_at(entry.path))
 
     def _look(self, entry: Entry, identity: Identity) -> None:
-        is_unlocked = entry.row is not None and entry.row["state"] == "running" and not is_locked(entry.path)
+        is_unlocked = self._was_running(entry) and not is_locked(entry.path)
         if identity == entry.identity and not is_unlocked:
             return
         with self._lock:
@@ -251,6 +247,9 @@ class Catalog:
             self._revision += 1
             entry.revision = self._revision
             self.changes.add({"run": encodable(entry.run), "bytes": identity[2]})
+
+    def _was_running(self, entry: Entry) -> bool:
+        return entry.row is not None and entry.row["state"] == "running" and entry.row_identity is not None
 
     def _walk(self) -> None:
         """Find the runs below the root, those that are new and those that are gone."""
@@ -345,7 +344,9 @@ class Catalog:
                 fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)
                 row = unreadable_row(entry.run, fact, identity[2])
             findings = entry.row["findings"] if entry.row is not None else None
-            entry.row, entry.row_identity, entry.identity = row | {"findings": findings}, identity, identity
+            with self._lock:
+                entry.row, entry.row_identity = row | {"findings": findings}, identity
+                self._look(entry, identity)
         self._keep_live(entry)
         return entry.row
 
