@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from toyspec.runs.discovery import Stream
     from toyspec.view.curve_store import Identity, StoredCurves
 
-# How often runs that change are asked for their size, and how often the directory is searched.
 _POLL_SECONDS = 0.04
 _IDLE_SECONDS = 0.25
 _WALK_SECONDS = 1.0

@@ -35,6 +35,7 @@ class RunFile:
         self._wanted = wanted
         self._file = LiveFile(path)
         self._is_compressed = self._file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
+        self._identity = identity_of(self._file.status())
         self._begin(None)
 
     def _begin(self, attempts: Attempts | None) -> None:
@@ -64,6 +65,8 @@ class RunFile:
             self._file.drop_uncommitted()
             self._feed.drop_fragment()
         before = self._file.position
+        # What is written while the file is read must make it another one.
+        self._identity = identity_of(self._file.status())
         self._drain()
         if self.scan.needs_second:
             attempts = self.scan.summary.attempts
@@ -95,7 +98,7 @@ class RunFile:
         if status.st_size == self._counted:
             return False
         for _ in range(2):
-            self._counted = status.st_size
+            self._counted, self._identity = status.st_size, identity_of(status)
             source = open_source(self.path, special="refuse")
             try:
                 while data := source.read(_CHUNK_BYTES):
@@ -141,8 +144,8 @@ class RunFile:
         return self._feed.feed_now.fragment()
 
     def identity(self) -> tuple[int, int, int, int]:
-        """Return device, inode, size and time of the last change of the open file."""
-        return identity_of(self._file.status())
+        """Return device, inode, size and time of the last change of the file when it was read."""
+        return self._identity
 
     def close(self) -> None:
         """Close the file; further calls do nothing."""
