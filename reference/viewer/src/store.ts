@@ -15,6 +15,7 @@ export interface Changed {
 
 /** Between two repaints while runs are written; the first change is shown at once. */
 const REPAINT_MS = 250;
+const WRITE_MS = 150;
 
 export class Store {
   state: ViewState;
@@ -37,6 +38,7 @@ export class Store {
   private refreshing: Promise<void> | null = null;
   private isStale = false;
   private lastRefresh = -Infinity;
+  private writing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly backend: Backend) {
     this.state = stateIn(location.hash);
@@ -64,11 +66,18 @@ export class Store {
   /** Changes what the user looks at; a step back leads to the state before, unless *isSmall*. */
   update(patch: Partial<ViewState>, { isSmall = false } = {}): void {
     this.take({ ...this.state, ...patch });
+    clearTimeout(this.writing);
+    // Browsers refuse to change the address many times a second.
+    if (isSmall) this.writing = setTimeout(() => this.write("replaceState"), WRITE_MS);
+    else this.write("pushState");
+  }
+
+  private write(how: "replaceState" | "pushState"): void {
     const { hash, isWhole } = hashOf(this.state);
-    this.message = isWhole ? "" : "The link holds only a part of the selection: it has too many runs for an address.";
+    const isCut = !isWhole && this.message === "";
+    if (isCut) this.say("The link holds only a part of the selection: it has too many runs for an address.");
     try {
-      if (isSmall) history.replaceState(null, "", hash);
-      else history.pushState(null, "", hash);
+      history[how](null, "", hash);
     } catch {
       // A page in a frame without an address of its own, as in a notebook, keeps its state to itself.
     }

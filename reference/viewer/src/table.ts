@@ -22,6 +22,8 @@ export class RunTable {
   private active = 0;
   private anchor = 0;
   private frame = 0;
+  /** What the rows were made from. */
+  private drawn: readonly unknown[] = [];
 
   constructor(
     private readonly store: Store,
@@ -42,7 +44,10 @@ export class RunTable {
 
   /** Redraws after the runs or the state have changed. */
   update(): void {
-    const { listed } = this.store;
+    const { listed, state } = this.store;
+    const drawn = [listed, state.selected, state.columns, state.sort];
+    if (drawn.every((part, at) => part === this.drawn[at])) return;
+    this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
     const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 24}px` : `minmax(${width}px, 1fr)`));

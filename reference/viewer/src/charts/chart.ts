@@ -29,6 +29,10 @@ export interface Setting {
 export const MOST_COLOURED = 50;
 /** Repaints while curves arrive are this far apart, in ms. */
 const ARRIVAL_MS = 120;
+/** A range is asked for after it has stayed the same for so long, in ms. */
+const PAUSE_MS = 90;
+/** The table for screen readers follows the picture after a pause, in ms. */
+const DESCRIBE_MS = 250;
 const MARGIN = { left: 58, right: 14, top: 8, bottom: 26 };
 
 export class Chart {
@@ -46,6 +50,9 @@ export class Chart {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastPaint = -Infinity;
   private frame = 0;
+  private pause: ReturnType<typeof setTimeout> | undefined;
+  private wantedRange = "";
+  private description: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly metric: string,
@@ -53,7 +60,13 @@ export class Chart {
     isLarge = false,
   ) {
     const { store } = setting;
-    this.curves = new Curves(metric, store.backend, setting.queue, () => this.repaintSoon());
+    this.curves = new Curves(metric, store.backend, setting.queue, {
+      arrived: () => this.repaintSoon(),
+      finished: () => {
+        if (this.isSeen) this.want();
+        this.repaintSoon();
+      },
+    });
     const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Back to all charts" : `Enlarge ${plain(metric)}` }, () =>
       store.update({ focus: isLarge ? "" : metric }),
     );
@@ -102,8 +115,16 @@ export class Chart {
   /** Fetches what is missing and repaints. */
   update(): void {
     if (!this.isSeen || this.size.width === 0) return;
-    this.want();
+    this.wantSoon();
     this.repaint();
+  }
+
+  /** Waits until the range stays for a moment: while it is dragged, what is there is drawn. */
+  private wantSoon(): void {
+    const range = String(this.state.zoom);
+    clearTimeout(this.pause);
+    if (range === this.wantedRange) this.want();
+    else this.pause = setTimeout(() => this.want(), PAUSE_MS);
   }
 
   /** Repaints the cursor. */
@@ -141,6 +162,7 @@ export class Chart {
 
   private want(): void {
     const { zoom } = this.state;
+    this.wantedRange = String(zoom);
     const { runs } = this;
     const share = runs.length <= 10 ? 1 : runs.length <= 100 ? 0.5 : 0.25;
     const buckets = Math.max(64, Math.round((this.size.width - MARGIN.left) * share));
@@ -188,7 +210,8 @@ export class Chart {
     pen.clearRect(0, 0, width, height);
     if (this.plot) draw(pen, this.plot, this.manner());
     this.sayWhatIsMissing();
-    this.describe();
+    clearTimeout(this.description);
+    this.description = setTimeout(() => this.describe(), DESCRIBE_MS);
     this.point();
   }
 

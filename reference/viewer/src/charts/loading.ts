@@ -50,123 +50,126 @@ export interface Wanted {
   range: readonly [number, number] | null;
 }
 
+/** Curves of one range, and what is under way. */
+class Layer {
+  readonly pairs = new Map<string, Pair>();
+  /** Runs that are asked for, or whose request failed. */
+  readonly asked = new Set<string>();
+  readonly control = new AbortController();
+
+  /** Returns the runs to ask for now. */
+  missing(runs: readonly string[], stale: ReadonlySet<string>): string[] {
+    return runs.filter((run) => !this.asked.has(run) && (!this.pairs.has(run) || stale.has(run)));
+  }
+}
+
 /** The curves of one metric: over the whole axis, and of the range that is looked at. */
 export class Curves {
-  private whole = new Map<string, Pair>();
-  private close = new Map<string, Pair>();
-  private readonly stale = new Set<string>();
+  private whole = new Layer();
+  private close = new Layer();
+  private stale = { whole: new Set<string>(), close: new Set<string>() };
   private axis: Axis = "step";
   private range = "";
   private buckets = 0;
-  private loading: AbortController | null = null;
-  private loadingKey = "";
-  isLoading = false;
+  private active = 0;
   error = "";
 
+  /** *arrived* is called after each frame, *finished* after each request. */
   constructor(
     private readonly metric: string,
     private readonly backend: Backend,
     private readonly queue: Queue,
-    private readonly arrived: () => void,
+    private readonly on: { arrived(): void; finished(): void },
   ) {}
+
+  get isLoading(): boolean {
+    return this.active > 0;
+  }
 
   /** The curve of a run as close as it is at hand. */
   pair(run: string): Pair | undefined {
-    return this.close.get(run) ?? this.whole.get(run);
+    return this.close.pairs.get(run) ?? this.whole.pairs.get(run);
   }
 
   /** The curve of a run over the whole axis. */
   wholeOf(run: string): Curve | null {
-    return this.whole.get(run)?.latest ?? null;
+    return this.whole.pairs.get(run)?.latest ?? null;
   }
 
   /** Forgets everything, so that a chart that is not seen takes no memory. */
   drop(): void {
-    this.loading?.abort();
-    this.loading = null;
-    this.loadingKey = "";
-    this.isLoading = false;
-    this.whole.clear();
-    this.close.clear();
-    this.range = "";
+    this.whole.control.abort();
+    this.whole = new Layer();
+    this.dropClose("");
   }
 
   /** Asks for a run again the next time, since its stream has grown; what is there stays until then. */
   grow(run: string): void {
-    if (this.whole.has(run) || this.loadingKey !== "") this.stale.add(run);
+    this.stale.whole.add(run);
+    this.stale.close.add(run);
+    // A request that failed is worth another try.
+    if (this.error !== "") for (const layer of [this.whole, this.close]) layer.asked.delete(run);
   }
 
-  /** Sees to it that the curves come which are not there yet. */
+  /** Requests the curves that are not there yet. */
   want(wanted: Wanted): void {
-    this.prepare(wanted);
+    if (wanted.axis !== this.axis) this.drop();
+    // Finer curves replace the coarse ones when they come.
+    else if (wanted.buckets > this.buckets * 1.5) for (const run of this.whole.pairs.keys()) this.stale.whole.add(run);
+    this.axis = wanted.axis;
+    this.buckets = Math.max(this.buckets, wanted.buckets);
     const range = wanted.range ? wanted.range.join(" ") : "";
-    const isMissing = (known: Map<string, Pair>) => (run: string) => !known.has(run) || this.stale.has(run);
-    const whole = wanted.runs.filter(isMissing(this.whole));
-    const close = range === "" ? [] : wanted.runs.filter(isMissing(this.close));
-    const key = `${range}|${wanted.axis}|${wanted.buckets}|${[...new Set([...whole, ...close])].join("\n")}`;
-    if (whole.length + close.length === 0 || key === this.loadingKey) return;
-    this.loading?.abort();
-    this.load(wanted, { whole, close, key });
+    if (range !== this.range) this.dropClose(range);
+    this.load(wanted, "whole", undefined);
+    if (wanted.range) this.load(wanted, "close", wanted.range);
   }
 
-  private prepare(wanted: Wanted): void {
-    if (wanted.axis !== this.axis || wanted.buckets > this.buckets * 1.5) {
-      // Curves by another axis are of no use; finer ones replace the coarse ones when they come.
-      if (wanted.axis !== this.axis) this.drop();
-      else for (const run of this.whole.keys()) this.stale.add(run);
-      this.axis = wanted.axis;
-      this.buckets = wanted.buckets;
-    }
-    const range = wanted.range ? wanted.range.join(" ") : "";
-    if (range !== this.range) {
-      this.close = new Map();
-      this.range = range;
-    }
+  private dropClose(range: string): void {
+    this.close.control.abort();
+    this.close = new Layer();
+    this.range = range;
   }
 
-  private load(wanted: Wanted, { whole, close, key }: { whole: string[]; close: string[]; key: string }): void {
-    const control = new AbortController();
-    this.loading = control;
-    this.loadingKey = key;
-    this.isLoading = true;
+  private load({ runs, axis, buckets }: Wanted, name: "whole" | "close", range: readonly [number, number] | undefined): void {
+    const layer = this[name];
+    const missing = layer.missing(runs, this.stale[name]);
+    if (missing.length === 0) return;
+    for (const run of missing) {
+      layer.asked.add(run);
+      this.stale[name].delete(run);
+    }
     this.error = "";
-    for (const run of [...whole, ...close]) this.stale.delete(run);
-    const { axis, buckets, range } = wanted;
-    const request = { metric: this.metric, axis, buckets };
-    const run = async () => {
-      try {
-        const parts = [whole.length > 0 && this.fetch({ ...request, runs: whole }, this.whole, control.signal)];
-        if (range) parts.push(close.length > 0 && this.fetch({ ...request, runs: close, from: range[0], to: range[1] }, this.close, control.signal));
-        await Promise.all(parts);
-      } catch (error) {
-        if (!control.signal.aborted) this.error = (error as Error).message;
-      }
-      if (this.loading !== control) return;
-      this.isLoading = false;
-      this.loading = null;
-      // After a failure the same request waits for a change.
-      if (this.error === "") this.loadingKey = "";
-      this.arrived();
-    };
-    this.queue.add({ run, rank: whole.length > 0 ? 1 : 0 });
+    this.active++;
+    const request = { metric: this.metric, runs: missing, axis, buckets, from: range?.[0], to: range?.[1] };
+    this.queue.add({ run: () => this.fetch(request, layer), rank: name === "whole" ? 1 : 0 });
   }
 
-  private async fetch(request: CurveRequest, into: Map<string, Pair>, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
+  private async fetch(request: CurveRequest, layer: Layer): Promise<void> {
+    try {
+      if (!layer.control.signal.aborted) await this.receive(request, layer);
+      for (const run of request.runs) layer.asked.delete(run);
+    } catch (error) {
+      if (!layer.control.signal.aborted) this.error = (error as Error).message;
+    }
+    this.active--;
+    this.on.finished();
+  }
+
+  private async receive(request: CurveRequest, { pairs, control }: Layer): Promise<void> {
     const fresh = new Set<string>();
     await this.backend.curves(
       request,
       (frame) => {
         const { run, attempt, message } = frame.header;
-        const pair = (fresh.has(run) && into.get(run)) || { latest: null, abandoned: null };
+        const pair = (fresh.has(run) && pairs.get(run)) || { latest: null, abandoned: null };
         fresh.add(run);
         if (message === undefined) pair[attempt] = curveOf(frame, request.axis);
-        into.set(run, pair);
-        this.arrived();
+        pairs.set(run, pair);
+        this.on.arrived();
       },
-      signal,
+      control.signal,
     );
     // A run without the metric has no frame and need not be asked for again.
-    if (!signal.aborted) for (const run of request.runs) if (!fresh.has(run)) into.set(run, { latest: null, abandoned: null });
+    for (const run of request.runs) if (!fresh.has(run)) pairs.set(run, { latest: null, abandoned: null });
   }
 }
