@@ -17,6 +17,7 @@ const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag", "zoom into a range of all charts"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
+  ["Click", "in an enlarged chart, show the line of the log"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [

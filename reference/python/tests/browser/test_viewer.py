@@ -285,6 +285,18 @@ def test_one_run(opened: Opened) -> None:
     assert page.evaluate("window.hacked") is None
 
 
+def test_line_behind_a_point(opened: Opened) -> None:
+    """A click on an enlarged curve shows the line of the log that it comes from."""
+    run = MadeRun("a", {"loss": [2.0] * 9}, files={"events.jsonl": b'{"kind":"step","t":1}\n' * 3})
+    page, _ = opened([run], "#charts?focus=loss")
+    drawn(page)
+    page.locator(".chart-overlay").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chart-line")).to_contain_text("a, events.jsonl, line 2")
+    expect(page.locator(".chart-line .raw")).to_have_text('{"kind":"step","t":1')
+
+
 def test_compare_marks_the_best_and_what_differs(opened: Opened) -> None:
     """The lowest loss is marked, and settings that are the same are left out."""
     runs = sweep(3)

@@ -2,8 +2,9 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
+import { show } from "../run/raw-line.js";
 import type { Store } from "../store.js";
-import { counted, plain, short } from "../text.js";
+import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner } from "./drawing.js";
@@ -45,6 +46,7 @@ export class Chart {
   private readonly table = html("div", { class: "unseen" });
   private readonly area = html("div", { class: "chart-area" }, this.canvas, this.overlay, this.note);
   private readonly tooltip = new Tooltip(this.area);
+  private readonly line = html("div", { class: "chart-line", role: "status" });
   private readonly curves: Curves;
   private size = { width: 0, height: 0 };
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -71,7 +73,8 @@ export class Chart {
       store.update({ focus: isLarge ? "" : metric }),
     );
     const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
-    this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.table);
+    this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, isLarge && this.line, this.table);
+    if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve for the line of the log behind it."));
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
   }
@@ -95,6 +98,25 @@ export class Chart {
 
   manner(): Manner {
     return { axis: this.state.x, colours: colours(), hovered: this.pointing.run };
+  }
+
+  /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
+  async choose(run: string, place: number): Promise<void> {
+    const { backend } = this.setting.store;
+    const series = this.plot?.series.find((each) => each.run.id === run);
+    if (!series || !this.line.isConnected || backend.kind === "embedded") return;
+    const text = html("pre", { class: "raw", tabindex: 0 });
+    fill(this.line, text);
+    try {
+      const point = await backend.point({ run, metric: this.metric, axis: series.curve.axis, at: place - series.shift });
+      if (!point) fill(text, "The log has no line for this point.");
+      else {
+        fill(this.line, html("p", { class: "count" }, `${plain(series.run.name)}, ${plain(point.file)}, line ${grouped(point.line)}`), text);
+        await show(this.setting.store, { run, ...point }, text);
+      }
+    } catch (error) {
+      fill(text, (error as Error).message);
+    }
   }
 
   /** Shows or hides: a chart that is not seen gets no curves. */

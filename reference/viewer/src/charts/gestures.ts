@@ -55,7 +55,12 @@ export class Gestures {
   private up(event: PointerEvent): void {
     const { start } = this;
     this.cancel(event);
-    if (!start || start.isPan || !this.chart.plot || Math.abs(event.offsetX - start.x) < LEAST_DRAG) return;
+    if (!start || start.isPan || !this.chart.plot) return;
+    if (Math.abs(event.offsetX - start.x) < LEAST_DRAG) {
+      const { run } = this.chart.pointing;
+      if (run !== null) void this.chart.choose(run, this.place(event.offsetX, start.range));
+      return;
+    }
     const [from, to] = [start.x, event.offsetX].sort((a, b) => a - b).map((pixel) => this.place(pixel, start.range));
     this.chart.zoom([from!, to!]);
   }
@@ -155,6 +160,7 @@ export class Gestures {
       "+": () => this.scale(CLOSER, at, x),
       "=": () => this.scale(CLOSER, at, x),
       "-": () => this.scale(1 / CLOSER, at, x),
+      Enter: () => this.choose(),
       Escape: () => this.chart.zoom(null),
     };
     const move = moves[event.key];
@@ -162,6 +168,12 @@ export class Gestures {
     event.preventDefault();
     event.stopPropagation();
     move();
+  }
+
+  private choose(): void {
+    const { plot, pointing } = this.chart;
+    const run = pointing.run ?? plot?.series[0]?.run.id;
+    if (run !== undefined && pointing.cursor) void this.chart.choose(run, pointing.cursor.place);
   }
 
   /** Moves the cursor to the next point of the first curve. */

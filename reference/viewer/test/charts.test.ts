@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { csv } from "../src/charts/exporting.js";
+import { nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
+import { sectionsOf } from "../src/charts/grid.js";
+import { smoothed } from "../src/charts/smoothing.js";
+import { SvgPen } from "../src/charts/svg-pen.js";
+import { ticks } from "../src/charts/ticks.js";
+import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
+import { Palette } from "../src/palette.js";
+import type { Frame, Run } from "../src/protocol.js";
+import { prose, short } from "../src/text.js";
+
+function curve(values: number[], places = values.map((_, at) => at + 1), level = 1): Curve {
+  const header = { run: "a", metric: "loss", attempt: "latest", axes: ["step"], revision: "1", points: values.length, level, buckets: values.length, range: { step: [places[0]!, places.at(-1)!] } } as const;
+  const [frame] = new FrameReader().feed(packedFrame({ ...header, axes: ["step"], range: { step: [places[0]!, places.at(-1)!] } }, { step: places, last: values }));
+  return curveOf(frame as Frame, "step")!;
+}
+
+function series(values: number[], id = "a"): Series {
+  return { run: { id, name: id } as Run, look: { colour: 0, dash: [] }, isQuiet: false, curve: curve(values), abandoned: null, smooth: null, shift: 0 };
+}
+
+test("a constant stays the same when it is smoothed, from its first value on", () => {
+  assert.deepEqual([...smoothed(curve([3, 3, 3, 3]), 0.99, 3)].map((value) => Number(value.toFixed(12))), [3, 3, 3, 3]);
+});
+
+test("smoothing follows the definition and leaves out what is not finite", () => {
+  const [a, b, c] = smoothed(curve([1, NaN, 2]), 0.5, 1000);
+  assert.deepEqual([a, b], [1, NaN]);
+  // Two steps later a quarter of the old average is left.
+  assert.equal(c!.toFixed(10), ((0.5 * 1 * 0.25 + 2 * 0.75) / (0.5 * 0.25 + 0.75)).toFixed(10));
+});
+
+test("pixels and values are inverse on both scales", () => {
+  for (const range of [{ from: 2, to: 10, isLog: false }, { from: 1e-4, to: 1e3, isLog: true }]) {
+    for (const value of [range.from, (range.from + range.to) / 2, range.to]) {
+      assert.ok(Math.abs(valueAt(range, 58, 300, placer(range, 58, 300)(value)) / value - 1) < 1e-9);
+    }
+  }
+});
+
+test("the range of values has room for the highest and the lowest of what is seen", () => {
+  const seen = valueRange([series([1, 100, 2, 3])], { from: 3, to: 4, isLog: false }, { isLog: false, isClipped: false });
+  assert.ok(seen.from < 2 && seen.to >= 100, "the neighbours of what is seen count: the line goes to them");
+  const positive = valueRange([series([0, -1, 10, 1000])], { from: 1, to: 4, isLog: false }, { isLog: true, isClipped: false });
+  assert.ok(positive.from > 0 && positive.from <= 10 && positive.to >= 1000);
+  const clipped = valueRange([series([...Array.from({ length: 200 }, () => 1), 1e9])], { from: 1, to: 201, isLog: false }, { isLog: false, isClipped: true });
+  assert.ok(clipped.to < 10);
+  const none = valueRange([series([NaN])], { from: 0, to: 1, isLog: false }, { isLog: false, isClipped: false });
+  assert.deepEqual(none, { from: 0, to: 1, isLog: false });
+  const largest = valueRange([series([-Number.MAX_VALUE, Number.MAX_VALUE])], { from: 1, to: 2, isLog: false }, { isLog: false, isClipped: false });
+  assert.ok(Number.isFinite(largest.to - largest.from));
+});
+
+test("only what is seen is drawn, and curves that go back are drawn whole", () => {
+  const range = { from: 40, to: 50, isLog: false };
+  assert.deepEqual(visible(curve(Array.from({ length: 100 }, () => 1)), range, 0), [38, 50]);
+  assert.deepEqual(visible(curve([1, 2, 3], [3, 2, 90]), range, 0), [0, 3]);
+  assert.equal(nearest(curve([1, 2, 3], [1, 10, 20]), 14), 1);
+  assert.equal(nearest(curve([1, 2, 3], [20, 1, 10]), 14), 2);
+  assert.equal(wholeRange([series([1])], true)!.from, 1);
+});
+
+test("ticks lie in the range, are few, and differ", () => {
+  const ranges = [{ from: 1, to: 10_000, isLog: false }, { from: 1.2345, to: 1.2346, isLog: false }, { from: 1e-6, to: 10, isLog: true }, { from: 0, to: 1e6, isLog: false }];
+  for (const axis of ["step", "time", "wall", "value", "tokens"] as const) {
+    for (const range of ranges) {
+      const found = ticks(range, axis, 5);
+      assert.ok(found.length > 0 && found.length <= 14, `${axis} ${range.from} to ${range.to}: ${found.length}`);
+      assert.ok(found.every(({ value }) => value >= range.from && value <= range.to));
+      if (axis === "value") assert.equal(new Set(found.map(({ text }) => text)).size, found.length, JSON.stringify(found));
+    }
+  }
+});
+
+test("a table for spreadsheets holds every bucket and no formula", () => {
+  const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
+  assert.equal(csv(plot, "step"), 'run,step,last,min,max,mean,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,,1,0\n');
+});
+
+test("an image holds names as text", () => {
+  const pen = new SvgPen(10, 10);
+  pen.fillText('<script>&"', 1, 2);
+  assert.ok(pen.text().includes("&lt;script&gt;&amp;&quot;"));
+});
+
+test("a run keeps its colour while others come and go", () => {
+  const palette = new Palette();
+  palette.give(["a", "b", "c"]);
+  const before = palette.look("c");
+  palette.give(["c", "d"]);
+  assert.deepEqual(palette.look("c"), before);
+  assert.notDeepEqual(palette.look("d"), before);
+  const ids = Array.from({ length: 21 }, (_, at) => String(at));
+  palette.give(ids);
+  assert.equal(new Set(ids.map((id) => JSON.stringify(palette.look(id)))).size, 21);
+});
+
+test("metrics are in sections by the first part of their names, 100,000 in a moment", () => {
+  const metrics = Object.fromEntries(["loss", "lr", "val/loss", "val/acc", "system/gpu", "__proto__"].map((name) => [name, null]));
+  assert.deepEqual(sectionsOf([{ metrics } as unknown as Run], "").map(({ title }) => title), ["", "val", "system"]);
+  assert.deepEqual(sectionsOf([{ metrics } as unknown as Run], "val acc").map(({ metrics: names }) => names), [["val/acc"]]);
+  const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`x/${at}`, null]));
+  const began = performance.now();
+  sectionsOf([{ metrics: many } as unknown as Run], "");
+  assert.ok(performance.now() - began < 5000);
+});
+
+test("text of a log is inert, and numbers are short", () => {
+  assert.equal(prose("a\n\u202eb\u001b\tc"), "a\n\\u202eb\\x1b\tc");
+  assert.deepEqual([0, 1234567, 0.00001234, 1.5, 12345].map((value) => short(value)), ["0", "1.235e6", "1.234e-5", "1.5", "12\u202f345"]);
+});
