@@ -15,6 +15,7 @@ SCOPE = (
     "schemas",
     "reference/codegen",
     "reference/python",
+    "reference/viewer",
     "conformance",
     "docs",
     ".ci",
@@ -27,7 +28,7 @@ SCOPE = (
 )
 """Files and folders that are free of the phrases; a folder is added here once it is.
 
-Not yet: the languages other than Python.
+Not yet: the other languages.
 """
 
 EXCLUDED = (

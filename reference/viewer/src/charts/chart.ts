@@ -74,7 +74,7 @@ export class Chart {
     );
     const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
     this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, isLarge && this.line, this.table);
-    if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve for the line of the log behind it."));
+    if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve to see its line of the log."));
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
   }
