@@ -157,3 +157,25 @@ def test_only_numbers_are_values() -> None:
     found = numbers_of(given)
     assert ["a", "b/c", "g"] == list(found)
     assert (1, 1) == (found["a"], found["b/c"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_full_disk_does_not_stop_the_training(tmp_path: Path) -> None:
+    """A file that may not grow any more loses records, the program goes on, and what is there stays readable."""
+    program = """
+import resource, signal
+from toyspec.integrations.training_run import run_of
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+run = run_of("test", "runs", {"system_seconds": 0.0})
+run.log({"loss": 1.0}, step=0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+for step in range(1, 200):
+    run.log({"loss": 1.0}, step=step)
+print("trained")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    assert (0, b"trained\n") == (done.returncode, done.stdout)
+    assert b"were not written" in done.stderr
+    (path,) = tmp_path.rglob("events.jsonl")
+    assert 20 < path.read_bytes().count(b"\n") < 200
+    assert path.read_bytes().endswith(b"\n")

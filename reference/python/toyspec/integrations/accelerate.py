@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelerate.tracking import GeneralTracker, register_tracker_class
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import TrainingRun, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ class ToyspecTracker(GeneralTracker):
         """Log the project *run_name* below *root*."""
         super().__init__()
         options.setdefault("name", run_name)
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="accelerate"))
+        self.run = run_of("accelerate", root, options)
 
     @property
     def tracker(self) -> TrainingRun:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 from toyspec.system_calls import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ToyspecWriter(MetricWriter):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="clu", rank=_process_index()))
+        self.run = run_of("clu", root, options, rank=_process_index())
         self._left_out: set[str] = set()
 
     def write_hparams(self, hparams: Mapping[str, Any]) -> None:

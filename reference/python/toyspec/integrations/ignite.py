@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ignite import distributed
 from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,8 +24,7 @@ class ToyspecLogger(BaseLogger):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        start = Start(framework="ignite", rank=int(distributed.get_rank()))
-        self.run = TrainingRun(RunOptions(root=root, **options), start)
+        self.run = run_of("ignite", root, options, rank=int(distributed.get_rank()))
 
     def close(self) -> None:
         """End the run; done at the end of a ``with`` block."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ class ToyspecCallback(keras.callbacks.Callback):
     def __init__(self, root: str = "runs", *, batches: int = 0, **options: Any) -> None:
         """Log below *root* each epoch, and every *batches* batches; raise TypeError for an unknown option."""
         super().__init__()
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="keras"))
+        self.run = run_of("keras", root, options)
         self._every = batches
         self._epoch = 0
 

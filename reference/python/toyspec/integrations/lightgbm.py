@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ def toyspec_callback(root: str = "runs", **options: Any) -> Callable[[Any], None
 
     Raise TypeError for an unknown option. A training that stops early ends the run with the program.
     """
-    run = TrainingRun(RunOptions(root=root, **options), Start(framework="lightgbm"))
+    run = run_of("lightgbm", root, options)
 
     def log_round(environment: Any) -> None:
         if environment.iteration == environment.begin_iteration:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ class ToyspecOutputFormat(KVWriter):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="stable-baselines3"))
+        self.run = run_of("stable-baselines3", root, options)
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
         """Write the numbers among *key_values* but those that are excluded."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class ToyspecLogger:
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="torchtitan", rank=process_index()))
+        self.run = run_of("torchtitan", root, options, rank=process_index())
 
     def log(self, metrics: Mapping[str, Any], step: int) -> None:
         """Write the numbers among *metrics*."""

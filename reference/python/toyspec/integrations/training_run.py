@@ -309,6 +309,14 @@ class TrainingRun:
         )
 
 
+def run_of(framework: str, root: str, options: Mapping[str, Any], *, rank: int = 0) -> TrainingRun:
+    """Return the run of a *framework* below *root*, which starts with its first value.
+
+    *options* are those of RunOptions; an unknown one raises TypeError. *rank* is the number of this process.
+    """
+    return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, rank=rank))
+
+
 def numbers_of(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     """Return the numbers among *values*, nested ones with ``/`` in their names; all else is left out."""
     found: dict[str, float] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from xgboost.callback import TrainingCallback
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ class ToyspecCallback(TrainingCallback):
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
         super().__init__()
-        self.run = TrainingRun(RunOptions(root=root, **options), Start(framework="xgboost"))
+        self.run = run_of("xgboost", root, options)
         self._done = 0
 
     def before_training(self, model: Any) -> Any:
