@@ -10,6 +10,8 @@ from urllib.parse import quote
 from toyspec.errors import SourceError
 
 DATABASE_MAGIC = b"SQLite format 3\0"
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises: Python decodes the names and messages of SQLite strictly."""
 
 
 def opened(path: str) -> sqlite3.Connection:
@@ -25,7 +27,7 @@ def opened(path: str) -> sqlite3.Connection:
         connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA schema_version")
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         if connection is not None:
             connection.close()
         raise SourceError(path, f"the database cannot be read: {error}") from error
@@ -37,5 +39,5 @@ def tables_of(path: str) -> set[str]:
     with closing(opened(path)) as database:
         try:
             return {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise SourceError(path, f"the database cannot be read: {error}") from error

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from toyspec.convert.databases import DATABASE_ERRORS
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.timeline import Timeline, is_wall
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
 
     from toyspec.convert.losses import Ledger
@@ -62,7 +63,7 @@ class MlflowImport:
         """Yield the rows of *query*; where the database is damaged, end with an entry in the ledger."""
         try:
             yield from self._database.execute(query, (self._run_id,))
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             self._ledger.items += 1
             self._ledger.drop(DAMAGED, "database", str(error))
 

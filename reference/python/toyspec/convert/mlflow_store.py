@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.databases import DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.losses import (
     DAMAGED,
@@ -97,7 +96,7 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
         query = "SELECT run_uuid, name FROM runs WHERE lifecycle_stage != 'deleted' ORDER BY start_time, run_uuid"
         try:
             rows = database.execute(query).fetchall()
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise SourceError(path, f"the database cannot be read: {error}") from error
     size = os.path.getsize(path)
     for run_id, name in rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.databases import DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.losses import (
     DAMAGED,
@@ -120,7 +119,7 @@ def _runs_of(path: str) -> list[tuple[str, str]]:
             query = "SELECT run_id, run_name FROM {} GROUP BY run_id ORDER BY min(id)"
             rows = [database.execute(query.format(table)) for table in ("metrics", "configs")]
             found = {str(run): str(name) for run, name in chain(*rows)}
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise SourceError(path, f"the database cannot be read: {error}") from error
     return list(found.items())
 
@@ -138,7 +137,7 @@ def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, An
         for query in queries:
             try:
                 yield from database.execute(query, (run_id,))
-            except sqlite3.Error as error:
+            except DATABASE_ERRORS as error:
                 ledger.items += 1
                 ledger.drop(DAMAGED, "database", str(error))
 
