@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toyspec.errors import (
         DamagedStreamError,
         EngineError,
+        PlaceError,
         ProfileError,
         RunStartMissingError,
         SourceError,
@@ -75,6 +76,7 @@ _HOMES = {
     "Mirror": "mirrors.settings",
     "MirrorBusyError": "mirrors.state",
     "PathError": "findings",
+    "PlaceError": "errors",
     "ProfileError": "errors",
     "ReadReport": "read_reports",
     "Reading": "reading.reader",
@@ -134,6 +136,7 @@ __all__ = [
     "Mirror",
     "MirrorBusyError",
     "PathError",
+    "PlaceError",
     "ProfileError",
     "ReadReport",
     "Reading",

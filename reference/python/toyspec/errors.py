@@ -7,6 +7,7 @@
     ├── ProfileError                the directory of a user's profile is wrong (a ValueError too)
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
+    ├── PlaceError                  an object store or a server cannot be reached or read (an OSError too)
     ├── SourceError                 a source cannot be imported, or a run cannot be exported
     └── StreamError                 a stream cannot be read as asked
         ├── StreamMissingError      there is no stream at the path
@@ -104,6 +105,13 @@ class TornStreamError(StreamError):
 class _FileError(ToyspecError, OSError):
     def __str__(self) -> str:
         return f"{printable(str(self.filename))}: {self.strerror}"
+
+
+class PlaceError(_FileError):
+    """A place beyond the file system cannot be reached or read; the message begins with its address."""
+
+    def __init__(self, address: str, fact: str, *, number: int = errno.EIO) -> None:
+        OSError.__init__(self, number, fact, address)
 
 
 class SourceError(ToyspecError):

@@ -19,9 +19,10 @@ from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import usual_names
-from toyspec.reading.stream_files import STREAM_NAMES, Source
+from toyspec.reading.stream_files import STREAM_NAMES, Source, may_be_there
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
@@ -157,10 +158,14 @@ def _verdicts(
     paths: Iterable[str], options: CheckOptions, jobs: int, on_progress: Progress | None, *, walk: Walk
 ) -> Iterator[tuple[Found, Verdict]]:
     done = 0
-    known = _known_size(paths) if on_progress else 0
+    paths = [public(path) for path in paths]
+    is_remote = any(map(is_address, paths))
+    # To list a store twice costs more than to know how much there is.
+    known = _known_size(paths) if on_progress and not is_remote else 0
     hints = usual_names(options.choice)
     streams = (found for path in paths for found in find_streams(path, hints=hints))
-    engine = None if options.choice.may_be_own else native()
+    # The threads of the engine open files by themselves.
+    engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None:
         from toyspec.checker.native_files import Threads
 
@@ -169,9 +174,11 @@ def _verdicts(
         return
     if jobs > 1:
         # Imported here, since one job, the usual case, does not need it.
-        from toyspec.checker.parallel import check_in_parallel
+        from toyspec.checker.parallel import Workers, check_in_parallel
 
-        with closing(check_in_parallel(streams, partial(_check_found, options=options, walk=walk), jobs)) as checked:
+        workers: Workers = "threads" if is_remote else "processes"
+        work = partial(_check_found, options=options, walk=walk)
+        with closing(check_in_parallel(streams, work, jobs, workers=workers)) as checked:
             for found, verdict in checked:
                 done += found.size if isinstance(found, Stream) else 0
                 if on_progress:
@@ -232,10 +239,19 @@ def _check_found(
     try:
         if found.path == STANDARD_INPUT:
             return _check_file(sys.stdin.buffer, found.path, options, on_size)
-        with open(found.path, "rb", buffering=0) as file:
+        with _opened(found.path) as file:
             return _check_file(file, found.path, options, on_size, may_skip=may_skip)
     except OSError as error:
         return PathError(found.path, cause_of(error))
+
+
+def _opened(path: str) -> BinaryIO:
+    if not is_address(path):
+        return cast("BinaryIO", open(path, "rb", buffering=0))
+    # Imported with the first address: start-up time counts.
+    from toyspec.places.remote_files import RemoteFile
+
+    return cast("BinaryIO", RemoteFile(path))
 
 
 def _check_file(
@@ -266,7 +282,7 @@ def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:
     directory, name = os.path.split(path)
     if name not in STREAM_NAMES or not options.reports(rules.SEAL_BROKEN):
         return None
-    if not os.path.lexists(os.path.join(directory, SEAL_FILE)):
+    if not may_be_there(path_in(directory, SEAL_FILE)):
         return None
     # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
     from toyspec.checker.seals import Seal

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from toyspec.engine import native
 from toyspec.format.profiles import detect_profile
+from toyspec.places.addresses import is_address
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.runs.discovery import STANDARD_INPUT
 
@@ -66,7 +67,8 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
         from toyspec.checker.dialect_checker import DialectChecker
 
         return DialectChecker(path, read_as, options=options)
-    engine = native()
+    # The engine reads the files beside a stream by itself, from a file system.
+    engine = None if is_address(path) else native()
     if engine is not None:
         from toyspec.checker.native_checker import NativeChecker
 

@@ -1,18 +1,22 @@
-"""Checks streams in several processes: small ones in batches, in the order in which they are found."""
+"""Checks streams in several processes or threads: small ones in batches, in the order in which they are found."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import Literal
 
 from toyspec.findings import FileReport, PathError, Skipped
 from toyspec.runs.discovery import STANDARD_INPUT, Found, Stream
 
 Verdict = FileReport | PathError | Skipped
 Check = Callable[[Found], Verdict]
+
+Workers = Literal["processes", "threads"]
+"""Threads wait for stores, whose client does not survive a fork; processes check files."""
 
 # Passing a stream to a process takes as long as checking a hundred lines, so small ones go together.
 _BATCH_BYTES = 1 << 20
@@ -21,10 +25,16 @@ _BATCH_STREAMS = 64
 _PENDING_PER_JOB = 4
 
 
-def check_in_parallel(found: Iterable[Found], check: Check, jobs: int) -> Generator[tuple[Found, Verdict]]:
-    """Yield each of *found* with the result of *check*, in order; *jobs* processes call *check*."""
+def check_in_parallel(
+    found: Iterable[Found], check: Check, jobs: int, *, workers: Workers = "processes"
+) -> Generator[tuple[Found, Verdict]]:
+    """Yield each of *found* with the result of *check*, in order; *jobs* processes or threads call *check*."""
     pending: deque[tuple[list[Found], Future[list[Verdict]]]] = deque()
-    pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
+    pool: Executor
+    if workers == "threads":
+        pool = ThreadPoolExecutor(jobs)
+    else:
+        pool = ProcessPoolExecutor(jobs, initializer=_end_on_interrupt)
     try:
         for batch in batches(found):
             pending.append((batch, _submitted(pool, batch, check)))
@@ -58,7 +68,7 @@ def batches(found: Iterable[Found]) -> Iterator[list[Found]]:
         yield batch
 
 
-def _submitted(pool: ProcessPoolExecutor, batch: list[Found], check: Check) -> Future[list[Verdict]]:
+def _submitted(pool: Executor, batch: list[Found], check: Check) -> Future[list[Verdict]]:
     if batch[0].path == STANDARD_INPUT:  # only this process can read it
         return _ready(_check_batch(batch, check))
     try:

@@ -9,6 +9,7 @@ from toyspec.checker.sidecars import SidecarText, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.generated.looks import HEAD_BYTES
+from toyspec.places.addresses import is_address
 from toyspec.runs.discovery import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class PlainChecker(StreamChecker):
         directory = None
         has_path = name is None and path != STANDARD_INPUT
         if has_path and stream_name(os.path.basename(path)) == EVENTS_FILE:
-            self._place = os.path.dirname(os.path.abspath(path))
+            self._place = os.path.dirname(path if is_address(path) else os.path.abspath(path))
             directory = os.path.basename(self._place)
         super().__init__(path, options=options, detect=detect, directory=directory)
         self.read_bundle_again()

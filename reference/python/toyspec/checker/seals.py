@@ -14,6 +14,7 @@ from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.seals import SealLine, parse_seal_line, parts_of
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.places.addresses import path_in
 from toyspec.reading.sealed_files import FileDigest, digest_in, files_of
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def unsealed_files(directory: str) -> list[str]:
 
 
 def _read(directory: str, max_bytes: int) -> SidecarText:
-    return read_sidecar(os.path.join(directory, SEAL_FILE), SEAL_FILE, max_bytes)
+    return read_sidecar(path_in(directory, SEAL_FILE), SEAL_FILE, max_bytes)
 
 
 def _fault_message(found: FileDigest, name: str) -> str:

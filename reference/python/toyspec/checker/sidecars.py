@@ -11,11 +11,13 @@ from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.line_places import offset_at, pointer_to
 from toyspec.checker.record_checking import whole_float_message
 from toyspec.checker.record_findings import RecordFinding
+from toyspec.errors import StreamError
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, validate
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated import messages, rules
+from toyspec.places.addresses import is_address, path_in
 from toyspec.runs.discovery import SIDECARS
 from toyspec.system_calls import cause_of
 
@@ -37,14 +39,19 @@ def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
     """Return the sidecars in *directory* that exist; a longer one than *max_bytes* is not read."""
     found: list[SidecarText] = []
     for name in SIDECARS:
-        path = os.path.join(directory, name)
-        if os.path.lexists(path):
+        path = path_in(directory, name)
+        if is_address(path):
+            remote = _read_remote(path, name, max_bytes)
+            found += [] if remote is None else [remote]
+        elif os.path.lexists(path):
             found.append(read_sidecar(path, name, max_bytes))
     return found
 
 
 def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
     """Return the file *name* at *path*; a longer one than *max_bytes* is not read."""
+    if is_address(path):
+        return _read_remote(path, name, max_bytes) or SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
     if not os.path.isfile(path):
         return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
     try:
@@ -56,6 +63,19 @@ def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
     if len(data) > max_bytes:
         return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
     return SidecarText(name, data)
+
+
+def _read_remote(address: str, name: str, max_bytes: int) -> SidecarText | None:
+    # Imported with the first address: start-up time counts.
+    from toyspec.reading.remote_streams import read_small
+
+    try:
+        data = read_small(address, max_bytes + 1)
+    except StreamError as error:
+        return SidecarText(name, b"", error.fact)
+    if data is not None and len(data) > max_bytes:
+        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
+    return None if data is None else SidecarText(name, data)
 
 
 def check_sidecars(

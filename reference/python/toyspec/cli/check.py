@@ -18,6 +18,7 @@ from toyspec.cli.parsers import (
     seconds,
 )
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,7 +30,8 @@ Check streams against the specification: bytes, JSON, each record, the order of
 records, and the files of the bundle.
 
 PATH is a run directory, a stream, a directory with runs below it, or - for
-standard input. A stream may be a gzip file.
+standard input. A stream may be a gzip file. PATH may be in an object store or
+on a web server: s3://bucket/runs.
 
 A file of another format is an error if PATH names it. In a directory it is
 skipped and counted; -v lists it."""
@@ -66,7 +68,7 @@ def configure(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     formats = "\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items())
     parser.epilog = _EPILOG.format(formats=formats, findings=MAX_FINDINGS_PER_RULE)
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="what to check")
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=public, help="what to check")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     _add_rules(parser)
     _add_work(parser)

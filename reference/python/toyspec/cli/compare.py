@@ -19,6 +19,7 @@ from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.places.addresses import public
 from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summary import RunSummary, summarize_run
@@ -63,7 +64,7 @@ def configure(parser: Parser) -> None:
         "  toyspec compare runs/llama-001 runs/llama-002\n"
         "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
     )
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="run directories or streams")
+    parser.add_argument("runs", metavar="RUN", nargs="*", type=public, help="run directories or streams, also s3://…")
     parser.add_argument("--all", action="store_true", help="show settings that are equal too")
     parser.add_argument(
         "--measure",

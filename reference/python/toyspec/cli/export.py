@@ -8,6 +8,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.convert import export_runs, exportable
+from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -40,7 +41,7 @@ def configure(parser: Parser) -> None:
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(exportable()))
     parser.epilog = _EPILOG
     parser.add_argument("format", metavar="FORMAT", help="what to write")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="what to export")
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
     parser.add_argument("--out", metavar="DIR", required=True, help="where it is written")
     add_report(parser)
 

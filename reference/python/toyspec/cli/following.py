@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from toyspec.checker import open_checker
 from toyspec.cli.paths import fact_of
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.reading.live_file import LiveFile
-from toyspec.reading.stream_files import Source, is_compressed, locate_stream
+from toyspec.places.addresses import is_address
+from toyspec.reading.live_file import LiveFile, open_live
+from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict
     from toyspec.findings import Finding
+    from toyspec.reading.live_object import LiveObject
+
+    AnyLiveFile = LiveFile | LiveObject
 
 Change = Literal["truncated", "replaced", "uncommitted-changed"]
 
 _CHUNK_BYTES = 1 << 18
 _POLL_SECONDS = 0.2
+# Each poll of a store is a request that it counts.
+_REMOTE_POLL_SECONDS = 2.0
 STANDARD_INPUT = "-"
 
 
@@ -37,7 +44,7 @@ def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: 
     try:
         located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)[0]
         checked = _CheckedStream(located, options, verdict)
-        if path == STANDARD_INPUT or not stat.S_ISREG(os.stat(located).st_mode) or is_compressed(located):
+        if path == STANDARD_INPUT or not _is_regular(located) or is_compressed(located):
             interrupted = _drain(located, checked)
         else:
             interrupted = _watch(located, checked, idle_timeout)
@@ -53,19 +60,28 @@ def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: 
 
 def _drain(path: str, checked: _CheckedStream) -> bool:
     """Check a pipe, a device or a compressed file until its end."""
-    with open(sys.stdin.fileno() if path == STANDARD_INPUT else path, "rb", buffering=0, closefd=path != "-") as file:
-        source = Source(file, name=path)
-        try:
-            while data := source.read(_CHUNK_BYTES):
-                checked.feed(data)
-        except KeyboardInterrupt:
-            return True
+    if path == STANDARD_INPUT:
+        source = Source(cast("BinaryIO", io.FileIO(sys.stdin.fileno(), "rb", closefd=False)), name=path)
+    else:
+        source = open_source(path, special="allow")
+    try:
+        while data := source.read(_CHUNK_BYTES):
+            checked.feed(data)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        source.close()
     return False
+
+
+def _is_regular(path: str) -> bool:
+    return is_address(path) or stat.S_ISREG(os.stat(path).st_mode)
 
 
 def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bool:
     """Check the content of a file and what is appended to it."""
-    file = LiveFile(path)
+    file = open_live(path)
+    pause = _REMOTE_POLL_SECONDS if is_address(path) else _POLL_SECONDS
     last = time.monotonic()
     try:
         while True:
@@ -79,24 +95,24 @@ def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bo
             elif checked.ended or (idle_timeout and time.monotonic() - last >= idle_timeout):
                 return False
             else:
-                time.sleep(_POLL_SECONDS)
+                time.sleep(pause)
     except KeyboardInterrupt:
         return True
     finally:
         file.close()
 
 
-def _same_or_next(file: LiveFile) -> tuple[LiveFile, Change | None]:
+def _same_or_next(file: AnyLiveFile) -> tuple[AnyLiveFile, Change | None]:
     """Return the file to read next, and the change if it is not the one that was read so far."""
     try:
-        is_there = file.is_at_path(os.stat(file.path))
+        is_there = file.is_at_path(file.status_at_path())
     except FileNotFoundError:
         return file, None  # a file that was moved away may still be written
     if not is_there:
         if file.peek(1):
             return file, None  # read the old file to its end first
         file.close()
-        return LiveFile(file.path), "replaced"
+        return open_live(file.path), "replaced"
     content = file.content()
     if content != "same":
         file.restart()

@@ -10,6 +10,7 @@ from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.progress import Progress
 from toyspec.convert import import_runs, importable
+from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,7 +48,9 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec import [OPTION…] [FORMAT] SOURCE…"
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(importable()))
     parser.epilog = _EPILOG
-    parser.add_argument("sources", metavar="SOURCE", nargs="*", help="files and directories, after a format or not")
+    parser.add_argument(
+        "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
+    )
     parser.add_argument("--out", metavar="DIR", default="runs", help="where the runs are made; default: runs")
     parser.add_argument(
         "--ended",

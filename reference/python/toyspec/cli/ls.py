@@ -19,6 +19,7 @@ from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import printable, shortened
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.runs.columns import Condition, condition, needs_whole_streams, sorted_by, value_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def configure(parser: Parser) -> None:
         "\n"
         "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
         "the end are read, and its state has a question mark; --full reads everything.\n"
+        "Of a stream in an object store, 128 KiB are read.\n"
         "\n"
         "A column is a fact of every run such as last_step, a setting such as config.lr,\n"
         "or a metric: val/acc is its last value, best.val/acc its best. The goal of a\n"
@@ -76,7 +78,11 @@ def configure(parser: Parser) -> None:
         "  toyspec ls --sort best.val/acc --columns config.lr --where 'val/acc>0.7' runs/"
     )
     parser.add_argument(
-        "roots", metavar="ROOT", nargs="*", help="default: the roots in toyspec.toml, else this directory"
+        "roots",
+        metavar="ROOT",
+        nargs="*",
+        type=public,
+        help="directories or addresses; default: the roots in toyspec.toml, else this directory",
     )
     _add_columns(parser)
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
@@ -173,7 +179,8 @@ def _skipped(number: int) -> str:
 
 
 def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal, more: list[str]) -> None:
-    root = os.path.join(roots[0], "") if len(roots) == 1 and os.path.isdir(roots[0]) else None
+    is_directory = len(roots) == 1 and (is_address(roots[0]) or os.path.isdir(roots[0]))
+    root = path_in(roots[0], "") if is_directory else None
     rows = [[*_TITLES, *(shortened(name) for name in more)]]
     rows += [[*_row(run, root), *(_cell(value_of(run, name)) for name in more)] for run in runs]
     room = (columns() if terminal.interactive else _PIPED_COLUMNS) - sum(

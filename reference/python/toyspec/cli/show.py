@@ -21,6 +21,7 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.places.addresses import is_address, public
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
 from toyspec.runs.members import flat
@@ -54,7 +55,9 @@ def configure(parser: Parser) -> None:
         "is shown with what can be read of it."
     )
     parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
-    parser.add_argument("run", metavar="RUN", help="a run directory or a stream; - is standard input")
+    parser.add_argument(
+        "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
+    )
     parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
     add_profile(parser)
     add_dialect(parser)
@@ -78,7 +81,7 @@ def _show(options: Namespace, path: str) -> int:
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         sys.stderr.write(f"toyspec show: {shown(options.run)}: {printable(error.fact)}\n")
-        if isinstance(error, StreamMissingError) and os.path.isdir(options.run):
+        if isinstance(error, StreamMissingError) and (os.path.isdir(options.run) or is_address(options.run)):
             sys.stderr.write(f"`toyspec ls {shown(options.run)}` lists the runs below it\n")
         return exit_codes.USAGE
     if options.json:

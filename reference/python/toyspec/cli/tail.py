@@ -14,6 +14,7 @@ from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
+from toyspec.places.addresses import public
 from toyspec.reading.records import Record
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def configure(parser: Parser) -> None:
         "  toyspec tail --once -n 1 runs/llama-001\n"
         "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
     )
-    parser.add_argument("run", metavar="RUN", help="a run directory or a stream; it need not exist yet")
+    parser.add_argument(
+        "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; it need not exist yet"
+    )
     parser.add_argument(
         "-n",
         "--lines",

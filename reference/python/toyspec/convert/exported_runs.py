@@ -13,7 +13,7 @@ from toyspec.format.json_numbers import number
 from toyspec.generated.fields import FIELDS
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream
+from toyspec.reading.stream_files import locate_stream, stream_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ class ExportedRun:
         """The first run_start; empty where there is none."""
         self.end: dict[str, Any] | None = None
         """The last run_end; None where there is none."""
-        self.size = os.path.getsize(self.stream)
+        self.size = stream_size(self.stream)
         with read(self.stream, mode="salvage") as reading:
             for record in reading:
                 self._attempts.learn(record)

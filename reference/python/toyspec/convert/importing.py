@@ -20,6 +20,7 @@ from toyspec.escaping import shortened
 from toyspec.findings import PathError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.places.addresses import is_address, public
 from toyspec.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of, is_locked, sync_directory
 from toyspec.writing import opening
 from toyspec.writing.finished_streams import write_finished_stream
@@ -64,23 +65,25 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     A run that was imported before is left unchanged; if its source has changed since, it is imported again, and
     the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
-    the bytes that were read so far and in all. A source that cannot be read is in ``errors``. Raise
-    ValueError for an unknown *format*, ImportError if it needs a package that is not installed, and OSError if *out*
-    cannot be written.
+    the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
+    be read is in ``errors``. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
+    installed, and OSError if *out* cannot be written.
     """
     if format is not None:
         importer(format)
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
-    for source in [os.fspath(source) for source in sources]:
-        found += _find(source, format, report)
-    total = _Total(sum(run.size for _, run in found), watch)
-    options = _Options(ended, max_examples, total.advance)
-    root = os.fspath(out)
-    for name, run in found:
-        with _reported(run.source, report):
-            os.makedirs(root, exist_ok=True)
-            report.add(_Import(root, importer(name).FORMAT, run, options).go())
+    with contextlib.ExitStack() as copies:
+        for source in [public(os.fspath(source)) for source in sources]:
+            is_remote = is_address(source)
+            found += _find_remote(source, format, report, copies) if is_remote else _find(source, format, report)
+        total = _Total(sum(run.size for _, run in found), watch)
+        options = _Options(ended, max_examples, total.advance)
+        root = os.fspath(out)
+        for name, run in found:
+            with _reported(run.source, report):
+                os.makedirs(root, exist_ok=True)
+                report.add(_Import(root, importer(name).FORMAT, run, options).go())
     return report
 
 
@@ -118,6 +121,23 @@ def _other_logs(source: str, parts: Parts) -> Iterator[ForeignRun]:
     """Yield the logs in the directory *source* that are not parts of other runs."""
     logs = dialect_logs().DialectImporter(others=parts)
     return iter(logs.find_runs(source) if logs.recognise(source) else ())
+
+
+def _find_remote(
+    source: str, name: str | None, report: ConversionReport, copies: contextlib.ExitStack
+) -> Iterator[tuple[str, ForeignRun]]:
+    """Yield the runs of a copy of what is at the address *source*; the copy is there as long as *copies* is open."""
+    from toyspec.convert.remote_sources import copied
+
+    def address(path: str) -> str:
+        return source + path.removeprefix(copy).replace(os.sep, "/")
+
+    with _reported(source, report):
+        copy = copies.enter_context(copied(source))
+        of_copy = ConversionReport(direction="import")
+        for chosen, run in _find(copy, name, of_copy):
+            yield chosen, run._replace(source=address(run.source))
+        report.errors += [PathError(address(error.path), error.message) for error in of_copy.errors]
 
 
 @contextlib.contextmanager
@@ -161,7 +181,7 @@ class _Import:
         self._name = run.dialect or known.name
         self._run = run
         self._options = options
-        self._source = encodable(os.path.abspath(run.source))
+        self._source = encodable(run.source if is_address(run.source) else os.path.abspath(run.source))
 
     def go(self) -> RunConversion:
         """Import the run unless that was done before."""

@@ -21,6 +21,7 @@ import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.escaping import printable
+from toyspec.places.addresses import is_address, public
 
 if TYPE_CHECKING:
     from toyspec.format.dialects import Dialect
@@ -44,7 +45,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     """Path of the file; None if there is none."""
     roots: tuple[str, ...] = ()
-    """Directories with runs, relative to the directory of the file or absolute."""
+    """Directories with runs, relative to the directory of the file or absolute, or addresses."""
     profiles: tuple[str, ...] = ()
     """Directories of profiles of the user, relative or absolute as the roots are."""
     ignore: tuple[str, ...] = ()
@@ -95,11 +96,15 @@ def _configuration(path: str, data: bytes) -> Configuration:
         raise ConfigurationError(path, "dialects must be a table: [dialects.NAME]")
     return Configuration(
         path=path,
-        roots=tuple(os.path.join(os.path.dirname(path), root) for root in _texts(path, document, "roots")),
+        roots=tuple(_root(path, root) for root in _texts(path, document, "roots")),
         profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _texts(path, document, "profiles")),
         ignore=tuple(_texts(path, document, "ignore")),
         dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
     )
+
+
+def _root(path: str, root: str) -> str:
+    return public(root) if is_address(root) else os.path.join(os.path.dirname(path), root)
 
 
 def _texts(path: str, document: dict[str, Any], key: str) -> list[str]:

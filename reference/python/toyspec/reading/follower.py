@@ -14,9 +14,10 @@ from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.places.addresses import is_address, public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
-from toyspec.reading.live_file import LiveFile
+from toyspec.reading.live_file import LiveFile, Status, open_live
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
     from toyspec.reading.last_records import Skipped
+    from toyspec.reading.live_object import LiveObject
+
+    AnyLiveFile = LiveFile | LiveObject
 
 Until = Literal["run_end", "forever"]
 """Whether following stops after the end of the run, or continues with later files at the path."""
@@ -44,6 +48,9 @@ EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
 """
 
 _CHUNK_BYTES = 1 << 16
+_POLL_SECONDS = 0.25
+# Each poll of a store is a request that it counts.
+_REMOTE_POLL_SECONDS = 2.0
 
 
 class TailEvent(msgspec.Struct, frozen=True):
@@ -132,7 +139,7 @@ def follow(  # noqa: PLR0913
     *,
     until: Until = "run_end",
     profile: Profile | str | None = None,
-    poll_seconds: float = 0.25,
+    poll_seconds: float | None = None,
     idle_seconds: float | None = None,
     stop: Callable[[], bool] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -147,8 +154,8 @@ def follow(  # noqa: PLR0913
     recognized and read by its *dialect*, as by ``read``.
 
     Following ends after the run's last event (*until* ``"run_end"``), after *idle_seconds* without a change by
-    *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*; a file watcher may
-    end the sleep early. An idle poll costs one ``stat`` call.
+    *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*, by default 0.25 and
+    for an address 2; a file watcher may end the sleep early. An idle poll costs one ``stat`` call, or one request.
 
     Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
     After a file was opened, such errors are waited out; see ``Follower.trouble``.
@@ -159,14 +166,14 @@ def follow(  # noqa: PLR0913
         from toyspec.format.own_profiles import profile_named
 
         profile = cast("Profile", profile_named(profile))
-    if poll_seconds < 0:
-        raise ValueError(f"poll_seconds is {poll_seconds}; it must not be negative")
+    path = public(os.fspath(path))
+    poll_seconds = _poll_seconds(path, poll_seconds)
     polling = Polling(
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
     )
     feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
-    return Follower(_Tail(os.fspath(path), until, feed, choice), polling)
+    return Follower(_Tail(path, until, feed, choice), polling)
 
 
 def follow_last(  # noqa: PLR0913 - those of ``follow``
@@ -176,7 +183,7 @@ def follow_last(  # noqa: PLR0913 - those of ``follow``
     idle_seconds: float | None,
     sleep: Callable[[float], object],
     dialect: DialectChoice,
-    poll_seconds: float = 0.25,
+    poll_seconds: float | None = None,
 ) -> Follower:
     """Return a follower that begins near the end of a long stream; its last *records*, and at least one more, follow.
 
@@ -184,10 +191,23 @@ def follow_last(  # noqa: PLR0913 - those of ``follow``
     numbers of lines are right in gaps only: elsewhere they count from where reading began. An end of the run that is
     followed by more than the last records is not noticed.
     """
+    path = public(os.fspath(path))
     polling = Polling(
-        poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=_never, sleep=sleep, clock=time.monotonic
+        poll_seconds=_poll_seconds(path, poll_seconds),
+        idle_seconds=idle_seconds,
+        stop=_never,
+        sleep=sleep,
+        clock=time.monotonic,
     )
-    return Follower(_Tail(os.fspath(path), "run_end", partial(RecordFeed), dialect, last=records), polling)
+    return Follower(_Tail(path, "run_end", partial(RecordFeed), dialect, last=records), polling)
+
+
+def _poll_seconds(path: str, wanted: float | None) -> float:
+    if wanted is None:
+        return _REMOTE_POLL_SECONDS if is_address(path) else _POLL_SECONDS
+    if wanted < 0:
+        raise ValueError(f"poll_seconds is {wanted}; it must not be negative")
+    return wanted
 
 
 def _never() -> bool:
@@ -211,7 +231,7 @@ class _Tail:
         self._path = path
         self._until = until
         self._new_feed = feed
-        self._file: LiveFile | None = None
+        self._file: AnyLiveFile | None = None
         self._stop: Callable[[], bool] = _never
         self._finished = False
         self._is_gone = False
@@ -221,7 +241,7 @@ class _Tail:
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)
         self._skipped: Skipped | None = None
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, int | str] | None = None
         # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
         self._doubts = False
         self._trusted = 0
@@ -229,7 +249,7 @@ class _Tail:
     def _feed_of(self, path: str) -> FollowedFeed:
         return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
 
-    def _skip(self, file: LiveFile, records: int) -> None:
+    def _skip(self, file: AnyLiveFile, records: int) -> None:
         """Pass over what is before the last *records*, if that is much."""
         # Imported here: start-up time counts.
         from toyspec.reading.last_records import skip_to_last
@@ -282,7 +302,7 @@ class _Tail:
             yield from self._begin()
             return
         try:
-            status = os.stat(file.path)
+            status = file.status_at_path()
         except (FileNotFoundError, NotADirectoryError):
             yield from self._poll_without_path(file)
             return
@@ -295,7 +315,7 @@ class _Tail:
     def _begin(self) -> Items:
         try:
             stream, _ = locate_stream(self._path, self._choice.stream_files)
-            self._file = file = LiveFile(stream)
+            self._file = file = open_live(stream)
         except StreamMissingError:
             return
         self._begin_stream(stream)
@@ -303,17 +323,17 @@ class _Tail:
             self._skip(file, self._last)
         yield from self._go_on(file, file.status())
 
-    def _poll_without_path(self, file: LiveFile) -> Items:
+    def _poll_without_path(self, file: AnyLiveFile) -> Items:
         """Yield what is new in a file that lost its name: deleted, or renamed with another one to come."""
         yield from self._go_on(file, file.status())
         if not (self._is_gone or self._doubts or self._finished):
             self._is_gone = True
             yield self._event("gone")
 
-    def _change_over(self, old: LiveFile) -> Items:
+    def _change_over(self, old: AnyLiveFile) -> Items:
         """Yield the rest of *old*, then the content of the file that replaced it."""
         try:
-            new = LiveFile(old.path)
+            new = open_live(old.path)
         except StreamMissingError:
             return
         except StreamUnreadableError as error:
@@ -326,7 +346,7 @@ class _Tail:
             yield from self._drain(old, nul="trust")
         if self._finished:
             return
-        event = self._event("rotated" if old.status().st_nlink else "replaced")
+        event = self._event("rotated" if old.status().names else "replaced")
         old.close()
         self._file = new
         self._is_gone = False
@@ -334,9 +354,9 @@ class _Tail:
         yield event
         yield from self._go_on(new, new.status())
 
-    def _go_on(self, file: LiveFile, status: os.stat_result) -> Items:
+    def _go_on(self, file: AnyLiveFile, status: Status) -> Items:
         """Yield what is new in *file*, whose status is *status*."""
-        seen = (status.st_size, status.st_mtime_ns)
+        seen = (status.size, status.changed)
         if seen == self._seen and not self._doubts:
             return
         if self._doubts or self.trouble is not None:
@@ -354,12 +374,12 @@ class _Tail:
         self.trouble = None
         yield from self._drain(file, nul="doubt")
 
-    def _take_back(self, file: LiveFile) -> None:
+    def _take_back(self, file: AnyLiveFile) -> None:
         """Drop a fragment that a repair cut off, or that was rewritten."""
         file.drop_uncommitted()
         self._feed.drop_fragment()
 
-    def _drain(self, file: LiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
+    def _drain(self, file: AnyLiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
         """Yield the content of *file* from its position on."""
         while data := file.peek(_CHUNK_BYTES):
             # Since it was read, a fragment may have been cut off and overwritten by other lines.
@@ -372,7 +392,7 @@ class _Tail:
             found = data.find(0, max(0, self._trusted - file.position)) if nul == "doubt" else -1
             if found >= 0:
                 self._doubts = True
-                self._trusted = file.status().st_size
+                self._trusted = file.status().size
                 data = data[:found]
             file.take(data)
             for item in self._feed.feed(data):
@@ -383,7 +403,7 @@ class _Tail:
             if self._doubts or self._finished:
                 return
 
-    def _give(self, file: LiveFile, item: Record | Gap) -> Items:
+    def _give(self, file: AnyLiveFile, item: Record | Gap) -> Items:
         if isinstance(item, Gap):
             line = item.line + (0 if self._skipped is None else self._skipped.lines)
             yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from toyspec.format.profiles import closing_kind
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 
     from toyspec.reading.followed_feed import FollowedFeed
     from toyspec.reading.live_file import LiveFile
+    from toyspec.reading.live_object import LiveObject
+
+    AnyLiveFile = LiveFile | LiveObject
 
 _FIRST_BYTES = 1 << 14
 _GROWTH = 8
@@ -22,7 +24,7 @@ _MOST_BYTES = 1 << 24
 class Skipped:
     """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
 
-    def __init__(self, file: LiveFile, start: int, end: int) -> None:
+    def __init__(self, file: AnyLiveFile, start: int, end: int) -> None:
         self._file = file
         self._start = start
         self._end = end
@@ -37,7 +39,7 @@ class Skipped:
 
 
 def skip_to_last(
-    records: int, file: LiveFile, new_feed: Callable[[], FollowedFeed], head_bytes: int
+    records: int, file: AnyLiveFile, new_feed: Callable[[], FollowedFeed], head_bytes: int
 ) -> tuple[FollowedFeed, Skipped] | None:
     """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
 
@@ -46,7 +48,7 @@ def skip_to_last(
     """
     head = file.peek(head_bytes)
     head = head[: head.rfind(b"\n") + 1]
-    size = os.fstat(file.descriptor).st_size
+    size = file.status().size
     length = _FIRST_BYTES
     while 0 < len(head) < size - length and length <= _MOST_BYTES:
         feed = new_feed()
@@ -76,7 +78,7 @@ def _is_closing(record: Record) -> bool:
     return record.kind is not None and record.kind == closing_kind(record.profile)
 
 
-def _moved(file: LiveFile, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, Skipped]:
+def _moved(file: AnyLiveFile, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, Skipped]:
     feed.feed(head)
     feed.skip(start - len(head))
     file.take(head)

@@ -7,10 +7,15 @@ can be cut and grow again between two polls: its first line, the last committed 
 from __future__ import annotations
 
 import os
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.errors import StreamError
+from toyspec.places.addresses import is_address
 from toyspec.reading.stream_files import open_stream
+
+if TYPE_CHECKING:
+    from toyspec.reading.live_object import LiveObject
 
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
@@ -27,18 +32,29 @@ Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """
 
 
-class LiveFile:
-    """A regular file that is open at one position. It takes bounded memory.
+class Status(NamedTuple):
+    """What is known of a file without reading it."""
 
-    Opening raises what ``open_stream`` raises; everything else raises OSError.
-    """
+    size: int
+    """Number of bytes."""
+    changed: int | str
+    """Another value after each change of the content."""
+    names: int
+    """Number of names that the file has."""
+    file: tuple[int, int]
+    """Device and inode; zeros where there are none."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._descriptor = open_stream(path, special="refuse")
-        status = os.fstat(self._descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-        self.restart()
+
+def _status_of(status: os.stat_result) -> Status:
+    return Status(status.st_size, status.st_mtime_ns, status.st_nlink, (status.st_dev, status.st_ino))
+
+
+class Fingerprint(ABC):
+    """How far something was read, and what of it was kept to notice that it has changed. It takes bounded memory."""
+
+    @abstractmethod
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
 
     def restart(self) -> None:
         """Go back to the first byte, as if nothing had been read."""
@@ -50,24 +66,6 @@ class LiveFile:
         self._last_committed = b""
         self._fragment_start = b""
         self._uncommitted = b""
-
-    @property
-    def descriptor(self) -> int:
-        """The open descriptor."""
-        return self._descriptor
-
-    @property
-    def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and have changed since."""
-        return self.position > self.committed and not self._has_fragment(self._descriptor)
-
-    def peek(self, size: int) -> bytes:
-        """Return at most *size* bytes from the position; none at the end of the file."""
-        return _read_at(self._descriptor, self.position, size)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return at most *size* bytes from *offset* on; the position does not change."""
-        return _read_at(self._descriptor, offset, size)
 
     def count(self, part: bytes, start: int, end: int) -> int:
         """Return how often the one byte *part* is in the bytes from *start* to *end*."""
@@ -107,20 +105,55 @@ class LiveFile:
         else:
             self.restart()
 
+    def _drop_fragment(self) -> None:
+        self._fragment_start = b""
+        self._uncommitted = b""
+
+
+class LiveFile(Fingerprint):
+    """A regular file that is open at one position.
+
+    Opening raises what ``open_stream`` raises; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = open_stream(path, special="refuse")
+        status = os.fstat(self._descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        self.restart()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and not self._has_fragment(self._descriptor)
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end of the file."""
+        return _read_at(self._descriptor, self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        return _read_at(self._descriptor, offset, size)
+
     def content(self) -> Content:
         """Compare the file with what was read of it."""
         return self._content_of(self._descriptor)
 
-    def status(self) -> os.stat_result:
+    def status(self) -> Status:
         """Return the status of the open file, whatever its name is."""
-        return os.fstat(self._descriptor)
+        return _status_of(os.fstat(self._descriptor))
 
-    def is_at_path(self, status: os.stat_result) -> bool:
+    def status_at_path(self) -> Status:
+        """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
+        return _status_of(os.stat(self.path))
+
+    def is_at_path(self, status: Status) -> bool:
         """Return whether *status*, that of the path now, is of this file.
 
         A file system that was mounted again gives the same file another device: the content then decides.
         """
-        if (status.st_dev, status.st_ino) == self._identity:
+        if status.file == self._identity:
             return True
         descriptor = self._open_again()
         if descriptor is None:
@@ -185,9 +218,15 @@ class LiveFile:
             and _read_at(descriptor, self.committed, len(start)) == start
         )
 
-    def _drop_fragment(self) -> None:
-        self._fragment_start = b""
-        self._uncommitted = b""
+
+def open_live(path: str) -> LiveFile | LiveObject:
+    """Return the file or object at *path*, open at its start; raise as ``open_stream`` does."""
+    if not is_address(path):
+        return LiveFile(path)
+    # Imported with the first address: start-up time counts.
+    from toyspec.reading.live_object import LiveObject
+
+    return LiveObject(path)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:

@@ -293,9 +293,9 @@ def read(  # noqa: PLR0913 - each is an option of its own
 ) -> Reading:
     """Return a reading of the stream in *source*.
 
-    *source* is the path of a stream or of a run directory, the bytes of a stream, or a binary file object,
-    which is read from its position and stays open. A file of gzip data is decompressed as it is read. *profile* is
-    detected by default; a file of another format has none, and its records are not interpreted. It may also be the
+    *source* is the path or the address of a stream or of a run directory, the bytes of a stream, or a binary file
+    object, which is read from its position and stays open. A file of gzip data is decompressed as it is read. *profile*
+    is detected by default; a file of another format has none, and its records are not interpreted. It may also be the
     directory of a user's profile; its records have no ``event``. *attempts*
     ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so it cannot read pipes.
     *decode* ``"event"`` makes ``record.event`` fast and ``record.value`` slow; both stay equal. *max_line_bytes* is the

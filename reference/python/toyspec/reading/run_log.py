@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
-from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.profiles import EVENTS_FILE, stream_name
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import Mode, Reading
 from toyspec.reading.records import RecordFeed
@@ -37,10 +38,14 @@ class RunLog:
     """The report of the reading; its state is torn for a run without run_end."""
 
     def __init__(self, path: str) -> None:
-        is_stream = not os.path.isdir(path) and os.path.lexists(path)
+        path = public(path)
+        if is_address(path):
+            is_stream = stream_name(os.path.basename(path)) == EVENTS_FILE
+        else:
+            is_stream = not os.path.isdir(path) and os.path.lexists(path)
         self.dir = os.path.dirname(path) if is_stream else path
         self.run_end = None
-        self._stream = path if is_stream else os.path.join(path, EVENTS_FILE)
+        self._stream = path if is_stream else path_in(path, EVENTS_FILE)
         self._attempts = Attempts()
         self._last_loss: float | None = None
         self._learn()

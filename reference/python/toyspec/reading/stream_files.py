@@ -6,14 +6,16 @@ import io
 import os
 import stat
 import sys
-from typing import IO, TYPE_CHECKING, Literal
+from errno import EACCES
+from typing import IO, TYPE_CHECKING, Literal, cast
 
 from toyspec.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.places.addresses import is_address, public
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.reading.gzip_data import GzipData
 
@@ -32,12 +34,17 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFiles]:
-    """Return the path of the stream *path*, or of the stream in the run directory *path*.
+    """Return the path of the stream *path*, or of the stream in the run directory *path*; addresses as well.
 
     *names* are tried before the names of toyspec's own streams.
 
-    Raises StreamMissingError for a directory without a stream.
+    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError for a place that fails.
     """
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.reading.remote_streams import locate_remote
+
+        return locate_remote(public(path), names), "refuse"
     if not os.path.isdir(path):
         return path, "allow"
     for name in (*names, *STREAM_NAMES):
@@ -52,27 +59,40 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFil
 
 def _usual_file(directory: str) -> str | None:
     """Return the file in *directory* that has the usual name of another program's log; None if there is none."""
-    from fnmatch import fnmatchcase
-
-    from toyspec.format.dialects import dialects
-
     try:
         names = sorted(os.listdir(directory))
     except OSError:
         return None
-    patterns = dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files)
-    found = next((name for pattern in patterns for name in names if fnmatchcase(name, pattern)), None)
+    found = usual_name(names)
     return None if found is None else os.path.join(directory, found)
 
 
+def usual_name(names: Iterable[str]) -> str | None:
+    """Return which of *names* is the usual one of another program's log; None if none is."""
+    from fnmatch import fnmatchcase
+
+    from toyspec.format.dialects import dialects
+
+    patterns = dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files)
+    return next((name for pattern in patterns for name in names if fnmatchcase(name, pattern)), None)
+
+
 def may_be_there(path: str) -> bool:
-    """Return False if nothing has the name *path*; True also if the system cannot tell."""
+    """Return False if nothing has the name *path*; True also if the system cannot tell.
+
+    What a store refuses is not there: it answers so to those who may not list it.
+    """
     try:
+        if is_address(path):
+            from toyspec.places.opening import place_of
+
+            place_of(path).status(path)
+            return True
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not (is_address(path) and error.errno == EACCES)
     return True
 
 
@@ -130,10 +150,24 @@ def _refuse_special(path: str, mode: int) -> None:
     raise StreamUnreadableError(path, f"a {kind}, not a regular file")
 
 
+def stream_size(path: str) -> int:
+    """Return the number of bytes of the file or object at *path*; raise OSError."""
+    if not is_address(path):
+        return os.path.getsize(path)
+    from toyspec.places.opening import place_of
+
+    return place_of(path).status(path).size
+
+
 def is_compressed(path: str) -> bool:
     """Return whether the stream at *path*, or in the run directory there, is a file of gzip data; False without one."""
     try:
-        source = open_source(locate_stream(path)[0], special="refuse", gzip="keep")
+        stream, _ = locate_stream(path)
+        if is_address(stream):
+            from toyspec.reading.remote_streams import read_small
+
+            return read_small(stream, len(GZIP_MAGIC)) == GZIP_MAGIC
+        source = open_source(stream, special="refuse", gzip="keep")
         try:
             return source.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         finally:
@@ -267,6 +301,12 @@ class Source:
 
 
 def open_source(path: str, *, special: SpecialFiles, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
-    """Return the file at *path* as a source that owns it; raise as open_stream does."""
-    file = io.FileIO(open_stream(path, special=special), "rb")
+    """Return the file or object at *path* as a source that owns it; raise as open_stream does."""
+    file: IO[bytes]
+    if is_address(path):
+        from toyspec.reading.remote_streams import open_remote
+
+        file = open_remote(path)
+    else:
+        file = cast("IO[bytes]", io.FileIO(open_stream(path, special=special), "rb"))
     return Source(file, name=path, on_close="close", gzip=gzip)

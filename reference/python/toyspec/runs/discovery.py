@@ -6,17 +6,18 @@ import os
 import re
 import stat
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from toyspec.findings import PathError
 from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
+from toyspec.places.addresses import is_address, public
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 STANDARD_INPUT = "-"
 # Each checkpoint of Hugging Face's Trainer has the whole log until then.
@@ -51,6 +52,23 @@ class NoStream(msgspec.Struct, frozen=True):
     """True where it has other files of a run."""
 
 
+class Listed(NamedTuple):
+    """A file or a directory in a directory."""
+
+    name: str
+    path: str
+    size: int = 0
+    """Number of bytes of a file; 0 where it is not known."""
+
+
+class Listing(NamedTuple):
+    """What a search for streams needs of a directory; both are sorted by name."""
+
+    files: list[Listed]
+    """Its streams; without one, the files that hints name."""
+    folders: list[Listed]
+
+
 Found = Stream | NoStream | PathError
 
 
@@ -66,6 +84,12 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     if path == STANDARD_INPUT:
         yield Stream(path, 0)
         return
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.runs.remote_discovery import find_remote
+
+        yield from find_remote(public(path), hints)
+        return
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -75,34 +99,43 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield Stream(path, status.st_size)
         return
     anything = False
-    for found in _walk(path, hints):
+    for found in walk(path, hints, _listed):
         anything = True
         yield found
     if not anything:
         yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE)))
 
 
-def _walk(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
+def _listed(directory: str, hints: Sequence[str]) -> Listing:
+    with os.scandir(directory) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
+    files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
+    files = files or [entry for entry in entries if is_hinted(entry.name, hints) and entry.is_file()]
+    folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return Listing(
+        [Listed(entry.name, entry.path, _size(entry)) for entry in files],
+        [Listed(entry.name, entry.path) for entry in folders],
+    )
+
+
+def walk(
+    root: str, hints: Sequence[str], listed: Callable[[str, Sequence[str]], Listing]
+) -> Iterator[Stream | PathError]:
+    """Yield the streams at or below *root*; *listed* returns what is in a directory, by hints, or raises OSError."""
     pending = [(root, hints)]
     while pending:
         directory, hints = pending.pop()
         try:
-            with os.scandir(directory) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+            files, folders = listed(directory, hints)
         except OSError as error:
             yield PathError(directory, cause_of(error))
             continue
-        streams = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
-        for entry in streams:
-            yield Stream(entry.path, _size(entry), root)
-        hinted = [] if streams else [entry for entry in entries if _is_hinted(entry, hints)]
-        for entry in hinted:
-            yield Stream(entry.path, _size(entry), root, is_hinted=True)
-        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        older = {entry.name for entry in folders if _CHECKPOINT.fullmatch(entry.name)}
-        if older and not any(entry.name == _CHECKPOINTED for entry in hinted):
+        for file in files:
+            yield Stream(file.path, file.size, root, is_hinted=file.name not in STREAM_NAMES)
+        older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
+        if older and not any(file.name == _CHECKPOINTED for file in files):
             older.remove(max(older, key=_step_of))
-        pending += [(entry.path, () if entry.name in older else hints) for entry in reversed(folders)]
+        pending += [(folder.path, () if folder.name in older else hints) for folder in reversed(folders)]
 
 
 def is_older_checkpoint(path: str) -> bool:
@@ -120,8 +153,9 @@ def _step_of(checkpoint: str) -> int:
     return int(checkpoint.rpartition("-")[2])
 
 
-def _is_hinted(entry: os.DirEntry[str], hints: Sequence[str]) -> bool:
-    return any(fnmatchcase(entry.name, pattern) for pattern in hints) and entry.is_file()
+def is_hinted(name: str, hints: Sequence[str]) -> bool:
+    """Return whether one of the patterns *hints* fits the file name *name*."""
+    return any(fnmatchcase(name, pattern) for pattern in hints)
 
 
 def _size(entry: os.DirEntry[str]) -> int:

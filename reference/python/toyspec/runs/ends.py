@@ -7,6 +7,7 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.places.addresses import is_address
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
@@ -41,26 +42,38 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     1 MiB) is read completely; in a larger one, damage between the ends is not found, as ``extent`` says. Streams that
     cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.runs.remote_ends import remote_ends
+
+        return _summary_of(path, remote_ends(path), dialect)
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError:
         return summarize_run(path, dialect=dialect)
     try:
         status = os.fstat(descriptor)
-        ends = _read_ends(path, descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
-        if ends is not None and status.st_size <= (_CHECKED_BYTES if checked_bytes is None else checked_bytes):
-            ends.check(_read_at(descriptor, 0, status.st_size))
+        size = status.st_size
+        ends = _read_ends(path, descriptor, size) if stat.S_ISREG(status.st_mode) else None
+        if ends is not None and size <= (_CHECKED_BYTES if checked_bytes is None else checked_bytes):
+            ends.check(_read_at(descriptor, 0, size))
+        found = None if ends is None else (ends, size)
     except OSError:
-        ends = None
+        found = None
     finally:
         os.close(descriptor)
+    return _summary_of(path, found, dialect)
+
+
+def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoice | None) -> RunSummary:
+    ends, size = found or (None, 0)
     # What follows no profile is the log of another program, or not a run, which the other one says.
     if ends is None or ends.profile is None or ends.is_doubtful or (dialect is not None and ends.may_be_of(dialect)):
         return summarize_run(path, dialect=dialect)
-    return ends.summary(ends.profile, status.st_size)
+    return ends.summary(ends.profile, size)
 
 
-class _Ends:
+class Ends:
     """The two ends of one stream, as records; there is no tail where the head is all."""
 
     def __init__(self, path: str, head: bytes) -> None:
@@ -157,12 +170,12 @@ def _records(found: Iterable[Record | Gap]) -> list[Record]:
     return [item for item in found if isinstance(item, Record)]
 
 
-def _read_ends(path: str, descriptor: int, size: int) -> _Ends | None:
+def _read_ends(path: str, descriptor: int, size: int) -> Ends | None:
     """Return the ends of an open file of *size* bytes; None where they hold no record, as in gzip data."""
     head = tail = BLOCK_BYTES
     ends = None
     while head + tail < size and head <= _MOST_BYTES:
-        ends = _Ends(path, _read_at(descriptor, 0, head))
+        ends = Ends(path, _read_at(descriptor, 0, head))
         if ends.head:
             break
         head *= _GROWTH
@@ -174,7 +187,7 @@ def _read_ends(path: str, descriptor: int, size: int) -> _Ends | None:
     if size > head + tail:
         return None
     data = _read_at(descriptor, 0, size)
-    return None if data.startswith(GZIP_MAGIC) else _Ends(path, data)
+    return None if data.startswith(GZIP_MAGIC) else Ends(path, data)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:

@@ -12,8 +12,10 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.summary import RunSummary, summarize_run
 
@@ -38,23 +40,23 @@ def list_runs(
 
     The logs of other programs are runs too if their *dialect* is recognized; None leaves them out. *profiles* are
     directories of profiles of the user, which are tried first.
-    A root is a directory that is searched to any depth, a run directory, or a stream; the default is the current
-    directory. With *read* ``"whole"`` every byte is read, and the metrics of each run are known. A run that cannot
-    be read does not stop the others: it is in ``errors``; with *on_error* ``"raise"`` its StreamError is raised.
-    A file of another format below a root is not a run: it is counted in ``skipped``. *on_progress* is given the
-    number of bytes done and of all bytes.
+    A root is a directory that is searched to any depth, a run directory, or a stream, also in an object store
+    (``s3://bucket/runs``); the default is the current directory. With *read* ``"whole"`` every byte is read, and the
+    metrics of each run are known. A run that cannot be read does not stop the others: it is in ``errors``; with
+    *on_error* ``"raise"`` its StreamError is raised. A file of another format below a root is not a run: it is counted
+    in ``skipped``. *on_progress* is given the number of bytes done and of all bytes.
     """
     found: list[RunSummary] = []
     own = [os.fspath(each) for each in profiles]
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
-    errors, streams = streams_below([os.fspath(root) for root in roots] or ["."], usual_names(choice))
+    errors, streams = streams_below([public(os.fspath(root)) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
     total, done, skipped = sum(stream.size for stream in streams), 0, 0
-    for stream in streams:
+    for stream, summary in each_result(streams, lambda stream: summarize(stream.path, dialect=choice)):
         if on_progress is not None:
             on_progress(done, total)
         try:
-            found.append(summarize(stream.path, dialect=choice))
+            found.append(summary())
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:

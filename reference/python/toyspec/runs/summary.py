@@ -21,7 +21,7 @@ from toyspec.reading.manifests import read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.reader import read
 from toyspec.reading.rows import Row
-from toyspec.reading.stream_files import locate_stream
+from toyspec.reading.stream_files import locate_stream, stream_size
 from toyspec.runs.curves import Curve
 from toyspec.runs.extents import Extent
 from toyspec.runs.members import flat
@@ -84,7 +84,7 @@ def summarize_run(
 
 def _size(stream: str) -> int:
     try:
-        return os.path.getsize(stream)
+        return stream_size(stream)
     except OSError:
         return 0
 

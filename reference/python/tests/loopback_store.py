@@ -1,0 +1,227 @@
+"""A small object store on loopback, which speaks what toyspec needs of S3 and misbehaves when asked to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import md5
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BUCKET = "bucket"
+
+
+@dataclass
+class Request:
+    """A request, and what was sent for it."""
+
+    method: str
+    path: str
+    query: str
+    range: str
+    sent: int = 0
+    """Number of bytes of content in the answer."""
+
+
+class Store:
+    """The objects of the store by bucket and key, what was asked, and the faults that the next requests meet."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.requests: list[Request] = []
+        self.faults: list[Callable[[Handler], bool]] = []
+        """Each is given one request and answers it, or returns False for the usual answer."""
+        self.every: Callable[[Handler], bool] | None = None
+        """A fault that every request meets."""
+        self.page_size = 1000
+        self.has_ranges = True
+        self.has_lists = True
+        self.port = 0
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object into the bucket."""
+        self.objects[f"{BUCKET}/{key}"] = data
+
+    @property
+    def sent(self) -> int:
+        """Number of bytes of content in all answers."""
+        return sum(request.sent for request in self.requests)
+
+    def reads(self) -> list[Request]:
+        """Return the requests for content."""
+        return [request for request in self.requests if request.method == "GET" and "list-type" not in request.query]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer in two packets waits for the acknowledgement of the first
+    store: Store
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+    def do_HEAD(self) -> None:
+        """Answer without content."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """Answer with an object, a range of it, or a list."""
+        parts = urlsplit(self.path)
+        wanted = self.headers.get("Range") or ""
+        self.request_made = Request(self.command, unquote(parts.path), parts.query, wanted)
+        # Before the answer: its reader may look at once.
+        self.store.requests.append(self.request_made)
+        try:
+            store = self.store
+            fault = store.every or (store.faults.pop(0) if store.faults else None)
+            if fault is None or not fault(self):
+                query = parse_qs(parts.query)
+                self._list(parts.path, query) if "list-type" in query and store.has_lists else self._object(parts.path)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        """Send one answer."""
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.request_made.sent += len(body)
+            self.wfile.write(body)
+
+    def _object(self, path: str) -> None:
+        data = self.store.objects.get(unquote(path).lstrip("/"))
+        if data is None:
+            self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+            return
+        tag = f'"{md5(data).hexdigest()}"'
+        headers = {"ETag": tag, "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT", "Accept-Ranges": "bytes"}
+        if self.headers.get("If-Match") not in (None, tag):
+            self.answer(412, b"")
+            return
+        wanted = self.headers.get("Range")
+        if wanted is None or not self.store.has_ranges:
+            self.answer(200, data, headers)
+            return
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        start, end = int(first), min(int(last or len(data)), len(data) - 1)
+        if start >= len(data):
+            self.answer(416, b"")
+            return
+        self.answer(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
+
+    def _list(self, path: str, query: dict[str, list[str]]) -> None:
+        bucket = unquote(path).strip("/")
+        known = sorted(name.partition("/")[2] for name in self.store.objects if name.startswith(f"{bucket}/"))
+        if not known and bucket != BUCKET:
+            self.answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
+            return
+        prefix, mark = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+        keys = [key for key in known if key.startswith(prefix)]
+        folders = sorted(
+            {prefix + key[len(prefix) :].split(mark)[0] + mark for key in keys if mark in key[len(prefix) :]}
+            if mark
+            else ()
+        )
+        keys = [key for key in keys if not mark or mark not in key[len(prefix) :]]
+        start = int(query.get("continuation-token", ["0"])[0])
+        page, more = keys[start : start + self.store.page_size], start + self.store.page_size < len(keys)
+        items = "".join(map(self._item, page)) + "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
+        )
+        token = f"<NextContinuationToken>{start + len(page)}</NextContinuationToken>" if more else ""
+        body = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+        self.answer(200, body.encode())
+
+    def _item(self, key: str) -> str:
+        data = self.store.objects[f"{BUCKET}/{key}"]
+        return (
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
+            f"<ETag>&quot;{md5(data).hexdigest()}&quot;</ETag><Size>{len(data)}</Size></Contents>"
+        )
+
+
+@contextmanager
+def served() -> Iterator[Store]:
+    """Serve a store until the block ends."""
+    store = Store()
+    handler = type("StoreHandler", (Handler,), {"store": store})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    store.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield store
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def status(code: int, body: bytes = b"trouble with AKIAKEYID") -> Callable[[Handler], bool]:
+    """Return the fault that a request is refused with the status *code*."""
+
+    def refuse(handler: Handler) -> bool:
+        handler.answer(code, body)
+        return True
+
+    return refuse
+
+
+def cut_after(size: int) -> Callable[[Handler], bool]:
+    """Return the fault that an answer announces an object and ends after *size* bytes."""
+
+    def cut(handler: Handler) -> bool:
+        data = handler.store.objects[unquote(urlsplit(handler.path).path).lstrip("/")]
+        handler.send_response(206)
+        headers = {"Content-Range": f"bytes 0-{len(data) - 1}/{len(data)}", "Content-Length": str(len(data))}
+        tag = {"ETag": f'"{md5(data).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        for name, value in {**headers, **tag}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data[:size])
+        handler.close_connection = True
+        return True
+
+    return cut
+
+
+def silence(seconds: float) -> Callable[[Handler], bool]:
+    """Return the fault that an answer comes after *seconds*."""
+
+    def wait(_: Handler) -> bool:
+        time.sleep(seconds)
+        return False
+
+    return wait
+
+
+def s3(store: Store) -> dict[str, str]:
+    """Return the environment in which ``s3://`` names *store*."""
+    return {
+        "AWS_ENDPOINT": store.endpoint,
+        "AWS_ACCESS_KEY_ID": "AKIAKEYID",
+        "AWS_SECRET_ACCESS_KEY": "secretsecret",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+def web(store: Store, key: str) -> str:
+    """Return the address of an object for a web browser."""
+    return f"{store.endpoint}/{BUCKET}/{quote(key)}"

@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import json
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command_line import toyspec
+from loopback_store import BUCKET, Handler, Store, cut_after, s3, served, silence, status, web
+from toyspec import (
+    PlaceError,
+    Record,
+    RunLog,
+    StreamMissingError,
+    StreamUnreadableError,
+    check,
+    follow,
+    list_runs,
+    read,
+)
+from toyspec.checker import CheckOptions, iter_runs
+from toyspec.convert import export_runs, import_runs
+from toyspec.findings import FileReport, PathError
+from toyspec.places import opening
+from toyspec.places.addresses import is_address, public
+from toyspec.places.remote_files import RemoteFile
+from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.summary import summarize_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest.importorskip("obstore", reason="the extra remote is not installed")
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Serve an empty store, which ``s3://bucket`` names."""
+    with served() as opened:
+        for name, value in s3(opened).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv(opening.VARIABLE, "2")
+        opening._store.cache_clear()
+        yield opened
+        opening._store.cache_clear()
+
+
+def stream(steps: int, *, run_id: str = "a", end: str = "completed") -> bytes:
+    """Return a stream of toy/v1; *end* empty leaves out run_end."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run_id}]
+    lines += [{"kind": "step", "t": float(at), "step": at, "loss": 1.0 / at} for at in range(1, steps + 1)]
+    lines += [{"kind": "run_end", "t": float(steps), "reason": end}] if end else []
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_addresses_are_not_paths() -> None:
+    """An address has a scheme; drives of Windows, and paths with colons after a dot, do not."""
+    assert all(map(is_address, ("s3://bucket/a", "https://host/a", "abfss://c@account/a", "memory://a")))
+    assert not any(map(is_address, ("runs/a", "C://runs", "./s3://bucket", "a b://c", "-", "", "://a", "1x://a")))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("https://user:pass@host/a/?X-Amz-Signature=abc", "https://host/a"),
+        ("http://host:1/a?sig=abc#top", "http://host:1/a"),
+        ("s3://key:secret@other/runs/", "s3://other/runs"),
+        ("S3://bucket/a?b", "s3://bucket/a?b"),
+        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        ("./a?b", "./a?b"),
+    ],
+)
+def test_public_addresses_have_no_credentials(given: str, shown: str) -> None:
+    """User, password and the query of a signed address are not shown; a key of a store may have a question mark."""
+    assert shown == public(given)
+
+
+def test_reading_from_a_store_gives_what_reading_a_file_gives(store: Store, tmp_path: Path) -> None:
+    """Records, report, summary and check of a remote run are those of the same run on disk."""
+    run = tmp_path / "runs" / "a"
+    run.mkdir(parents=True)
+    (run / "events.jsonl").write_bytes(stream(5000) + b'{"kind":"st')
+    store.put("runs/a/events.jsonl", stream(5000) + b'{"kind":"st')
+    remote = f"s3://{BUCKET}/runs/a"
+    with read(run) as here, read(remote) as there:
+        assert list(here) == list(there)
+        assert here.report == there.report
+    assert summarize_run(str(run)).row() == summarize_run(remote).row() | {"path": str(run)}
+    (here_report,), (there_report,) = check(run).files, check(remote).files
+    assert here_report.findings == there_report.findings
+    assert f"{remote}/events.jsonl" == there_report.path
+    assert RunLog.open(run).loss_curve == RunLog.open(remote).loss_curve
+
+
+def test_sidecars_and_seals_are_checked_in_a_store(store: Store) -> None:
+    """A broken manifest, and an object that differs from the seal, are findings as on disk."""
+    store.put("runs/a/events.jsonl", stream(3))
+    store.put("runs/a/run.json", b"{")
+    store.put("runs/b/events.jsonl", stream(3, run_id="b"))
+    store.put("runs/b/note.txt", b"other")
+    store.put(
+        "runs/b/SHA256SUMS", b"".join(b"0" * 64 + b"  " + name + b"\n" for name in (b"events.jsonl", b"note.txt"))
+    )
+    reports = check(f"s3://{BUCKET}/runs").files
+    assert [["sidecar-unreadable"], ["seal-broken", "seal-broken"]] == [
+        [finding.rule for finding in report.findings] for report in reports
+    ]
+
+
+def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> None:
+    """The same runs are found at any depth, in the same order, also logs of other programs; checkpoints count once."""
+    log = json.dumps({"log_history": [{"loss": 1.0, "step": 1}], "global_step": 1}).encode()
+    objects = {
+        "b/events.jsonl": stream(2, run_id="b"),
+        "a-1/events.jsonl": stream(2, run_id="a-1"),
+        "a/deep/er/metrics.jsonl": b'{"step":1,"loss":1.0,"wall_time_ms":5}\n',
+        "a/events.jsonl": stream(2),
+        "a/weights.bin": b"\0" * 99,
+        "hf/checkpoint-9/trainer_state.json": log,
+        "hf/checkpoint-10/trainer_state.json": log,
+    }
+    for key, data in objects.items():
+        store.put(f"runs/{key}", data)
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).write_bytes(data)
+
+    def found(root: str) -> list[str]:
+        reports = iter_runs([root], options=CheckOptions())
+        return [report.path.removeprefix(root) for report in reports if isinstance(report, FileReport)]
+
+    assert found(str(tmp_path)) == found(f"s3://{BUCKET}/runs")
+    here, there = list_runs(tmp_path), list_runs(f"s3://{BUCKET}/runs")
+    assert [run.name for run in here] == [run.name for run in there]
+    assert 5 == len(there)
+
+
+def test_jobs_do_not_change_what_a_check_says(store: Store) -> None:
+    """Several threads give the reports of one, in the same order."""
+    for number in range(30):
+        store.put(f"runs/{number:02}/events.jsonl", stream(number + 1, run_id=f"{number:02}"))
+    options = CheckOptions()
+    one, four = (list(iter_runs([f"s3://{BUCKET}/runs"], options=options, jobs=jobs)) for jobs in (1, 4))
+    assert one == four
+    assert 30 == len(one)
+
+
+@pytest.mark.parametrize("steps", [3, 2000, 60_000])
+def test_listing_a_bundle_costs_two_requests_and_128_kib(store: Store, steps: int) -> None:
+    """Beside the list of the store, a run costs at most two requests, whatever its size."""
+    store.put("runs/a/events.jsonl", stream(steps))
+    (run,) = list_runs(f"s3://{BUCKET}/runs")
+    assert (steps, 1.0 / steps, "completed") == (run.last_step, run.final_loss, run.row()["reason"])
+    reads = store.reads()
+    assert len(reads) <= 2
+    assert sum(request.sent for request in reads) <= 128 * 1024
+    assert 1 == len(store.requests) - len(reads)
+
+
+def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:
+    """A bucket of many other objects costs memory for its runs only."""
+    for number in range(5_000):
+        store.put(f"data/part-{number:06}.bin", b"")
+    store.page_size = 250
+    store.put("data/run/events.jsonl", stream(3))
+    tracemalloc.start()
+    try:
+        (run,) = list_runs(f"s3://{BUCKET}/data")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "run" == run.name
+    assert 21 == sum("list-type" in request.query for request in store.requests)
+    # The server is in this process, so that its pages count too.
+    assert peak < 8_000_000
+
+
+def test_web_servers_need_no_list(store: Store) -> None:
+    """A run directory and a stream on a web server are read without a list of files; a directory above is refused."""
+    store.put("runs/a b/events.jsonl", stream(4))
+    directory = web(store, "runs/a b")
+    assert 4 == summarize_run(directory).last_step
+    assert 4 == summarize_run(f"{directory}/events.jsonl").last_step
+    (report,) = check(directory).files
+    assert report.valid
+    done = toyspec("ls", web(store, "runs"))
+    assert 2 == done.returncode
+    assert b"the directory has neither events.jsonl nor metrics.jsonl" in done.stderr
+
+
+def test_server_without_ranges_is_copied(store: Store) -> None:
+    """A server that sends whole files only is read all the same, once."""
+    store.has_ranges = False
+    store.put("a/events.jsonl", stream(5000))
+    with read(web(store, "a/events.jsonl")) as reading:
+        assert 5002 == len(list(reading))
+    with pytest.raises(StreamUnreadableError, match="only all of it"):
+        next(follow(web(store, "a/events.jsonl"), idle_seconds=0))
+
+
+def test_gzip_and_empty_objects(store: Store) -> None:
+    """Compressed objects are decompressed, and an empty one is a torn stream."""
+    import gzip
+
+    store.put("z/events.jsonl.gz", gzip.compress(stream(9)))
+    store.put("e/events.jsonl", b"")
+    assert 9 == summarize_run(f"s3://{BUCKET}/z").last_step
+    assert "torn" == check(f"s3://{BUCKET}/e").files[0].state
+
+
+@pytest.mark.parametrize(
+    ("code", "fact"),
+    [
+        (401, "401 Unauthorized: the credentials are missing or wrong"),
+        (403, "403 Forbidden: the credentials do not allow it, or are missing"),
+        (429, "429 Too Many Requests after 8 retries: the server wants fewer requests; try again later"),
+        (503, "503 Service Unavailable after 8 retries: the server has a problem; try again later"),
+    ],
+)
+def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused request is an error with the status and a way out; what may pass was retried; no answer is quoted."""
+    monkeypatch.setenv(opening.VARIABLE, "60")
+    monkeypatch.setattr("toyspec.places.object_stores._MOST_RETRIES", 2)
+    opening._store.cache_clear()
+    store.put("a/events.jsonl", stream(3))
+    store.every = status(code)
+    with pytest.raises(StreamUnreadableError) as raised:
+        list(read(f"s3://{BUCKET}/a/events.jsonl"))
+    assert fact.replace("8 retries", "2 retries") == raised.value.fact
+    assert "AKIA" not in str(raised.value)
+    assert (3 if code in (429, 503) else 1) == len(store.requests)
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_passing_trouble_is_waited_out(store: Store, code: int) -> None:
+    """What passes within the time is not an error."""
+    store.put("a/events.jsonl", stream(3))
+    store.faults = [status(code), status(code)]
+    with read(f"s3://{BUCKET}/a/events.jsonl") as reading:
+        assert 5 == len(list(reading))
+
+
+def test_missing_objects_and_buckets(store: Store) -> None:
+    """What is not there is said so, for a stream, a directory and a bucket."""
+    with pytest.raises(StreamMissingError, match="No such object"):
+        read(f"s3://{BUCKET}/a/events.jsonl")
+    store.put("data/x.bin", b"")
+    with pytest.raises(StreamMissingError, match="neither events"):
+        read(f"s3://{BUCKET}/data")
+    (error,) = check("s3://nowhere/runs").errors
+    assert "404 Not Found: check the name of the bucket" == error.message
+    (error,) = list_runs(f"s3://{BUCKET}/nothing").errors
+    assert PathError(f"s3://{BUCKET}/nothing", "No such object") == error
+
+
+def test_cut_answers_are_completed(store: Store) -> None:
+    """An answer that ends early is continued from where it ended."""
+    data = stream(900)
+    store.put("a/events.jsonl", data)
+    store.faults = [cut_after(1000)]
+    assert data == RemoteFile(f"s3://{BUCKET}/a/events.jsonl").read()
+    assert ["bytes=0-65535", f"bytes=1000-{min(65535, len(data) - 1)}"] == [each.range for each in store.requests]
+
+
+def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request ends after the time that the user sets."""
+    monkeypatch.setenv(opening.VARIABLE, "0.3")
+    opening._store.cache_clear()
+    store.put("a/events.jsonl", stream(3))
+    store.every = silence(0.6)
+    with pytest.raises(StreamUnreadableError, match=r"no answer in time.*TOYSPEC_REMOTE_SECONDS"):
+        read(f"s3://{BUCKET}/a/events.jsonl")
+
+
+def test_unreachable_hosts_and_unknown_schemes() -> None:
+    """A host without a server, and a scheme that nothing reaches, are errors with a way out."""
+    done = toyspec("show", "http://127.0.0.1:1/a", env={opening.VARIABLE: "1"})
+    assert 2 == done.returncode
+    assert b"no connection to the host" in done.stderr
+    (error,) = check("nosuch://a/b").errors
+    assert "write ./ before the path of a file" in error.message
+
+
+def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> None:
+    """Stores take credentials from the environment; the message names the place without them."""
+    (error,) = check("s3://AKIAX:wordofsecret@elsewhere/runs").errors
+    assert "s3://elsewhere/runs" == error.path
+    assert "give them in the environment" in error.message
+
+
+def test_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time limit that is not a number is not ignored."""
+    monkeypatch.setenv(opening.VARIABLE, "soon")
+    opening._store.cache_clear()
+    with pytest.raises(PlaceError, match="must be a number of seconds"):
+        opening.place_of("http://127.0.0.1:1/a")
+
+
+def test_object_that_grows_while_it_is_read(store: Store) -> None:
+    """A longer object with the same start is read on; one with other bytes is an error."""
+    address = f"s3://{BUCKET}/a/events.jsonl"
+    store.put("a/events.jsonl", stream(3000, end=""))
+    reading = read(address)
+    next(reading)
+    store.put("a/events.jsonl", stream(4000))
+    assert 4001 == len(list(reading))
+    reading = read(address)
+    next(reading)
+    store.put("a/events.jsonl", stream(5000, run_id="other"))
+    with pytest.raises(StreamUnreadableError, match="it changed while it was read; read it again"):
+        list(reading)
+
+
+def test_credentials_are_never_shown(store: Store) -> None:
+    """A password and a signature reach the server and appear in no output, whatever happens."""
+    host = store.endpoint.removeprefix("http://")
+    store.put("a/events.jsonl", stream(3))
+    for path in ("a", "a/events.jsonl", "none"):
+        address = f"http://user:secretword@{host}/{BUCKET}/{path}?X-Amz-Signature=signed"
+        for arguments in (("show",), ("check", "--format", "json"), ("ls", "--json"), ("tail", "--once")):
+            done = toyspec(*arguments, address)
+            assert b"secretword" not in done.stdout + done.stderr
+            assert b"signed" not in done.stdout + done.stderr
+            assert (0 if path.startswith("a") else 2) == done.returncode
+    assert {"X-Amz-Signature=signed"} == {each.query for each in store.requests if "/a/events" in each.path}
+
+
+def test_what_may_not_be_asked_for_is_not_a_broken_sidecar(store: Store) -> None:
+    """A store refuses what is not there to those who may not list it, so a refused sidecar counts as none."""
+    store.put("a/events.jsonl", stream(3))
+
+    def refuse_others(handler: Handler) -> bool:
+        if "events.jsonl" in handler.path:
+            return False
+        handler.answer(403, b"")
+        return True
+
+    store.every = refuse_others
+    (report,) = check(f"s3://{BUCKET}/a/events.jsonl").files
+    assert [] == report.findings
+
+
+def test_following_reads_only_what_is_new(store: Store) -> None:
+    """A longer object is continued: of what was read before, only the last bytes are read again."""
+    address = f"s3://{BUCKET}/a"
+    store.put("a/events.jsonl", stream(3000, end=""))
+    versions = iter([stream(3100, end=""), stream(3200)])
+    marks: list[int] = []
+
+    def grow(_: float) -> None:
+        marks.append(store.sent)
+        with suppress(StopIteration):
+            store.put("a/events.jsonl", next(versions))
+
+    records = list(follow(address, sleep=grow))
+    assert 3203 == len(records)
+    assert "ended" == getattr(records[-1], "kind", None)
+    first, second = marks[1] - marks[0], store.sent - marks[1]
+    assert max(first, second) <= 4096 + len(stream(3100)) - len(stream(3000)) + 200
+
+
+def test_following_says_what_is_not_a_continuation(store: Store) -> None:
+    """Another object, a shorter one, none, and one that comes back are events; nothing is read twice."""
+    address = f"s3://{BUCKET}/a/events.jsonl"
+    store.put("a/events.jsonl", stream(300, end=""))
+    steps: list[bytes | None] = [stream(400, run_id="other", end=""), stream(5, end=""), None, stream(6)]
+
+    def change(_: float) -> None:
+        version = steps.pop(0)
+        if version is None:
+            del store.objects[f"{BUCKET}/a/events.jsonl"]
+        else:
+            store.put("a/events.jsonl", version)
+
+    items = list(follow(address, sleep=change))
+    events = [item.kind for item in items if not hasattr(item, "raw")]
+    assert ["replaced", "truncated", "gone", "ended"] == events
+    assert 301 + 401 + 6 + 2 == sum(hasattr(item, "raw") for item in items)
+
+
+def test_following_waits_out_trouble(store: Store) -> None:
+    """A poll that fails is repeated; the follower has the error meanwhile."""
+    store.put("a/events.jsonl", stream(3, end=""))
+    seen: list[str] = []
+
+    def trouble(_: float) -> None:
+        seen.append(str(follower.trouble))
+        store.every = status(403) if len(seen) == 1 else None
+        if len(seen) == 2:
+            store.put("a/events.jsonl", stream(4))
+
+    follower = follow(f"s3://{BUCKET}/a/events.jsonl", sleep=trouble)
+    assert 7 == len(list(follower))
+    assert "None" == seen[0]
+    assert "403 Forbidden" in seen[1]
+
+
+def test_uncommitted_end_may_change(store: Store) -> None:
+    """Half a line is not a record; the whole line that replaces it is one."""
+    store.put("a/events.jsonl", stream(3, end="") + b'{"kind":"step","t":4.0,"step":4,"lo')
+    versions = iter([stream(4, end="") + b'{"kind', stream(5)])
+    items = list(follow(f"s3://{BUCKET}/a", sleep=lambda _: store.put("a/events.jsonl", next(versions))))
+    records = [item for item in items if isinstance(item, Record)]
+    assert [1, 2, 3, 4, 5] == [record["step"] for record in records if record.kind == "step"]
+
+
+def test_check_follows_an_object(store: Store) -> None:
+    """``check --follow`` checks an object until its run ends."""
+    store.put("a/events.jsonl", stream(3))
+    done = toyspec("check", "--follow", f"s3://{BUCKET}/a")
+    assert 0 == done.returncode, done.stderr
+    assert b"1 run: complete" in done.stdout
+
+
+def test_imports_and_exports_take_addresses(store: Store, tmp_path: Path) -> None:
+    """A log in a store is imported once, and again when it has changed; a run in a store is exported."""
+    store.put("logs/x/trainer_log.jsonl", b'{"current_steps": 1, "total_steps": 2, "loss": 1.5, "lr": 0.1}\n')
+    source = f"s3://{BUCKET}/logs/x"
+    statuses = [import_runs([source], tmp_path / "runs").runs[0].status for _ in range(2)]
+    store.put("logs/x/trainer_log.jsonl", b'{"current_steps": 2, "total_steps": 2, "loss": 1.0, "lr": 0.1}\n')
+    report = import_runs([source], tmp_path / "runs")
+    assert ["done-before"] == [status for status in [*statuses, report.runs[0].status] if status == "done-before"]
+    assert report.runs[0].source.startswith(source)
+    store.put("runs/a/events.jsonl", stream(3))
+    exported = export_runs("csv", [f"s3://{BUCKET}/runs"], tmp_path / "csv")
+    assert [] == exported.errors
+    assert list((tmp_path / "csv").rglob("*.csv"))
+
+
+def test_configured_roots_may_be_addresses(store: Store, tmp_path: Path) -> None:
+    """A root in toyspec.toml that is an address is not taken for a path."""
+    store.put("runs/a/events.jsonl", stream(3))
+    (tmp_path / "toyspec.toml").write_text(f'roots = ["s3://{BUCKET}/runs"]')
+    done = toyspec("ls", cwd=tmp_path)
+    assert b"\na " in done.stdout, done.stderr
+
+
+def test_file_systems_of_fsspec() -> None:
+    """A place that only fsspec reaches is listed, read and followed."""
+    fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
+    memory = fsspec.filesystem("memory")
+    try:
+        memory.pipe_file("/places/runs/a/events.jsonl", stream(3000))
+        memory.pipe_file("/places/runs/a/other.bin", b"x")
+        (run,) = list_runs("memory://places/runs")
+        assert ("a", 3000) == (run.name, run.last_step)
+        assert "memory://places/runs/a/events.jsonl" == locate_stream("memory://places/runs/a")[0]
+        assert check("memory://places/runs/a").files[0].valid
+        assert 3003 == len(list(follow("memory://places/runs/a")))
+        with pytest.raises(StreamMissingError):
+            read("memory://places/none")
+    finally:
+        memory.rm("/places", recursive=True)
+
+
+def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
+    """Commands on files import no client of a store."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "events.jsonl").write_bytes(stream(3))
+    import subprocess
+    import sys
+
+    program = (
+        "import sys; from toyspec.cli.main import main\n"
+        f"for name in ('check', 'ls', 'show'): assert main([name, {str(tmp_path / 'a')!r}]) == 0\n"
+        "loaded = {'obstore', 'fsspec', 'toyspec.places.opening', 'concurrent.futures'} & set(sys.modules)\n"
+        "sys.exit(repr(loaded) if loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert 0 == done.returncode, done.stderr

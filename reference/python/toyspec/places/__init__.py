@@ -1,0 +1,1 @@
+"""Where runs are beyond the file system: object stores, web servers and what fsspec reaches."""

@@ -1,0 +1,95 @@
+"""Addresses such as ``s3://bucket/runs/a``: which texts are addresses, their parts, and what of them is secret.
+
+An address may carry credentials: ``https://user:password@host/…`` or the signature in the query of a presigned one.
+``public`` takes them off and remembers them for this process, so that no message, report or file has them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_WEB = ("http", "https")
+# The name before the @ is a container, not a user.
+_CONTAINER_FIRST = ("abfs", "abfss")
+
+
+_users: dict[str, str] = {}
+_queries: dict[str, str] = {}
+
+
+def is_address(path: str) -> bool:
+    """Return whether *path* is an address and not a path of the file system; ``./`` before it makes it a path."""
+    scheme, mark, _ = path.partition("://")
+    return mark != "" and len(scheme) > 1 and scheme.isascii() and scheme[0].isalpha() and _is_plain(scheme)
+
+
+def _is_plain(scheme: str) -> bool:
+    return scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+
+
+def public(path: str) -> str:
+    """Return the address *path* without credentials and without a slash at its end; a path of the file system as it is.
+
+    What was taken off is used when the result, or an address below it, is read.
+    """
+    if not is_address(path):
+        return path
+    scheme, _, rest = path.partition("://")
+    scheme = scheme.lower()
+    query = ""
+    if scheme in _WEB:
+        rest = rest.partition("#")[0]
+        rest, mark, text = rest.partition("?")
+        query = mark + text
+    host, slash, key = rest.partition("/")
+    user, at, bare = host.rpartition("@")
+    if at and scheme not in _CONTAINER_FIRST:
+        user, host = user + at, bare
+    else:
+        user = ""
+    address = f"{scheme}://{host}{slash}{key}".rstrip("/")
+    if query:
+        _queries[address] = query
+    if user:
+        _users[f"{scheme}://{host}"] = user
+    return address
+
+
+def secret_of(address: str) -> tuple[str, str]:
+    """Return the user and the query that were taken off *address*; empty without any.
+
+    A user is that of the whole host, and a query that of all below the address.
+    """
+    above = address
+    while _queries and not above.endswith("/"):
+        if above in _queries:
+            break
+        above = above.rpartition("/")[0]
+    parts = parts_of(address)
+    return _users.get(f"{parts.scheme}://{parts.host}", ""), _queries.get(above, "")
+
+
+class Parts(NamedTuple):
+    """The parts of an address."""
+
+    scheme: str
+    host: str
+    """The bucket, container or server, with its port."""
+    key: str
+    """The path without a slash at its start."""
+
+
+def parts_of(address: str) -> Parts:
+    """Return the parts of *address*."""
+    scheme, _, rest = address.partition("://")
+    host, _, key = rest.partition("/")
+    return Parts(scheme, host, key)
+
+
+def path_in(path: str, name: str) -> str:
+    """Return the address or the path of *name* in the directory *path*, on every system with its own separator."""
+    if is_address(path):
+        return f"{path.rstrip('/')}/{name}"
+    import os
+
+    return os.path.join(path, name)

@@ -1,0 +1,97 @@
+"""Finds the streams below an address: one listing of the store, whose other objects are not kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.errors import StreamError
+from toyspec.findings import PathError
+from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
+from toyspec.places.addresses import parts_of
+from toyspec.places.opening import place_of
+from toyspec.reading.stream_files import STREAM_NAMES, locate_stream
+from toyspec.runs.discovery import SIDECARS, Listed, Listing, NoStream, Stream, is_hinted, walk
+from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toyspec.places.place import Place
+    from toyspec.runs.discovery import Found
+
+_OF_A_BUNDLE = frozenset([MANIFEST_FILE, SEAL_FILE, *SIDECARS])
+
+
+def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
+    """Yield what ``find_streams`` yields, for an address; memory does not grow with the number of other objects."""
+    try:
+        place = place_of(address)
+        if parts_of(address).scheme in ("http", "https"):
+            yield _only(place, locate_stream(address)[0], address)
+            return
+        if address.rpartition("/")[2] in STREAM_NAMES:
+            yield _only(place, address, address)
+            return
+        tree = _Tree(place, address, hints)
+        if tree.is_empty:
+            yield _only(place, address, address)
+            return
+    except StreamError as error:
+        yield PathError(address, error.fact)
+    except OSError as error:
+        yield PathError(address, cause_of(error))
+    else:
+        anything = False
+        for found in walk(address, hints, tree.listed):
+            anything = True
+            yield found
+        if not anything:
+            yield NoStream(address, tree.is_bundle)
+
+
+def _only(place: Place, stream: str, named: str) -> Stream:
+    """Return the one stream that is *named*, itself or by its directory; raise OSError."""
+    return Stream(stream, place.status(stream).size, None if stream == named else named)
+
+
+class _Tree:
+    """The directories below *root* that have something to read, from one listing."""
+
+    def __init__(self, place: Place, root: str, hints: Sequence[str]) -> None:
+        self._listings: dict[str, Listing] = {root: Listing([], [])}
+        self.is_empty = True
+        """True if nothing is below the root: it is an object, or nothing."""
+        self.is_bundle = False
+        """True if the root has other files of a run."""
+        for entry in place.entries(root):
+            if entry.address == root:
+                continue
+            self.is_empty = False
+            directory, _, name = entry.address.rpartition("/")
+            if directory == root and name in _OF_A_BUNDLE:
+                self.is_bundle = True
+            if name in STREAM_NAMES or is_hinted(name, hints):
+                self._add(directory, Listed(name, entry.address, entry.size))
+
+    def listed(self, directory: str, hints: Sequence[str]) -> Listing:
+        """Return what a search needs of *directory*."""
+        files, folders = self._listings[directory]
+        streams = [file for file in files if file.name in STREAM_NAMES]
+        chosen = streams or [file for file in files if is_hinted(file.name, hints)]
+        return Listing(sorted(chosen), sorted(folders))
+
+    def _add(self, directory: str, file: Listed) -> None:
+        if directory not in self._listings:
+            self._listings[directory] = Listing([], [])
+            above, _, name = directory.rpartition("/")
+            self._add_folder(above, Listed(name, directory))
+        self._listings[directory].files.append(file)
+
+    def _add_folder(self, above: str, folder: Listed) -> None:
+        is_known = above in self._listings
+        if not is_known:
+            self._listings[above] = Listing([], [])
+        self._listings[above].folders.append(folder)
+        if not is_known:
+            outer, _, name = above.rpartition("/")
+            self._add_folder(outer, Listed(name, above))
