@@ -7,6 +7,7 @@ block leaves it out: what it shows needs something that a test has not, a networ
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
+
+import toyspec
+from loopback_store import s3, served
+from toyspec.places import opening
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -111,9 +116,34 @@ def run_console(example: Example, page: Path) -> None:
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every example of a page runs, after those above it, and prints what the page says."""
     monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    with contextlib.ExitStack() as servers:
+        if "s3://" in text:
+            serve_bucket(servers, monkeypatch)
+        run_page(page, text)
+
+
+def serve_bucket(servers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve a bucket with two runs until *servers* is closed; ``s3://bucket`` names it."""
+    pytest.importorskip("obstore", reason="the extra remote is not installed")
+    store = servers.enter_context(served())
+    for name, value in s3(store).items():
+        monkeypatch.setenv(name, value)
+    opening._store.cache_clear()
+    servers.callback(opening._store.cache_clear)
+    for name in ("llama-001", "llama-002"):
+        with toyspec.start_run("made", run_id=name, config={"lr": 3e-4}) as run:
+            run.step(loss=2.5)
+            run.step(loss=2.25)
+        store.put(f"runs/{name}/events.jsonl", Path(run.path).read_bytes())
+    shutil.rmtree("made")
+
+
+def run_page(page: Path, text: str) -> None:
+    """Run the examples of *page*, whose content is *text*, one after the other."""
     # The main module of a page is its own: what it defines is gone with it.
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for example in examples(page.read_text(encoding="utf-8")):
+    for example in examples(text):
         if example.mark == "not run":
             continue
         if example.language == "python":

@@ -15,11 +15,13 @@ from toyspec import (
     Record,
     RunLog,
     StreamMissingError,
+    StreamRefusedError,
     StreamUnreadableError,
     check,
     follow,
     list_runs,
     read,
+    start_run,
 )
 from toyspec.checker import CheckOptions, iter_runs
 from toyspec.convert import export_runs, import_runs
@@ -435,6 +437,15 @@ def test_configured_roots_may_be_addresses(store: Store, tmp_path: Path) -> None
     (tmp_path / "toyspec.toml").write_text(f'roots = ["s3://{BUCKET}/runs"]')
     done = toyspec("ls", cwd=tmp_path)
     assert b"\na " in done.stdout, done.stderr
+
+
+def test_runs_are_not_written_to_addresses(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that would be written to an address is refused; no folder of that name appears."""
+    monkeypatch.chdir(tmp_path)
+    for run_id in ("a", None):
+        with pytest.raises(StreamRefusedError, match="write it into one"):
+            start_run(f"s3://{BUCKET}/runs", run_id=run_id)
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_file_systems_of_fsspec() -> None:

@@ -16,6 +16,7 @@ from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.places.addresses import is_address
 from toyspec.reading.live_file import LiveFile, open_live
+from toyspec.reading.polling import REMOTE_POLL_SECONDS
 from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
 from toyspec.system_calls import cause_of
 
@@ -31,8 +32,6 @@ Change = Literal["truncated", "replaced", "uncommitted-changed"]
 
 _CHUNK_BYTES = 1 << 18
 _POLL_SECONDS = 0.2
-# Each poll of a store is a request that it counts.
-_REMOTE_POLL_SECONDS = 2.0
 STANDARD_INPUT = "-"
 
 
@@ -81,7 +80,7 @@ def _is_regular(path: str) -> bool:
 def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bool:
     """Check the content of a file and what is appended to it."""
     file = open_live(path)
-    pause = _REMOTE_POLL_SECONDS if is_address(path) else _POLL_SECONDS
+    pause = REMOTE_POLL_SECONDS if is_address(path) else _POLL_SECONDS
     last = time.monotonic()
     try:
         while True:

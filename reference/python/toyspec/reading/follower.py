@@ -14,11 +14,12 @@ from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
 from toyspec.reading.live_file import LiveFile, Status, open_live
 from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.polling import Polling, checked_poll_seconds
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import locate_stream
@@ -48,9 +49,6 @@ EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
 """
 
 _CHUNK_BYTES = 1 << 16
-_POLL_SECONDS = 0.25
-# Each poll of a store is a request that it counts.
-_REMOTE_POLL_SECONDS = 2.0
 
 
 class TailEvent(msgspec.Struct, frozen=True):
@@ -72,16 +70,6 @@ class TailEvent(msgspec.Struct, frozen=True):
 
 
 Items: TypeAlias = Generator[Record | TailEvent, None, None]
-
-
-class Polling(msgspec.Struct, frozen=True, kw_only=True):
-    """When a follower polls, and when it stops. See ``follow``."""
-
-    poll_seconds: float
-    idle_seconds: float | None
-    stop: Callable[[], bool]
-    sleep: Callable[[float], object]
-    clock: Callable[[], float]
 
 
 class Follower:
@@ -167,7 +155,7 @@ def follow(  # noqa: PLR0913
 
         profile = cast("Profile", profile_named(profile))
     path = public(os.fspath(path))
-    poll_seconds = _poll_seconds(path, poll_seconds)
+    poll_seconds = checked_poll_seconds(path, poll_seconds)
     polling = Polling(
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
     )
@@ -193,21 +181,13 @@ def follow_last(  # noqa: PLR0913 - those of ``follow``
     """
     path = public(os.fspath(path))
     polling = Polling(
-        poll_seconds=_poll_seconds(path, poll_seconds),
+        poll_seconds=checked_poll_seconds(path, poll_seconds),
         idle_seconds=idle_seconds,
         stop=_never,
         sleep=sleep,
         clock=time.monotonic,
     )
     return Follower(_Tail(path, "run_end", partial(RecordFeed), dialect, last=records), polling)
-
-
-def _poll_seconds(path: str, wanted: float | None) -> float:
-    if wanted is None:
-        return _REMOTE_POLL_SECONDS if is_address(path) else _POLL_SECONDS
-    if wanted < 0:
-        raise ValueError(f"poll_seconds is {wanted}; it must not be negative")
-    return wanted
 
 
 def _never() -> bool:

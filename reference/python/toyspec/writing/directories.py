@@ -6,9 +6,21 @@ import contextlib
 import errno
 import os
 
+from toyspec.errors import StreamRefusedError
+from toyspec.places.addresses import is_address, public
+
+
+def refuse_address(path: str) -> None:
+    """Raise StreamRefusedError if *path* is an address: an object cannot be appended to, so none is a log."""
+    if is_address(path):
+        raise StreamRefusedError(
+            public(path), "irregular", "an address; write the run into a folder, and copy that there"
+        )
+
 
 def make_directories(path: str) -> list[str]:
     """Make the directory *path* and those above it; return those that were missing, the outermost first."""
+    refuse_address(path)
     missing: list[str] = []
     place = os.path.abspath(path)
     while not os.path.isdir(place) and place != os.path.dirname(place):

@@ -9,6 +9,7 @@ import time
 
 from toyspec.escaping import shortened
 from toyspec.generated.limits import MAX_SAFE_RUN_ID_CHARS
+from toyspec.writing.directories import refuse_address
 
 DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
 ANONYMOUS = "anonymous"
@@ -65,6 +66,7 @@ def claim_directory(root: str, template: str = DEFAULT_TEMPLATE, *, arch: str, w
     ``{seq}`` becomes one more than the largest existing one with the same other tokens, from 001. Two processes
     never get the same directory. Raise FileExistsError when a template without ``{seq}`` names one that exists.
     """
+    refuse_address(root)
     os.makedirs(root, exist_ok=True)
     if "{seq}" not in template:
         return _created(root, format_run_id(template, arch=arch, wall=wall, seq=0))
