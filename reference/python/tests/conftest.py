@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from loopback_store import Store
 
 # A busy machine, or the first import, is not a defect of what is tested.
 settings.register_profile("toyspec", deadline=None)
@@ -41,6 +47,22 @@ SLOW_TESTS = (
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test that is about the engine in plain Python use it, whatever is installed."""
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Serve an empty object store, whose bucket ``s3://bucket`` names."""
+    pytest.importorskip("obstore", reason="the extra remote is not installed")
+    from loopback_store import s3, served
+    from toyspec.places import opening
+
+    with served() as opened:
+        for name, value in s3(opened).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv(opening.VARIABLE, "2")
+        opening._store.cache_clear()
+        yield opened
+        opening._store.cache_clear()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from contextlib import contextmanager
@@ -31,15 +32,15 @@ class Request:
 
 
 class Store:
-    """The objects of the store by bucket and key, what was asked, and the faults that the next requests meet."""
+    """The objects of the store by bucket and key, what was asked, and special answers to the next requests."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.requests: list[Request] = []
-        self.faults: list[Callable[[Handler], bool]] = []
-        """Each is given one request and answers it, or returns False for the usual answer."""
+        self.answers: list[Callable[[Handler], bool]] = []
+        """Each answers one of the next requests, or returns False for the usual answer."""
         self.every: Callable[[Handler], bool] | None = None
-        """A fault that every request meets."""
+        """A special answer to every request."""
         self.page_size = 1000
         self.has_ranges = True
         self.has_lists = True
@@ -87,8 +88,8 @@ class Handler(BaseHTTPRequestHandler):
         self.store.requests.append(self.request_made)
         try:
             store = self.store
-            fault = store.every or (store.faults.pop(0) if store.faults else None)
-            if fault is None or not fault(self):
+            special = store.every or (store.answers.pop(0) if store.answers else None)
+            if special is None or not special(self):
                 query = parse_qs(parts.query)
                 self._list(parts.path, query) if "list-type" in query and store.has_lists else self._object(parts.path)
         except (BrokenPipeError, ConnectionResetError):
@@ -174,8 +175,8 @@ def served() -> Iterator[Store]:
         thread.join()
 
 
-def status(code: int, body: bytes = b"trouble with AKIAKEYID") -> Callable[[Handler], bool]:
-    """Return the fault that a request is refused with the status *code*."""
+def status(code: int, body: bytes = b"about AKIAKEYID") -> Callable[[Handler], bool]:
+    """Return the answer that refuses a request with the status *code*."""
 
     def refuse(handler: Handler) -> bool:
         handler.answer(code, body)
@@ -185,7 +186,7 @@ def status(code: int, body: bytes = b"trouble with AKIAKEYID") -> Callable[[Hand
 
 
 def cut_after(size: int) -> Callable[[Handler], bool]:
-    """Return the fault that an answer announces an object and ends after *size* bytes."""
+    """Return the answer that announces an object and ends after *size* bytes."""
 
     def cut(handler: Handler) -> bool:
         data = handler.store.objects[unquote(urlsplit(handler.path).path).lstrip("/")]
@@ -203,7 +204,7 @@ def cut_after(size: int) -> Callable[[Handler], bool]:
 
 
 def silence(seconds: float) -> Callable[[Handler], bool]:
-    """Return the fault that an answer comes after *seconds*."""
+    """Return the answer that comes after *seconds*."""
 
     def wait(_: Handler) -> bool:
         time.sleep(seconds)
@@ -225,3 +226,11 @@ def s3(store: Store) -> dict[str, str]:
 def web(store: Store, key: str) -> str:
     """Return the address of an object for a web browser."""
     return f"{store.endpoint}/{BUCKET}/{quote(key)}"
+
+
+def stream(steps: int, *, run_id: str = "a", end: str = "completed") -> bytes:
+    """Return a stream of toy/v1; *end* empty leaves out run_end."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run_id}]
+    lines += [{"kind": "step", "t": float(at), "step": at, "loss": 1.0 / at} for at in range(1, steps + 1)]
+    lines += [{"kind": "run_end", "t": float(steps), "reason": end}] if end else []
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)

@@ -135,7 +135,7 @@ def serve_bucket(servers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch)
         with toyspec.start_run("made", run_id=name, config={"lr": 3e-4}) as run:
             run.step(loss=2.5)
             run.step(loss=2.25)
-        store.put(f"runs/{name}/events.jsonl", Path(run.path).read_bytes())
+        store.put(f"runs/{name}/events.jsonl", (Path(run.directory) / "events.jsonl").read_bytes())
     shutil.rmtree("made")
 
 

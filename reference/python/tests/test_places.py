@@ -2,20 +2,16 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from command_line import toyspec
-from loopback_store import BUCKET, Handler, Store, cut_after, s3, served, silence, status, web
+from loopback_store import BUCKET, Store, stream, web
 from toyspec import (
-    PlaceError,
-    Record,
     RunLog,
     StreamMissingError,
-    StreamRefusedError,
     StreamUnreadableError,
     check,
     follow,
@@ -25,37 +21,15 @@ from toyspec import (
 )
 from toyspec.checker import CheckOptions, iter_runs
 from toyspec.convert import export_runs, import_runs
-from toyspec.findings import FileReport, PathError
-from toyspec.places import opening
+from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address, public
-from toyspec.places.remote_files import RemoteFile
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.summary import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """Serve an empty store, which ``s3://bucket`` names."""
-    with served() as opened:
-        for name, value in s3(opened).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv(opening.VARIABLE, "2")
-        opening._store.cache_clear()
-        yield opened
-        opening._store.cache_clear()
-
-
-def stream(steps: int, *, run_id: str = "a", end: str = "completed") -> bytes:
-    """Return a stream of toy/v1; *end* empty leaves out run_end."""
-    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run_id}]
-    lines += [{"kind": "step", "t": float(at), "step": at, "loss": 1.0 / at} for at in range(1, steps + 1)]
-    lines += [{"kind": "run_end", "t": float(steps), "reason": end}] if end else []
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def test_addresses_are_not_paths() -> None:
@@ -212,210 +186,6 @@ def test_gzip_and_empty_objects(store: Store) -> None:
     assert "torn" == check(f"s3://{BUCKET}/e").files[0].state
 
 
-@pytest.mark.parametrize(
-    ("code", "fact"),
-    [
-        (401, "401 Unauthorized: the credentials are missing or wrong"),
-        (403, "403 Forbidden: the credentials do not allow it, or are missing"),
-        (429, "429 Too Many Requests after 8 retries: the server wants fewer requests; try again later"),
-        (503, "503 Service Unavailable after 8 retries: the server has a problem; try again later"),
-    ],
-)
-def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused request is an error with the status and a way out; what may pass was retried; no answer is quoted."""
-    monkeypatch.setenv(opening.VARIABLE, "60")
-    monkeypatch.setattr("toyspec.places.object_stores._MOST_RETRIES", 2)
-    opening._store.cache_clear()
-    store.put("a/events.jsonl", stream(3))
-    store.every = status(code)
-    with pytest.raises(StreamUnreadableError) as raised:
-        list(read(f"s3://{BUCKET}/a/events.jsonl"))
-    assert fact.replace("8 retries", "2 retries") == raised.value.fact
-    assert "AKIA" not in str(raised.value)
-    assert (3 if code in (429, 503) else 1) == len(store.requests)
-
-
-@pytest.mark.parametrize("code", [429, 500, 503])
-def test_passing_trouble_is_waited_out(store: Store, code: int) -> None:
-    """What passes within the time is not an error."""
-    store.put("a/events.jsonl", stream(3))
-    store.faults = [status(code), status(code)]
-    with read(f"s3://{BUCKET}/a/events.jsonl") as reading:
-        assert 5 == len(list(reading))
-
-
-def test_missing_objects_and_buckets(store: Store) -> None:
-    """What is not there is said so, for a stream, a directory and a bucket."""
-    with pytest.raises(StreamMissingError, match="No such object"):
-        read(f"s3://{BUCKET}/a/events.jsonl")
-    store.put("data/x.bin", b"")
-    with pytest.raises(StreamMissingError, match="neither events"):
-        read(f"s3://{BUCKET}/data")
-    (error,) = check("s3://nowhere/runs").errors
-    assert "404 Not Found: check the name of the bucket" == error.message
-    (error,) = list_runs(f"s3://{BUCKET}/nothing").errors
-    assert PathError(f"s3://{BUCKET}/nothing", "No such object") == error
-
-
-def test_cut_answers_are_completed(store: Store) -> None:
-    """An answer that ends early is continued from where it ended."""
-    data = stream(900)
-    store.put("a/events.jsonl", data)
-    store.faults = [cut_after(1000)]
-    assert data == RemoteFile(f"s3://{BUCKET}/a/events.jsonl").read()
-    assert ["bytes=0-65535", f"bytes=1000-{min(65535, len(data) - 1)}"] == [each.range for each in store.requests]
-
-
-def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request ends after the time that the user sets."""
-    monkeypatch.setenv(opening.VARIABLE, "0.3")
-    opening._store.cache_clear()
-    store.put("a/events.jsonl", stream(3))
-    store.every = silence(0.6)
-    with pytest.raises(StreamUnreadableError, match=r"no answer in time.*TOYSPEC_REMOTE_SECONDS"):
-        read(f"s3://{BUCKET}/a/events.jsonl")
-
-
-def test_unreachable_hosts_and_unknown_schemes() -> None:
-    """A host without a server, and a scheme that nothing reaches, are errors with a way out."""
-    done = toyspec("show", "http://127.0.0.1:1/a", env={opening.VARIABLE: "1"})
-    assert 2 == done.returncode
-    assert b"no connection to the host" in done.stderr
-    (error,) = check("nosuch://a/b").errors
-    assert "write ./ before the path of a file" in error.message
-
-
-def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> None:
-    """Stores take credentials from the environment; the message names the place without them."""
-    (error,) = check("s3://AKIAX:wordofsecret@elsewhere/runs").errors
-    assert "s3://elsewhere/runs" == error.path
-    assert "give them in the environment" in error.message
-
-
-def test_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time limit that is not a number is not ignored."""
-    monkeypatch.setenv(opening.VARIABLE, "soon")
-    opening._store.cache_clear()
-    with pytest.raises(PlaceError, match="must be a number of seconds"):
-        opening.place_of("http://127.0.0.1:1/a")
-
-
-def test_object_that_grows_while_it_is_read(store: Store) -> None:
-    """A longer object with the same start is read on; one with other bytes is an error."""
-    address = f"s3://{BUCKET}/a/events.jsonl"
-    store.put("a/events.jsonl", stream(3000, end=""))
-    reading = read(address)
-    next(reading)
-    store.put("a/events.jsonl", stream(4000))
-    assert 4001 == len(list(reading))
-    reading = read(address)
-    next(reading)
-    store.put("a/events.jsonl", stream(5000, run_id="other"))
-    with pytest.raises(StreamUnreadableError, match="it changed while it was read; read it again"):
-        list(reading)
-
-
-def test_credentials_are_never_shown(store: Store) -> None:
-    """A password and a signature reach the server and appear in no output, whatever happens."""
-    host = store.endpoint.removeprefix("http://")
-    store.put("a/events.jsonl", stream(3))
-    for path in ("a", "a/events.jsonl", "none"):
-        address = f"http://user:secretword@{host}/{BUCKET}/{path}?X-Amz-Signature=signed"
-        for arguments in (("show",), ("check", "--format", "json"), ("ls", "--json"), ("tail", "--once")):
-            done = toyspec(*arguments, address)
-            assert b"secretword" not in done.stdout + done.stderr
-            assert b"signed" not in done.stdout + done.stderr
-            assert (0 if path.startswith("a") else 2) == done.returncode
-    assert {"X-Amz-Signature=signed"} == {each.query for each in store.requests if "/a/events" in each.path}
-
-
-def test_what_may_not_be_asked_for_is_not_a_broken_sidecar(store: Store) -> None:
-    """A store refuses what is not there to those who may not list it, so a refused sidecar counts as none."""
-    store.put("a/events.jsonl", stream(3))
-
-    def refuse_others(handler: Handler) -> bool:
-        if "events.jsonl" in handler.path:
-            return False
-        handler.answer(403, b"")
-        return True
-
-    store.every = refuse_others
-    (report,) = check(f"s3://{BUCKET}/a/events.jsonl").files
-    assert [] == report.findings
-
-
-def test_following_reads_only_what_is_new(store: Store) -> None:
-    """A longer object is continued: of what was read before, only the last bytes are read again."""
-    address = f"s3://{BUCKET}/a"
-    store.put("a/events.jsonl", stream(3000, end=""))
-    versions = iter([stream(3100, end=""), stream(3200)])
-    marks: list[int] = []
-
-    def grow(_: float) -> None:
-        marks.append(store.sent)
-        with suppress(StopIteration):
-            store.put("a/events.jsonl", next(versions))
-
-    records = list(follow(address, sleep=grow))
-    assert 3203 == len(records)
-    assert "ended" == getattr(records[-1], "kind", None)
-    first, second = marks[1] - marks[0], store.sent - marks[1]
-    assert max(first, second) <= 4096 + len(stream(3100)) - len(stream(3000)) + 200
-
-
-def test_following_says_what_is_not_a_continuation(store: Store) -> None:
-    """Another object, a shorter one, none, and one that comes back are events; nothing is read twice."""
-    address = f"s3://{BUCKET}/a/events.jsonl"
-    store.put("a/events.jsonl", stream(300, end=""))
-    steps: list[bytes | None] = [stream(400, run_id="other", end=""), stream(5, end=""), None, stream(6)]
-
-    def change(_: float) -> None:
-        version = steps.pop(0)
-        if version is None:
-            del store.objects[f"{BUCKET}/a/events.jsonl"]
-        else:
-            store.put("a/events.jsonl", version)
-
-    items = list(follow(address, sleep=change))
-    events = [item.kind for item in items if not hasattr(item, "raw")]
-    assert ["replaced", "truncated", "gone", "ended"] == events
-    assert 301 + 401 + 6 + 2 == sum(hasattr(item, "raw") for item in items)
-
-
-def test_following_waits_out_trouble(store: Store) -> None:
-    """A poll that fails is repeated; the follower has the error meanwhile."""
-    store.put("a/events.jsonl", stream(3, end=""))
-    seen: list[str] = []
-
-    def trouble(_: float) -> None:
-        seen.append(str(follower.trouble))
-        store.every = status(403) if len(seen) == 1 else None
-        if len(seen) == 2:
-            store.put("a/events.jsonl", stream(4))
-
-    follower = follow(f"s3://{BUCKET}/a/events.jsonl", sleep=trouble)
-    assert 7 == len(list(follower))
-    assert "None" == seen[0]
-    assert "403 Forbidden" in seen[1]
-
-
-def test_uncommitted_end_may_change(store: Store) -> None:
-    """Half a line is not a record; the whole line that replaces it is one."""
-    store.put("a/events.jsonl", stream(3, end="") + b'{"kind":"step","t":4.0,"step":4,"lo')
-    versions = iter([stream(4, end="") + b'{"kind', stream(5)])
-    items = list(follow(f"s3://{BUCKET}/a", sleep=lambda _: store.put("a/events.jsonl", next(versions))))
-    records = [item for item in items if isinstance(item, Record)]
-    assert [1, 2, 3, 4, 5] == [record["step"] for record in records if record.kind == "step"]
-
-
-def test_check_follows_an_object(store: Store) -> None:
-    """``check --follow`` checks an object until its run ends."""
-    store.put("a/events.jsonl", stream(3))
-    done = toyspec("check", "--follow", f"s3://{BUCKET}/a")
-    assert 0 == done.returncode, done.stderr
-    assert b"1 run: complete" in done.stdout
-
-
 def test_imports_and_exports_take_addresses(store: Store, tmp_path: Path) -> None:
     """A log in a store is imported once, and again when it has changed; a run in a store is exported."""
     store.put("logs/x/trainer_log.jsonl", b'{"current_steps": 1, "total_steps": 2, "loss": 1.5, "lr": 0.1}\n')
@@ -443,8 +213,10 @@ def test_runs_are_not_written_to_addresses(store: Store, tmp_path: Path, monkeyp
     """A run that would be written to an address is refused; no folder of that name appears."""
     monkeypatch.chdir(tmp_path)
     for run_id in ("a", None):
-        with pytest.raises(StreamRefusedError, match="write it into one"):
+        with pytest.raises(ValueError, match="write the run into a folder"):
             start_run(f"s3://{BUCKET}/runs", run_id=run_id)
+    done = toyspec("import", "logs", "--out", f"s3://{BUCKET}/runs")
+    assert b"must be a folder, not an address" in done.stderr
     assert [] == list(tmp_path.iterdir())
 
 

@@ -86,6 +86,8 @@ INTERNAL = {
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
     "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",
     "toyspec.mirrors.delivery.Rewound": "lets a mirror begin again",
+    "toyspec.places.place.ChangedError": "is a PlaceError; becomes a StreamUnreadableError",
+    "toyspec.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
     "toyspec.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
-from toyspec.cli.parsers import Parser, UsageError
+from toyspec.cli.parsers import Parser, UsageError, folder
 from toyspec.cli.progress import Progress
 from toyspec.convert import import_runs, importable
 from toyspec.places.addresses import public
@@ -51,7 +51,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
     )
-    parser.add_argument("--out", metavar="DIR", default="runs", help="where the runs are made; default: runs")
+    parser.add_argument(
+        "--out", metavar="DIR", type=folder, default="runs", help="where the runs are made; default: runs"
+    )
     parser.add_argument(
         "--ended",
         choices=("completed", "interrupted", "aborted", "errored"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from toyspec.cli.terminal import columns
 from toyspec.generated.rules import SUMMARY
+from toyspec.places.addresses import is_address, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,6 +83,13 @@ def rule_names(text: str) -> list[str]:
         if name not in SUMMARY:
             raise argparse.ArgumentTypeError(f"unknown rule {name!r}{did_you_mean(name, SUMMARY)}")
     return names
+
+
+def folder(text: str) -> str:
+    """Return *text*; raise ArgumentTypeError for an address: what is written there would not be appended to."""
+    if is_address(text):
+        raise argparse.ArgumentTypeError(f"{public(text)!r} must be a folder, not an address; write there, and copy it")
+    return text
 
 
 def number_from(minimum: int) -> Callable[[str], int]:

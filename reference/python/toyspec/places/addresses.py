@@ -28,7 +28,7 @@ def _is_plain(scheme: str) -> bool:
 
 
 def public(path: str) -> str:
-    """Return the address *path* without credentials and without a slash at its end; a path of the file system as it is.
+    """Return the address *path* without credentials and without a slash at its end; a path unchanged.
 
     What was taken off is used when the result, or an address below it, is read.
     """

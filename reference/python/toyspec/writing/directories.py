@@ -6,16 +6,14 @@ import contextlib
 import errno
 import os
 
-from toyspec.errors import StreamRefusedError
+from toyspec.escaping import printable
 from toyspec.places.addresses import is_address, public
 
 
 def refuse_address(path: str) -> None:
-    """Raise StreamRefusedError if *path* is an address: an object cannot be appended to, so none is a log."""
+    """Raise ValueError if *path* is an address: an object cannot be appended to, so none is a log."""
     if is_address(path):
-        raise StreamRefusedError(
-            public(path), "irregular", "an address; write the run into a folder, and copy that there"
-        )
+        raise ValueError(f"{printable(public(path))} is an address; write the run into a folder, and copy that there")
 
 
 def make_directories(path: str) -> list[str]:

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import toyspec
+from loopback_store import BUCKET, Handler, Store, cut_after, silence, status, stream
+from toyspec import (
+    PlaceError,
+    StreamMissingError,
+    StreamUnreadableError,
+    check,
+    list_runs,
+    read,
+)
+from toyspec.findings import PathError
+from toyspec.places import opening
+from toyspec.places.remote_files import RemoteFile
+
+if TYPE_CHECKING:
+    pass
+
+pytest.importorskip("obstore", reason="the extra remote is not installed")
+
+
+@pytest.mark.parametrize(
+    ("code", "fact"),
+    [
+        (401, "401 Unauthorized: the credentials are missing or wrong"),
+        (403, "403 Forbidden: the credentials do not allow it, or are missing"),
+        (429, "429 Too Many Requests after 8 retries: the server wants fewer requests; try again later"),
+        (503, "503 Service Unavailable after 8 retries: the server has a problem; try again later"),
+    ],
+)
+def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused request is an error with the status and a way out; what may pass was retried; no answer is quoted."""
+    monkeypatch.setenv(opening.VARIABLE, "60")
+    monkeypatch.setattr("toyspec.places.object_stores._MOST_RETRIES", 2)
+    opening._store.cache_clear()
+    store.put("a/events.jsonl", stream(3))
+    store.every = status(code)
+    with pytest.raises(StreamUnreadableError) as raised:
+        list(read(f"s3://{BUCKET}/a/events.jsonl"))
+    assert fact.replace("8 retries", "2 retries") == raised.value.fact
+    assert "AKIA" not in str(raised.value)
+    assert (3 if code in (429, 503) else 1) == len(store.requests)
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_passing_errors_are_waited_out(store: Store, code: int) -> None:
+    """What passes within the time is not an error."""
+    store.put("a/events.jsonl", stream(3))
+    store.answers = [status(code), status(code)]
+    with read(f"s3://{BUCKET}/a/events.jsonl") as reading:
+        assert 5 == len(list(reading))
+
+
+def test_missing_objects_and_buckets(store: Store) -> None:
+    """What is not there is said so, for a stream, a directory and a bucket."""
+    with pytest.raises(StreamMissingError, match="No such object"):
+        read(f"s3://{BUCKET}/a/events.jsonl")
+    store.put("data/x.bin", b"")
+    with pytest.raises(StreamMissingError, match="neither events"):
+        read(f"s3://{BUCKET}/data")
+    (error,) = check("s3://nowhere/runs").errors
+    assert "404 Not Found: check the name of the bucket" == error.message
+    (error,) = list_runs(f"s3://{BUCKET}/nothing").errors
+    assert PathError(f"s3://{BUCKET}/nothing", "No such object") == error
+
+
+def test_cut_answers_are_completed(store: Store) -> None:
+    """An answer that ends early is continued from where it ended."""
+    data = stream(900)
+    store.put("a/events.jsonl", data)
+    store.answers = [cut_after(1000)]
+    assert data == RemoteFile(f"s3://{BUCKET}/a/events.jsonl").read()
+    assert ["bytes=0-65535", f"bytes=1000-{min(65535, len(data) - 1)}"] == [each.range for each in store.requests]
+
+
+def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request ends after the time that the user sets."""
+    monkeypatch.setenv(opening.VARIABLE, "0.3")
+    opening._store.cache_clear()
+    store.put("a/events.jsonl", stream(3))
+    store.every = silence(0.6)
+    with pytest.raises(StreamUnreadableError, match=r"no answer in time.*TOYSPEC_REMOTE_SECONDS"):
+        read(f"s3://{BUCKET}/a/events.jsonl")
+
+
+def test_unreachable_hosts_and_unknown_schemes() -> None:
+    """A host without a server, and a scheme that nothing reaches, are errors with a way out."""
+    done = toyspec("show", "http://127.0.0.1:1/a", env={opening.VARIABLE: "1"})
+    assert 2 == done.returncode
+    assert b"no connection to the host" in done.stderr
+    (error,) = check("nosuch://a/b").errors
+    assert "write ./ before the path of a file" in error.message
+
+
+def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> None:
+    """Stores take credentials from the environment; the message names the place without them."""
+    (error,) = check("s3://AKIAX:wordofsecret@elsewhere/runs").errors
+    assert "s3://elsewhere/runs" == error.path
+    assert "give them in the environment" in error.message
+
+
+def test_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time limit that is not a number is not ignored."""
+    monkeypatch.setenv(opening.VARIABLE, "soon")
+    opening._store.cache_clear()
+    with pytest.raises(PlaceError, match="must be a number of seconds"):
+        opening.place_of("http://127.0.0.1:1/a")
+
+
+def test_credentials_are_never_shown(store: Store) -> None:
+    """A password and a signature reach the server and appear in no output, whatever happens."""
+    host = store.endpoint.removeprefix("http://")
+    store.put("a/events.jsonl", stream(3))
+    for path in ("a", "a/events.jsonl", "none"):
+        address = f"http://user:secretword@{host}/{BUCKET}/{path}?X-Amz-Signature=signed"
+        for arguments in (("show",), ("check", "--format", "json"), ("ls", "--json"), ("tail", "--once")):
+            done = toyspec(*arguments, address)
+            assert b"secretword" not in done.stdout + done.stderr
+            assert b"signed" not in done.stdout + done.stderr
+            assert (0 if path.startswith("a") else 2) == done.returncode
+    assert {"X-Amz-Signature=signed"} == {each.query for each in store.requests if "/a/events" in each.path}
+
+
+def test_what_may_not_be_asked_for_is_not_a_broken_sidecar(store: Store) -> None:
+    """A store refuses what is not there to those who may not list it, so a refused sidecar counts as none."""
+    store.put("a/events.jsonl", stream(3))
+
+    def refuse_others(handler: Handler) -> bool:
+        if "events.jsonl" in handler.path:
+            return False
+        handler.answer(403, b"")
+        return True
+
+    store.every = refuse_others
+    (report,) = check(f"s3://{BUCKET}/a/events.jsonl").files
+    assert [] == report.findings

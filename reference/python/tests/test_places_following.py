@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import toyspec
+from loopback_store import BUCKET, Store, status, stream
+from toyspec import (
+    Record,
+    StreamUnreadableError,
+    follow,
+    read,
+)
+
+if TYPE_CHECKING:
+    pass
+
+pytest.importorskip("obstore", reason="the extra remote is not installed")
+
+
+def test_object_that_grows_while_it_is_read(store: Store) -> None:
+    """A longer object with the same start is read on; one with other bytes is an error."""
+    address = f"s3://{BUCKET}/a/events.jsonl"
+    store.put("a/events.jsonl", stream(3000, end=""))
+    reading = read(address)
+    next(reading)
+    store.put("a/events.jsonl", stream(4000))
+    assert 4001 == len(list(reading))
+    reading = read(address)
+    next(reading)
+    store.put("a/events.jsonl", stream(5000, run_id="other"))
+    with pytest.raises(StreamUnreadableError, match="it changed while it was read; read it again"):
+        list(reading)
+
+
+def test_following_reads_only_what_is_new(store: Store) -> None:
+    """A longer object is continued: of what was read before, only the last bytes are read again."""
+    address = f"s3://{BUCKET}/a"
+    store.put("a/events.jsonl", stream(3000, end=""))
+    versions = iter([stream(3100, end=""), stream(3200)])
+    marks: list[int] = []
+
+    def grow(_: float) -> None:
+        marks.append(store.sent)
+        with suppress(StopIteration):
+            store.put("a/events.jsonl", next(versions))
+
+    records = list(follow(address, sleep=grow))
+    assert 3203 == len(records)
+    assert "ended" == getattr(records[-1], "kind", None)
+    first, second = marks[1] - marks[0], store.sent - marks[1]
+    assert max(first, second) <= 4096 + len(stream(3100)) - len(stream(3000)) + 200
+
+
+def test_following_says_what_is_not_a_continuation(store: Store) -> None:
+    """Another object, a shorter one, none, and one that comes back are events; nothing is read twice."""
+    address = f"s3://{BUCKET}/a/events.jsonl"
+    store.put("a/events.jsonl", stream(300, end=""))
+    steps: list[bytes | None] = [stream(400, run_id="other", end=""), stream(5, end=""), None, stream(6)]
+
+    def change(_: float) -> None:
+        version = steps.pop(0)
+        if version is None:
+            del store.objects[f"{BUCKET}/a/events.jsonl"]
+        else:
+            store.put("a/events.jsonl", version)
+
+    items = list(follow(address, sleep=change))
+    events = [item.kind for item in items if not hasattr(item, "raw")]
+    assert ["replaced", "truncated", "gone", "ended"] == events
+    assert 301 + 401 + 6 + 2 == sum(hasattr(item, "raw") for item in items)
+
+
+def test_following_waits_out_errors(store: Store) -> None:
+    """A poll that fails is repeated; the follower has the error meanwhile."""
+    store.put("a/events.jsonl", stream(3, end=""))
+    seen: list[str] = []
+
+    def fail(_: float) -> None:
+        seen.append(str(follower.trouble))
+        store.every = status(403) if len(seen) == 1 else None
+        if len(seen) == 2:
+            store.put("a/events.jsonl", stream(4))
+
+    follower = follow(f"s3://{BUCKET}/a/events.jsonl", sleep=fail)
+    assert 7 == len(list(follower))
+    assert "None" == seen[0]
+    assert "403 Forbidden" in seen[1]
+
+
+def test_uncommitted_end_may_change(store: Store) -> None:
+    """Half a line is not a record; the whole line that replaces it is one."""
+    store.put("a/events.jsonl", stream(3, end="") + b'{"kind":"step","t":4.0,"step":4,"lo')
+    versions = iter([stream(4, end="") + b'{"kind', stream(5)])
+    items = list(follow(f"s3://{BUCKET}/a", sleep=lambda _: store.put("a/events.jsonl", next(versions))))
+    records = [item for item in items if isinstance(item, Record)]
+    assert [1, 2, 3, 4, 5] == [record["step"] for record in records if record.kind == "step"]
+
+
+def test_check_follows_an_object(store: Store) -> None:
+    """``check --follow`` checks an object until its run ends."""
+    store.put("a/events.jsonl", stream(3))
+    done = toyspec("check", "--follow", f"s3://{BUCKET}/a")
+    assert 0 == done.returncode, done.stderr
+    assert b"1 run: complete" in done.stdout
