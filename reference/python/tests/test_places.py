@@ -216,7 +216,7 @@ def test_runs_are_not_written_to_addresses(store: Store, tmp_path: Path, monkeyp
         with pytest.raises(ValueError, match="write the run into a folder"):
             start_run(f"s3://{BUCKET}/runs", run_id=run_id)
     done = toyspec("import", "logs", "--out", f"s3://{BUCKET}/runs")
-    assert b"must be a folder, not an address" in done.stderr
+    assert b"must be a path on this machine, not an address" in done.stderr
     assert [] == list(tmp_path.iterdir())
 
 

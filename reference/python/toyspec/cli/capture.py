@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.parsers import Parser, UsageError, folder
+from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.integrations.capture import Capture
 from toyspec.integrations.redaction import command_line_without_secrets
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
@@ -49,7 +49,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the program and its arguments")
     parser.add_argument(
-        "--root", metavar="DIR", type=folder, default="runs", help="directory of all runs; default: runs"
+        "--root", metavar="DIR", type=local_path, default="runs", help="directory of all runs; default: runs"
     )
     parser.add_argument("--run-id", metavar="ID", help="name of the run's directory; default: a new name")
     parser.add_argument("--name", metavar="TEXT", help="name of the run for people")

@@ -12,7 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.parsers import Parser, UsageError, add_color
+from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import size
 from toyspec.cli.tables import Side, joined, lined_up
@@ -37,7 +37,9 @@ def configure(parser: Parser) -> None:
         "Only the first 64 KiB of each file are read. Hidden directories are left out."
     )
     parser.epilog = "examples:\n  toyspec doctor runs/\n  toyspec doctor --dialects"
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; default: this directory")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
+    )
     parser.add_argument("--dialects", action="store_true", help="list the dialects that toyspec knows, and exit")
     parser.add_argument("--json", action="store_true", help="print an object")
     add_profile(parser)

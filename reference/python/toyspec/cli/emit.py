@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from toyspec.cli import exit_codes
 from toyspec.cli.event_words import event_of, unknown_members
-from toyspec.cli.parsers import Parser, UsageError, folder, seconds
+from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
@@ -66,7 +66,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec emit [OPTION…] DIR KIND [NAME=VALUE…]"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("directory", metavar="DIR", type=folder, help="the run directory; run_start creates it")
+    parser.add_argument("directory", metavar="DIR", type=local_path, help="the run directory; run_start creates it")
     parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
     parser.add_argument("members", metavar="NAME=VALUE", nargs="*", default=[], help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")

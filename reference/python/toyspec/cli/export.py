@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
-from toyspec.cli.parsers import Parser, UsageError, did_you_mean, folder
+from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.convert import export_runs, exportable
 from toyspec.places.addresses import public
 
@@ -42,7 +42,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("format", metavar="FORMAT", help="what to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
-    parser.add_argument("--out", metavar="DIR", type=folder, required=True, help="where it is written")
+    parser.add_argument("--out", metavar="DIR", type=local_path, required=True, help="where it is written")
     add_report(parser)
 
 

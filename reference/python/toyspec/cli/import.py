@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
-from toyspec.cli.parsers import Parser, UsageError, folder
+from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
 from toyspec.convert import import_runs, importable
 from toyspec.places.addresses import public
@@ -52,7 +52,7 @@ def configure(parser: Parser) -> None:
         "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
     )
     parser.add_argument(
-        "--out", metavar="DIR", type=folder, default="runs", help="where the runs are made; default: runs"
+        "--out", metavar="DIR", type=local_path, default="runs", help="where the runs are made; default: runs"
     )
     parser.add_argument(
         "--ended",

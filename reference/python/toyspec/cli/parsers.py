@@ -85,10 +85,12 @@ def rule_names(text: str) -> list[str]:
     return names
 
 
-def folder(text: str) -> str:
-    """Return *text*; raise ArgumentTypeError for an address: what is written there would not be appended to."""
+def local_path(text: str) -> str:
+    """Return *text*; raise ArgumentTypeError for an address, where nothing can be appended to or replaced."""
     if is_address(text):
-        raise argparse.ArgumentTypeError(f"{public(text)!r} must be a folder, not an address; write there, and copy it")
+        raise argparse.ArgumentTypeError(
+            f"{public(text)!r} must be a path on this machine, not an address; copy between the two"
+        )
     return text
 
 

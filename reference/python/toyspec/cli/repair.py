@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.parsers import Parser, UsageError, folder
+from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import fact_of, shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
@@ -59,7 +59,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec repair [OPTION…] PATH…"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("paths", metavar="PATH", nargs="*", type=folder, help="what to repair")
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
     parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 

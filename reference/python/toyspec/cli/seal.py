@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.parsers import Parser, UsageError, folder
+from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import fact_of, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Terminal, without_ci_commands
@@ -63,7 +63,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec seal [OPTION…] RUN…"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("paths", metavar="RUN", nargs="*", type=folder, help="what to seal")
+    parser.add_argument("paths", metavar="RUN", nargs="*", type=local_path, help="what to seal")
     parser.add_argument(
         "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"
     )

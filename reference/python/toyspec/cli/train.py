@@ -10,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.parsers import UsageError, folder, number_from
+from toyspec.cli.parsers import UsageError, local_path, number_from
 from toyspec.cli.training_display import open_display
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
@@ -68,7 +68,7 @@ def configure(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
     parser.add_argument(
-        "--out", metavar="DIR", type=folder, help=f"the run directory; default: {RUNS}/ARCH-DATE-NUMBER"
+        "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/ARCH-DATE-NUMBER"
     )
     parser.add_argument("--resume", action="store_true", help="continue the killed run in DIR")
     parser.add_argument("--arch", choices=ARCHITECTURE_NAMES, help=f"kind of model; default: {_DEFAULT.arch}")
