@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, get_args
 
 from toyspec.cli import exit_codes
-from toyspec.cli.parsers import Parser, UsageError, number_from, seconds
+from toyspec.cli.parsers import Parser, UsageError, local_path, number_from, seconds
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, ToyspecError
 from toyspec.escaping import printable
@@ -60,7 +60,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec mirror [OPTION…] RUN… --to SERVICE"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="what to mirror")
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
     parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
     parser.add_argument("--project", metavar="NAME", help="project or experiment there; default: the run's group")
     parser.add_argument("--into", metavar="PLACE", help="a directory, for mlflow a tracking URI")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
-from toyspec.cli.parsers import Parser, UsageError, number_from
+from toyspec.cli.parsers import Parser, UsageError, local_path, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
@@ -40,7 +40,11 @@ def configure(parser: Parser) -> None:
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
     parser.add_argument(
-        "root", metavar="ROOT", nargs="?", help="default: the root in toyspec.toml, else this directory"
+        "root",
+        metavar="ROOT",
+        nargs="?",
+        type=local_path,
+        help="default: the root in toyspec.toml, else this directory",
     )
     parser.add_argument(
         "--port",

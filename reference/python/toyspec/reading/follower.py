@@ -221,7 +221,7 @@ class _Tail:
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)
         self._skipped: Skipped | None = None
-        self._seen: tuple[int, int | str] | None = None
+        self._seen: tuple[int, int] | None = None
         # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
         self._doubts = False
         self._trusted = 0
@@ -326,7 +326,7 @@ class _Tail:
             yield from self._drain(old, nul="trust")
         if self._finished:
             return
-        event = self._event("rotated" if old.status().names else "replaced")
+        event = self._event("rotated" if old.status().st_nlink else "replaced")
         old.close()
         self._file = new
         self._is_gone = False
@@ -336,7 +336,7 @@ class _Tail:
 
     def _go_on(self, file: AnyLiveFile, status: Status) -> Items:
         """Yield what is new in *file*, whose status is *status*."""
-        seen = (status.size, status.changed)
+        seen = (status.st_size, status.st_mtime_ns)
         if seen == self._seen and not self._doubts:
             return
         if self._doubts or self.trouble is not None:
@@ -372,7 +372,7 @@ class _Tail:
             found = data.find(0, max(0, self._trusted - file.position)) if nul == "doubt" else -1
             if found >= 0:
                 self._doubts = True
-                self._trusted = file.status().size
+                self._trusted = file.status().st_size
                 data = data[:found]
             file.take(data)
             for item in self._feed.feed(data):

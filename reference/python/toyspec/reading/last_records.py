@@ -48,7 +48,7 @@ def skip_to_last(
     """
     head = file.peek(head_bytes)
     head = head[: head.rfind(b"\n") + 1]
-    size = file.status().size
+    size = file.status().st_size
     length = _FIRST_BYTES
     while 0 < len(head) < size - length and length <= _MOST_BYTES:
         feed = new_feed()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from toyspec.errors import StreamError
 from toyspec.places.addresses import is_address
@@ -32,21 +32,28 @@ Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """
 
 
-class Status(NamedTuple):
-    """What is known of a file without reading it."""
+class Status(Protocol):
+    """What is known of a file without reading it; ``os.stat_result`` is one."""
 
-    size: int
-    """Number of bytes."""
-    changed: int | str
-    """Another value after each change of the content."""
-    names: int
-    """Number of names that the file has."""
-    file: tuple[int, int]
-    """Device and inode; zeros where there are none."""
+    @property
+    def st_size(self) -> int:
+        """Number of bytes."""
 
+    @property
+    def st_mtime_ns(self) -> int:
+        """Another number after each change of the content."""
 
-def _status_of(status: os.stat_result) -> Status:
-    return Status(status.st_size, status.st_mtime_ns, status.st_nlink, (status.st_dev, status.st_ino))
+    @property
+    def st_nlink(self) -> int:
+        """Number of names that the file has."""
+
+    @property
+    def st_dev(self) -> int:
+        """The device."""
+
+    @property
+    def st_ino(self) -> int:
+        """Number of the file on its device."""
 
 
 class Fingerprint(ABC):
@@ -140,20 +147,20 @@ class LiveFile(Fingerprint):
         """Compare the file with what was read of it."""
         return self._content_of(self._descriptor)
 
-    def status(self) -> Status:
+    def status(self) -> os.stat_result:
         """Return the status of the open file, whatever its name is."""
-        return _status_of(os.fstat(self._descriptor))
+        return os.fstat(self._descriptor)
 
-    def status_at_path(self) -> Status:
+    def status_at_path(self) -> os.stat_result:
         """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
-        return _status_of(os.stat(self.path))
+        return os.stat(self.path)
 
     def is_at_path(self, status: Status) -> bool:
         """Return whether *status*, that of the path now, is of this file.
 
         A file system that was mounted again gives the same file another device: the content then decides.
         """
-        if status.file == self._identity:
+        if (status.st_dev, status.st_ino) == self._identity:
             return True
         descriptor = self._open_again()
         if descriptor is None:
