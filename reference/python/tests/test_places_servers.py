@@ -31,7 +31,7 @@ obstore = pytest.importorskip("obstore", reason="the extra remote is not install
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
+    """Return a free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
