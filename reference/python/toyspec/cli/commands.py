@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "ls": "list the runs below a directory, best first",
     "compare": "compare settings and curves of runs",
     "view": "show runs in the browser, live",
+    "report": "write runs as one HTML page, or as a Markdown table",
     "doctor": "say what lies in a folder, format by format",
     "tail": "follow a run while it is written",
     "train": "train a small model and write its run",

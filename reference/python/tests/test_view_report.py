@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command_line import toyspec
+from toyspec.runs.listing import list_runs
+from toyspec.runs.markdown import markdown_table
+from toyspec.view.report import html_report
+from view_client import END, START, step, write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+HOSTILE = "</script><script>alert(1)</script>|`$(x)\\u202e"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory with a long run with a spike, and a run whose name is hostile."""
+    values = [1000.0 if number == 4321 else number / 10_000 for number in range(10_000)]
+    write_run(tmp_path / "runs" / "long", START, *(step(number, value) for number, value in enumerate(values)), END)
+    start = json.dumps({"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "name": HOSTILE}).encode()
+    write_run(tmp_path / "runs" / "a|b<i>", start + b"\n", step(1, 2.5), step(2, None))
+    return tmp_path / "runs"
+
+
+def headers(page: str) -> Iterator[dict[str, Any]]:
+    """Yield the header of each frame in a report."""
+    text = re.search(r'<script type="text/plain" id="toyspec-data">([A-Za-z0-9+/=]+)</script>', page)
+    assert text is not None
+    data = gzip.decompress(base64.b64decode(text[1]))
+    at = 0
+    while at < len(data):
+        size, columns = (int.from_bytes(data[at + place : at + place + 4], "little") for place in (0, 4))
+        yield json.loads(data[at + 8 : at + 8 + size])
+        at += 8 + size + columns
+
+
+def test_page_has_everything_in_it(root: Path) -> None:
+    """The data of all runs are in the page, no spike is lost, and what runs is named by its digest."""
+    page, number = html_report([str(root)], now=0.0, buckets=100)
+    first, *curves = headers(page)
+    assert (2, "1970-01-01T00:00:00Z") == (number, first["written"])
+    assert {"long", "a|b<i>"} == set(first["details"]) == {row["id"] for row in first["listing"]["runs"]}
+    long = next(header for header in curves if header["run"] == "long")
+    scale = next(column["scale"] for column in long["columns"] if column["name"] == "max")
+    assert (10_000, 1000.0) == (long["points"], round(scale[0] + 65534 * scale[1], 6))
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert ("unsafe" in page.partition("</head>")[0], 2) == (False, page.count("</script>"))
+    assert "http://" not in page.partition("<style>")[0]
+
+
+def test_table_is_inert(root: Path) -> None:
+    """Text of a log is text in Markdown, and cannot end its cell."""
+    table = markdown_table(list_runs(root, read="whole"))
+    lines = table.splitlines()
+    assert (4, {7}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
+    assert (True, False) == ("a\\|b\\<i\\>" in table, "<i>" in table)
+    assert "not finite" in table
+
+
+def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
+    """The page goes to a file, the table to the output, and a wrong path is an error."""
+    page = tmp_path / "report.html"
+    assert 0 == toyspec("report", str(root), "-o", str(page)).returncode
+    assert 3 <= len(list(headers(page.read_text(encoding="utf-8"))))
+    assert b"| run | state | steps | loss |" in toyspec("report", "--md", str(root)).stdout
+    assert 2 == toyspec("report", str(root)).returncode
+    assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
+
+
+def test_junit(root: Path) -> None:
+    """A stream is a test case, an error fails it, a path that cannot be read is an error, and the text is inert."""
+    write_run(root / "bad", START, b"{\n", END)
+    done = toyspec("check", "--format", "junit", str(root), str(root / "missing"))
+    suites = ET.fromstring(done.stdout)
+    found = {Path(case.get("name", "")).parent.name: [each.tag for each in case] for case in suites.iter("testcase")}
+    assert (2, ["failure"], ["system-out"]) == (done.returncode, found["bad"], found["long"])
+    assert ("1", "1", "4") == (suites.get("failures"), suites.get("errors"), suites.get("tests"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+def test_action_adds_the_table_and_checks(root: Path, tmp_path: Path) -> None:
+    """The steps of the action run as they are written, and fail where the runs have an error."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8") if (ROOT / "action.yml").is_file() else ""
+    if not text:
+        pytest.skip("the action is part of the source tree")
+    show, check = re.findall(r"      run: (?:\|\n)?((?:.*toyspec (?:report|check).*|        .*\n)+)", text)
+    summary = tmp_path / "summary"
+    variables = {"RUNS": str(root), "METRICS": "loss\n", "FAIL_ON": "error", "GITHUB_STEP_SUMMARY": str(summary)}
+    (tmp_path / "toyspec").write_text(f'#!/bin/sh\nexec {sys.executable} -m toyspec "$@"\n')
+    (tmp_path / "toyspec").chmod(0o755)
+    environment = {**os.environ, **variables, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    for script in (show, check):
+        subprocess.run(["bash", "-e", "-c", script], env=environment, check=True, capture_output=True)
+    assert "long" in summary.read_text(encoding="utf-8")

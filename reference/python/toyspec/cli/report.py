@@ -1,0 +1,88 @@
+"""``toyspec report``: runs as one HTML page, or as a table for a pull request."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from toyspec.cli import exit_codes
+from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.parsers import Parser, UsageError, number_from
+from toyspec.cli.paths import shown
+from toyspec.cli.progress import size
+from toyspec.errors import StreamError
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.reading.log_detection import DialectChoice
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec report [OPTION…] RUN…"
+    parser.description = (
+        "Write runs as one HTML page that any browser shows offline: the same views as\n"
+        "`toyspec view`, with the data in the page. Each curve has at most --buckets\n"
+        "buckets with their minimum and maximum, so that no spike is lost.\n"
+        "\n"
+        "With --md, print a Markdown table with a small curve of each run, for a pull\n"
+        "request or the summary of a workflow."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec report runs/ -o report.html\n"
+        '  toyspec report --md --metric val/acc runs/ >> "$GITHUB_STEP_SUMMARY"'
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directories, streams, or directories with runs")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE; without it, --md prints the table")
+    parser.add_argument("--md", action="store_true", help="write a Markdown table instead of a page")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --md: a metric; may be repeated; default: loss",
+    )
+    parser.add_argument(
+        "--buckets", metavar="N", type=number_from(2), default=1000, help="buckets of each curve; default: 1000"
+    )
+    add_dialect(parser)
+
+
+def run(options: Namespace) -> int:
+    """Write the report and return an exit code."""
+    choice = dialect_choice(options)
+    if not options.md and options.output is None:
+        raise UsageError("name the page to write: -o report.html, or print a table by --md")
+    try:
+        text = _table(options, choice) if options.md else _page(options, choice)
+    except (StreamError, FileNotFoundError) as error:
+        sys.stderr.write(f"toyspec report: {printable(str(error))}\n")
+        return exit_codes.USAGE
+    if options.output is None:
+        sys.stdout.write(text)
+        return exit_codes.OK
+    with open(options.output, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    sys.stderr.write(f"wrote {shown(options.output)}, {size(len(text.encode()))}\n")
+    return exit_codes.OK
+
+
+def _table(options: Namespace, choice: DialectChoice) -> str:
+    from toyspec.runs.listing import list_runs
+    from toyspec.runs.markdown import markdown_table
+
+    found = list_runs(*options.runs, read="whole", dialect=choice)
+    for error in found.errors:
+        raise StreamError(error.path, error.message)
+    return markdown_table(found, options.metric)
+
+
+def _page(options: Namespace, choice: DialectChoice) -> str:
+    from toyspec.view.report import html_report
+
+    text, _ = html_report(options.runs, now=time.time(), buckets=options.buckets, dialect=choice)
+    return text

@@ -1,0 +1,61 @@
+"""A table of runs for a pull request: Markdown, with each loss curve as a line of text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toyspec.escaping import shortened
+from toyspec.runs.curves import sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.runs.summary import RunSummary
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>@:&-])")
+_PARTS = 24
+_NAME_CHARS = 60
+
+
+def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> str:
+    """Return a table with a row for each of *runs*: state, steps, last and best value and curve of each metric.
+
+    *metrics* are by default the loss of each run. Text of a log is escaped, so that it is text in Markdown too.
+    """
+    names = list(metrics) or ["loss"]
+    head = ["run", "state", "steps"]
+    for name in names:
+        title = escaped(name)
+        head += [title, f"best {title}", ""]
+    lines = [_line(head), _line(["---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
+    for run in runs:
+        cells = [escaped(run.name), run.state, "" if run.last_step is None else str(run.last_step)]
+        for name in names:
+            cells += _cells(run, name, is_default=not metrics)
+        lines.append(_line(cells))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(run: RunSummary, name: str, *, is_default: bool) -> list[str]:
+    found = next((key for key, curve in run.series.items() if curve is run.loss), name) if is_default else name
+    curve = run.series.get(found)
+    if curve is None:
+        return ["", "", ""]
+    last = curve.last[1] if curve.last is not None else None
+    best = run.best(found)
+    line = sparkline(curve.means(_PARTS), "unicode")
+    return [
+        "not finite" if last is None else f"{last:.6g}",
+        "" if best is None else f"{best[1]:.6g} at {best[0]}",
+        f"`{line}`" if line else "",
+    ]
+
+
+def escaped(text: str) -> str:
+    """Return log text as text of Markdown: on one line, inert, and cut."""
+    return _SPECIAL.sub(r"\\\1", shortened(text, _NAME_CHARS))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
