@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -24,6 +25,13 @@ RESUMED = {
     "lightgbm_rounds": 13,
     "lightning_module": 12,
     "xgboost_rounds": 13,
+}
+
+# The log that a framework writes by itself: what is imported, the file in it, and the key of the step.
+OWN_LOGS = {
+    "huggingface": ("checkpoints", "checkpoints/checkpoint-*/trainer_state.json", "step"),
+    "keras_model": ("log.csv", "log.csv", "epoch"),
+    "lightning_module": ("csv", "csv/**/metrics.csv", "step"),
 }
 
 
@@ -101,6 +109,42 @@ def test_log_has_what_the_framework_reports(name: str, tmp_path: Path) -> None:
         if not any(math.isclose(number, row[2], rel_tol=1e-5) for number in values.get((row[0], row[1]), []))
     ]
     assert [] == missing
+
+
+@pytest.mark.parametrize("name", sorted(OWN_LOGS))
+def test_own_log_of_a_framework_is_imported(name: str, tmp_path: Path) -> None:
+    """Each number in the log that the framework itself writes arrives with its step, and nothing else does."""
+    from toyspec.convert import import_runs
+
+    trained(name, tmp_path)
+    source, pattern, step_key = OWN_LOGS[name]
+    (made,) = import_runs([tmp_path / source], tmp_path / "imported").runs
+    assert made.items == made.carried + made.changed + made.dropped
+    found = [json.loads(line) for line in (Path(made.target) / "events.jsonl").read_bytes().splitlines()]
+    values = [
+        (record.get("step"), metric, number)
+        for record in found
+        if record["kind"] == "scalars"
+        for metric, number in record["values"].items()
+    ]
+    last = max(tmp_path.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+    expected = [
+        (int(row[step_key]), metric, float(number))
+        for row in rows_of(last)
+        for metric, number in row.items()
+        if metric not in {"step", "epoch"} and number not in {"", "NA"}
+    ]
+    assert len(expected) > 8
+    assert sorted(expected) == sorted(values)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, or of the history in a ``trainer_state.json``."""
+    if path.suffix == ".json":
+        history: list[dict[str, str]] = json.loads(path.read_text())["log_history"]
+        return history
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("name", sorted(RESUMED))
