@@ -59,6 +59,26 @@ def _binary32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
+@pytest.mark.parametrize("name", ["kaun", "metrics", "munin", "csv", "json"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_damaged_exports_are_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    """Whatever byte is changed or cut in what was exported: a valid bundle, or an error that names the file."""
+    tmp_path = tmp_path_factory.mktemp("damaged")
+    steps = [{"kind": "step", "t": 0.5 * at, "step": at, "loss": 0.5, "extra": {"x": 1.5}} for at in range(1, 9)]
+    exported(name, write_run(tmp_path / "a", {"config": {"lr": 0.5}, "tags": ["x"]}, *steps), tmp_path / "out")
+    path = data.draw(st.sampled_from(sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())))
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.sampled_from(b'0-"{}[]\n\xff\0,:e'))
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    report = imported(tmp_path / "out", tmp_path / "runs", None if name == "csv" else name)
+    assert report.runs or report.errors
+    assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
+
+
 def test_munin_run_comes_back(tmp_path: Path) -> None:
     """Settings, definitions, ending, name, tags and revision; what munin has no place for is in the report."""
     run = write_run(

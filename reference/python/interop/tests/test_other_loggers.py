@@ -142,6 +142,22 @@ def test_mlperf_logging_both_ways(tmp_path: Path) -> None:
     assert 0.1 in [line.value["value"] for line in lines if line.key == "acc"]
 
 
+@settings(max_examples=15)
+@given(st.data())
+def test_damaged_tables_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever bytes are changed or cut in a table: valid bundles, or an error that names it; the process goes on."""
+    pytest.importorskip("pyarrow")
+    tmp_path = tmp_path_factory.mktemp("parquet")
+    exported("parquet", write_run(tmp_path / "a", *RUN), tmp_path / "out")
+    path = tmp_path / "out" / data.draw(st.sampled_from(["runs.parquet", "values.parquet"]))
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    report = imported(tmp_path / "out", tmp_path / "runs", "parquet")
+    assert all(str(tmp_path / "out") in error.path for error in report.errors)
+
+
 def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
     """Both Parquet files have what the page says, and a join gives the best value of each run."""
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")

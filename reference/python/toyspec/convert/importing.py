@@ -239,8 +239,9 @@ class _Import:
 
     def _events(self, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
         events = self._run.events(ledger)
-        start = next(events)
-        assert isinstance(start, dict), "a run begins with run_start"
+        start = next(events, None)
+        if not isinstance(start, dict):
+            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
         yield {**start, "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start
         for event in events:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -152,6 +154,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 def _runs_in(folder: str) -> Iterator[ForeignRun]:
     files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
     rows = _opened(files[0]).read().to_pylist()
+    _opened(files[1])
     for row in rows:
         name = row.get("run_id")
         if not isinstance(name, str):
@@ -166,12 +169,35 @@ def _runs_in(folder: str) -> Iterator[ForeignRun]:
         )
 
 
+# pyarrow ends its process for some damaged files, so another one reads a file first.
+_TRIAL = """
+import sys
+import pyarrow.parquet as pq
+file = pq.ParquetFile(sys.argv[1])
+for index in range(file.num_row_groups):
+    file.read_row_group(index)
+"""
+_TYPES = {
+    RUNS: {"run_id": "string", "run_start": "string"},
+    VALUES: {
+        "run_id": "string", "t": "double", "step": "int64", "name": "string", "value": "double", "record": "string",
+    },
+}  # fmt: skip
+
+
 def _opened(path: str) -> Any:
+    """Return the file at *path*; raise SourceError if it cannot be read or a column is missing."""
     pq = _pyarrow()
-    try:
-        return pq.ParquetFile(path)
-    except Exception as error:  # its exceptions are of many kinds
-        raise SourceError(path, f"not a readable Parquet file: {error}") from error
+    done = subprocess.run([sys.executable, "-c", _TRIAL, path], capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
+        raise SourceError(path, f"not a readable Parquet file: {said}")
+    file = pq.ParquetFile(path)
+    found = {field.name: str(field.type).removeprefix("large_") for field in file.schema_arrow}
+    for name, kind in _TYPES[os.path.basename(path)].items():
+        if found.get(name) != kind:
+            raise SourceError(path, f"the column {name} is {found.get(name, 'missing')}; {kind} is expected")
+    return file
 
 
 def _reader(path: str, run: dict[str, Any]) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
@@ -218,13 +244,12 @@ def _finite(value: float | None, place: str, ledger: Ledger) -> float | None:
 
 
 def _rows_of(path: str, run_id: str) -> Iterator[dict[str, Any]]:
-    file = _opened(path)
-    names = ["run_id", "t", "step", "name", "value", "record"]
+    # It was tried when the runs were found.
+    file = _pyarrow().ParquetFile(path)
+    names = list(_TYPES[VALUES])
     for index in range(file.num_row_groups):
         group = file.metadata.row_group(index)
-        column = next((at for at in range(group.num_columns) if group.column(at).path_in_schema == "run_id"), None)
-        if column is None:
-            raise SourceError(path, "the column run_id is missing")
+        column = next(at for at in range(group.num_columns) if group.column(at).path_in_schema == "run_id")
         span = group.column(column).statistics
         if span is not None and span.has_min_max and not span.min <= run_id <= span.max:
             continue
