@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from browser.runs_backend import Made, MadeRun, serving_runs
 from browser.serving import browser_program, built_site, serving
-from browser.watching import FLAGS, Watch
+from browser.viewer_pages import Opened
+from browser.watching import FLAGS, WIDE, Watch
 
 
 def need(tool: str | None, name: str, source: str) -> str:
@@ -68,3 +71,22 @@ def watch(browser: Browser, server: str) -> Iterator[Watch]:
 def page(watch: Watch) -> Page:
     """Return a page of 1280 by 900 pixels in a fresh context; ``page.goto("")`` leads to the start page."""
     return watch.new_page()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Return a function that serves runs and opens the viewer at a hash; problems on the page fail the test."""
+    watches: list[Watch] = []
+    with ExitStack() as stack:
+
+        def start(runs: Sequence[MadeRun], place: str = "", size: tuple[int, int] = WIDE) -> tuple[Page, Made]:
+            address, made = stack.enter_context(serving_runs(runs))
+            watches.append(Watch(browser, address))
+            page = watches[-1].new_page(size)
+            page.goto(place)
+            return page, made
+
+        yield start
+        for watch in watches:
+            watch.close()
+    assert [] == [trouble for watch in watches for trouble in watch.troubles]

@@ -1,0 +1,109 @@
+"""The charts of the viewer in a browser, over runs that each test makes up."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from playwright.sync_api import expect
+
+from browser.runs_backend import MadeRun
+from browser.viewer_pages import Opened, drawn, falling, pixels
+
+
+def test_spike_of_one_step_is_drawn(opened: Opened) -> None:
+    """The highest of 100,000 values reaches the top of the chart, whatever the number of pixels."""
+    values = [1.0] * 100_000
+    values[54_321] = 9.0
+    page, made = opened([MadeRun("spiky", {"loss": values})], "#charts")
+    drawn(page)
+    heights = [point[1] for point in pixels(page, "--run-0", 300)]
+    assert max(heights) - min(heights) > 120
+    assert all("buckets=" in request for request in made.requests)
+
+
+def test_values_that_are_not_finite_are_marked(opened: Opened) -> None:
+    """A NaN leaves a gap in the curve and a cross below it, and the reading names it."""
+    values = [2.0] * 50 + [math.nan] * 5 + [1.0] * 45
+    page, _ = opened([MadeRun("nan", {"loss": values})], "#charts")
+    drawn(page)
+    drawn_points = pixels(page, "--run-0")
+    lowest = max(point[1] for point in drawn_points)
+    width = page.locator(".chart-canvas").evaluate("(canvas) => canvas.clientWidth")
+    crosses = [point for point in drawn_points if point[1] > lowest - 7]
+    assert 0.4 < (crosses[0][0] - 58) / width < 0.6
+    box = page.locator(".chart-overlay").first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 0.52, box["y"] + 100)
+    expect(page.locator(".tooltip-lost")).to_have_text("not finite")
+
+
+def test_zoom_reaches_single_points(opened: Opened) -> None:
+    """A drag asks for a range of every chart, down to raw points; Escape shows everything."""
+    page, made = opened([MadeRun("long", {"loss": falling(50_000)})], "#charts")
+    drawn(page)
+    box = page.locator(".chart-overlay").first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 200, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 203, box["y"] + 90)
+    page.mouse.move(box["x"] + 208, box["y"] + 90)
+    page.mouse.up()
+    page.wait_for_url("**zoom=**")
+    page.wait_for_timeout(300)
+    assert "from=" in made.requests[-1]
+    page.locator(".chart-overlay").first.focus()
+    page.keyboard.press("+")
+    page.wait_for_timeout(500)
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#announcement")).to_contain_text("long 1.0")
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("zoom"))
+
+
+def test_live_run_grows(opened: Opened) -> None:
+    """New points are shown without a reload, soon after they are reported."""
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    drawn(page)
+    page.wait_for_timeout(300)
+    asked = len(made.requests)
+    made.grow("live", "loss", [0.5] * 10)
+    expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
+    assert len(made.requests) > asked
+
+
+def test_line_behind_a_point(opened: Opened) -> None:
+    """A click on an enlarged curve shows the line of the log that it comes from."""
+    run = MadeRun("a", {"loss": [2.0] * 9}, files={"events.jsonl": b'{"kind":"step","t":1}\n' * 3})
+    page, _ = opened([run], "#charts?focus=loss")
+    drawn(page)
+    page.locator(".chart-overlay").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chart-line")).to_contain_text("a, events.jsonl, line 2")
+    expect(page.locator(".chart-line .raw")).to_have_text('{"kind":"step","t":1')
+
+
+def test_many_runs_pan_smoothly(opened: Opened) -> None:
+    """A frame over 100 runs of 10,000 points takes 50 ms at most; the limit leaves room for a busy machine."""
+    runs = [MadeRun(f"r{number}", {"loss": falling(10_000, end=number)}) for number in range(100)]
+    page, _ = opened(runs, "#charts?focus=loss")
+    drawn(page)
+    times = page.evaluate(
+        """async () => {
+            const chart = document.querySelector(".chart-overlay"), box = chart.getBoundingClientRect(), times = [];
+            const shared = {clientY: box.top + 100, shiftKey: true, button: 0, pointerId: 1, bubbles: true};
+            const event = (type, x) => chart.dispatchEvent(new PointerEvent(type, {clientX: box.left + x, ...shared}));
+            chart.setPointerCapture = () => undefined;
+            event("pointerdown", 300);
+            for (let at = 0; at < 30; at++) {
+                event("pointermove", 300 + at);
+                const began = performance.now();
+                await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+                times.push(performance.now() - began);
+            }
+            event("pointerup", 330);
+            return times.sort((a, b) => a - b);
+        }"""
+    )
+    assert times[15] < 200, times

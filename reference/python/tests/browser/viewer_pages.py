@@ -1,0 +1,63 @@
+"""What tests of the viewer share: runs that are made up, and what a chart shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from browser.runs_backend import Made, MadeRun
+
+Opened = Callable[..., tuple[Page, Made]]
+"""Serves runs and opens the viewer at a hash, in a window of a size."""
+
+
+def falling(steps: int, *, end: float = 1.0) -> list[float]:
+    """Return a loss that falls to *end*."""
+    return [end + 5 / (1 + at) for at in range(steps)]
+
+
+def sweep(count: int, steps: int = 20) -> list[MadeRun]:
+    """Return runs that differ in learning rate, seed and final loss."""
+    return [
+        MadeRun(
+            f"sweep/run-{number:04}",
+            {"loss": falling(steps, end=1 + number / count), "val/acc": [0.5 + number / count / 2]},
+            {
+                "config": {"optim.lr": 10.0 ** -(1 + number % 4), "seed": number},
+                "tags": ["even"] if number % 2 == 0 else [],
+            },
+        )
+        for number in range(count)
+    ]
+
+
+def pixels(page: Page, colour: str, distance: int = 60) -> list[list[int]]:
+    """Return the columns and rows of a chart whose colour is that of a custom property, up to a distance."""
+    script = """([name, distance]) => {
+        const canvas = document.querySelector(".chart-canvas");
+        const copy = Object.assign(document.createElement("canvas"), {width: canvas.width, height: canvas.height});
+        const pen = copy.getContext("2d", {willReadFrequently: true});
+        pen.drawImage(canvas, 0, 0);
+        const probe = document.createElement("canvas").getContext("2d");
+        probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+        probe.fillRect(0, 0, 1, 1);
+        const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+        const {data, width, height} = pen.getImageData(0, 0, canvas.width, canvas.height);
+        const found = [];
+        for (let at = 0; at < width * height; at++) {
+            const [x, y, z, a] = data.subarray(4 * at, 4 * at + 4);
+            const isSame = a > 30 && Math.abs(x - r) + Math.abs(y - g) + Math.abs(z - b) < distance;
+            if (isSame) found.push([at % width, Math.floor(at / width)]);
+        }
+        return found;
+    }"""
+    found: list[list[int]] = page.evaluate(script, [colour, distance])
+    return found
+
+
+def drawn(page: Page) -> None:
+    """Wait until the first chart shows its curves."""
+    expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile(r" [1-9]\S* runs?\."))
+    page.wait_for_timeout(200)
