@@ -227,6 +227,15 @@ def test_export_replaces_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".export-*"))
 
 
+def test_export_says_how_far_it_is(tmp_path: Path) -> None:
+    """The bytes of the runs that are done, of all; the last report is the whole."""
+    runs = [write_run(tmp_path / name, {}, {"kind": "scalars", "t": 1.0, "values": {"x": 1.0}}) for name in ("a", "b")]
+    sizes = [(run / "events.jsonl").stat().st_size for run in runs]
+    seen: list[tuple[int, int]] = []
+    export_runs("json", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    assert [(sizes[0], sum(sizes)), (sum(sizes), sum(sizes))] == seen
+
+
 def test_run_of_another_profile_is_an_error_of_its_own(tmp_path: Path) -> None:
     """The other runs are exported."""
     (tmp_path / "runs" / "m").mkdir(parents=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
+from toyspec.cli.progress import Progress
 from toyspec.convert import export_runs, exportable
 from toyspec.places.addresses import public
 
@@ -52,10 +53,14 @@ def run(options: Namespace) -> int:
     if options.format not in known:
         near = did_you_mean(options.format, known)
         raise UsageError(f"{options.format!r} is not a format to export to{near}; there are {', '.join(known)}")
+    progress = Progress("exporting")
+    watch = progress.update if progress.active else None
     try:
-        report = export_runs(options.format, options.runs, options.out, max_examples=options.examples)
+        report = export_runs(options.format, options.runs, options.out, max_examples=options.examples, watch=watch)
     except ImportError as error:
         raise UsageError(str(error)) from error
+    finally:
+        progress.erase()
     show(report, options)
     if report.errors or not report.runs:
         return exit_codes.USAGE

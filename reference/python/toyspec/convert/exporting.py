@@ -12,7 +12,7 @@ from toyspec.convert.formats import exporter
 from toyspec.convert.importing import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport, RunConversion
-from toyspec.convert.sources import encodable
+from toyspec.convert.sources import encodable, size_of
 from toyspec.errors import SourceError, StreamError
 from toyspec.findings import PathError
 from toyspec.runs.discovery import Stream, find_streams
@@ -50,7 +50,9 @@ def export_runs(
 
     def opened() -> Iterator[tuple[ExportedRun, Ledger]]:
         names: set[str] = set()
-        for path in _streams(runs, report):
+        streams = list(_streams(runs, report))
+        total, done = size_of(path for path in streams if os.path.isfile(path)), 0
+        for path in streams:
             run = _open(path, report)
             if run is None:
                 continue
@@ -58,8 +60,9 @@ def export_runs(
             ledger = Ledger(module.FORMAT.export_causes, max_examples=max_examples)
             made.append((_entry(module.FORMAT.name, run, target), ledger))
             yield run, ledger
+            done += run.size
             if watch is not None:
-                watch(run.size, 0)
+                watch(done, total)
 
     try:
         module.export(opened(), partial)
