@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from strategies import JSON, kinds, records, streams
 from toyspec.checker import CheckOptions, check_bytes
-from toyspec.checker.fast_path import FastPath
+from toyspec.checker.block_proof import BlockProof, Taken
+from toyspec.checker.line_places import Lines
 from toyspec.checker.record_rules import RecordValidator
-from toyspec.checker.shapes import Taken
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, Profile
 from toyspec.format.date_times import is_date_time
@@ -86,18 +86,19 @@ def test_any_chunking_gives_one_report(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_fast_path_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exact path alone gives the same report as with the fast path before it."""
+def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exact path alone gives the same report as with the proof of blocks before it."""
+
+    def unproven(_: BlockProof, lines: Lines) -> Taken:
+        return Taken([None] * len(lines.data), list(range(len(lines.data))), {})
 
     @settings(max_examples=120, deadline=None)
     @given(streams(profile))
     def same(data: bytes) -> None:
         fast = check_bytes(data, dialect=None)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
-            )
-            patch.setattr(FastPath, "line", lambda *_: None)
+            patch.setattr(BlockProof, "block", unproven)
+            patch.setattr(BlockProof, "line", lambda *_: None)
             exact = check_bytes(data, dialect=None)
         assert exact == fast
 

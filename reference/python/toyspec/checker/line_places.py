@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -10,56 +12,45 @@ from toyspec.format.lines import Line
 from toyspec.generated import rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 
 class Lines:
-    """Whole lines that follow each other in a stream: the first is *number* at *offset*, the last ends at *end*.
+    """Whole lines that follow each other in a stream: the first is *number* at *offset*."""
 
-    *block* is the data that they were cut from; the first may begin before it, and bytes may follow the last.
-    """
-
-    __slots__ = ("_block", "_offset", "_size", "_starts", "data", "number")
-
-    def __init__(self, data: Sequence[bytes], block: bytes, *, number: int, offset: int, end: int) -> None:
-        self.data = data
-        """The bytes of each line, with its LF."""
+    def __init__(self, together: bytes, *, number: int, offset: int) -> None:
+        self.together = together
+        """The bytes of all lines, with their LFs."""
         self.number = number
-        self._block = block
         self._offset = offset
-        self._size = end
-        self._starts: list[int] | None = None
 
-    def after(self, index: int) -> Lines:
-        """Return the lines after one of them."""
-        data = self.data[index + 1 :]
-        start = self._start(index + 1)
-        return Lines(data, b"".join(data), number=self.number + index + 1, offset=start, end=self._size)
+    @cached_property
+    def data(self) -> list[bytes]:
+        """The bytes of each line, with its LF."""
+        # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
+        return BytesIO(self.together).readlines()
 
-    def count(self, part: bytes) -> int:
-        """Return how often the one byte *part* is in the lines."""
-        block = self._block
-        return self.data[0].count(part) + block.count(part, block.find(b"\n"), block.rfind(b"\n"))
+    @cached_property
+    def hold_null(self) -> bool:
+        """False where no line has a null."""
+        return b"null" in self.together
 
-    def hold(self, part: bytes) -> bool:
-        """Return whether the one byte *part* is in one of the lines."""
-        return part in self.data[0] or self._block.find(part, 0, self._block.rfind(b"\n")) >= 0
+    def last_place(self, number: int) -> Place:
+        """Return the place of the last of *number* lines, which are all that there are."""
+        return Place(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)
 
     def place(self, index: int) -> Place:
         """Return the place of a line's first byte."""
-        return Place(self.number + index, self._start(index))
+        return Place(self.number + index, self._starts[index])
 
     def line(self, index: int) -> Line:
         """Return a line in the form that the exact path takes."""
         data = self.data[index][:-1]
-        return Line(self.number + index, self._start(index), len(data), data, b"")
+        return Line(self.number + index, self._starts[index], len(data), data, b"")
 
-    def _start(self, index: int) -> int:
-        if index == len(self.data) - 1:
-            return self._size - len(self.data[index])
-        if self._starts is None:
-            self._starts = list(accumulate(map(len, self.data), initial=self._offset))
-        return self._starts[index]
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate(map(len, self.data), initial=self._offset))
 
 
 def pointer_to(path: Iterable[str | int]) -> str:

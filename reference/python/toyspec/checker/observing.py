@@ -14,7 +14,7 @@ from toyspec.generated import messages
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from toyspec.checker.shape_types import Shape
+    from toyspec.checker.line_places import Lines
 
 _NO_PHASE: dict[str, Any] = {"field": None, "default": None, "from": None}
 
@@ -67,36 +67,30 @@ class Observation:
 class Block:
     """Records without findings that are taken in at once."""
 
-    __slots__ = ("_of", "line", "phases", "records", "shapes")
+    __slots__ = ("_lines", "_of", "kinds", "line", "phases", "records")
 
-    def __init__(self, records: Sequence[Any], shapes: Mapping[type, Shape], line: int) -> None:
-        """Take *records*, one per line from *line* on; *shapes* has the shape of each of their types."""
+    def __init__(self, records: Sequence[Any], kinds: Mapping[type, str], line: int, lines: Lines) -> None:
+        """Take *records* of some of *lines*, from number *line* on; *kinds* has the kind of each of their types."""
+        self._lines = lines
         self.line = line
         self.records = records
-        self.shapes = shapes
+        self.kinds = kinds
         self.phases: dict[str, dict[str, Sequence[Any]]] = {}
         """The records of a kind by their phases, once a rule has asked for them."""
         self._of: dict[str, Sequence[Any]] = {}
 
+    @property
+    def may_hold_null(self) -> bool:
+        """False where no record has a null."""
+        return self._lines.hold_null
+
     def of(self, kind: str) -> Sequence[Any]:
         """Return the records of *kind*, in order."""
         if kind not in self._of:
-            types = self._types(kind)
-            alike = len(types) == len(self.shapes)
-            self._of[kind] = self.records if alike else [record for record in self.records if type(record) in types]
+            cls = next((cls for cls, its in self.kinds.items() if its == kind), None)
+            alike = cls is not None and len(self.kinds) == 1
+            self._of[kind] = self.records if alike else [record for record in self.records if type(record) is cls]
         return self._of[kind]
-
-    def constant(self, kind: str, field: str) -> Any:
-        """Return the value of *field* that all records of *kind* share; None if that is not known."""
-        values = {self.shapes[cls].constants.get(field) for cls in self._types(kind)}
-        return values.pop() if len(values) == 1 else None
-
-    def may_be_null(self, field: str) -> bool:
-        """Return whether *field* may be null, or hold a null, in one of the records."""
-        return any(field in shape.nulls for shape in self.shapes.values())
-
-    def _types(self, kind: str) -> set[type]:
-        return {cls for cls, shape in self.shapes.items() if shape.kind == kind}
 
 
 class Facts:
@@ -136,11 +130,10 @@ class Facts:
 
     def _by_phase(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
         records = block.of(kind)
-        constant = block.constant(kind, self.phase_field or "phase")
-        if constant is not None:
-            return {self._phase_named(constant): records}
+        phases = list(map(attrgetter(self.phase_field or "phase"), records))
+        if len(set(phases)) == 1:
+            return {self._phase_named(phases[0]): records}
         found: dict[str, list[Any]] = {}
-        phases = map(attrgetter(self.phase_field or "phase"), records)
         for record, phase in zip(records, phases, strict=True):
             found.setdefault(self._phase_named(phase), []).append(record)
         return dict(found)

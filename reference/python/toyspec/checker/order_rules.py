@@ -238,8 +238,7 @@ class SequencePerPhase(Rule):
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
         values = self._column(records)
-        # In a block, integers written as `1.0` are floats.
-        first = int(values[0])
+        first = values[0]
         base = self._bases.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
 

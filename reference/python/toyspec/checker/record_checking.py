@@ -40,8 +40,8 @@ class RecordChecker:
         self._validator: Any = None
         self._has_whole_float = False
 
-    def check(self, value: dict[str, Any], place: Place) -> tuple[Observation, bool]:
-        """Report the findings of a record, unsorted; return it, and whether it has none but unknown keys.
+    def check(self, value: dict[str, Any], place: Place) -> tuple[Observation, list[str]]:
+        """Report the findings of a record, unsorted; return it, and its unknown keys if it has no other finding.
 
         Its integers are made ints, whatever their spelling.
         """
@@ -49,9 +49,9 @@ class RecordChecker:
         kind = kind if isinstance(kind, str) else None
         if kind is None or kind not in self._kinds:
             self._report_tag(kind, value, place)
-            return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), False
-        bad, only_unknown_keys = self._check_fields(kind, value, place)
-        return Observation(value, dict.get, kind=kind, known=True, bad=bad), only_unknown_keys
+            return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), []
+        bad, unknown_keys = self._check_fields(kind, value, place)
+        return Observation(value, dict.get, kind=kind, known=True, bad=bad), unknown_keys
 
     def report_whole_floats(self, paths: Iterable[Path], place: Place) -> None:
         """Report the first integer of a line that has a fraction or an exponent, once per stream."""
@@ -91,7 +91,7 @@ class RecordChecker:
             where = self.locate(place, f"/{tag}")
             self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
 
-    def _check_fields(self, kind: str, value: dict[str, Any], place: Place) -> tuple[frozenset[str], bool]:
+    def _check_fields(self, kind: str, value: dict[str, Any], place: Place) -> tuple[frozenset[str], list[str]]:
         """Report the findings of a record of a known kind; return the fields that later rules ignore."""
         whole_floats = take_integers(value, self._profile, kind)
         if whole_floats:
@@ -103,7 +103,7 @@ class RecordChecker:
         findings = self._validator.findings(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
         unknown = self._validator.unknown_keys(kind, value)
         if not findings and not unknown:
-            return NOTHING_BAD, False
+            return NOTHING_BAD, []
         places = spans(
             place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
         )
@@ -113,7 +113,8 @@ class RecordChecker:
                 self._tally_key(kind, finding, where)
             else:
                 self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
-        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), not findings
+        keys = [] if findings else [key.path for key in unknown]
+        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), keys
 
     def _tally_key(self, kind: str, key: Any, place: Place) -> None:
         fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)

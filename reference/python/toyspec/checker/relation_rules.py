@@ -115,11 +115,7 @@ class Nested(Rule):
 
     def _changes(self, block: Block) -> list[tuple[bool, str, int]]:
         """Return for each record of a region in *block* whether it enters, its region and its line."""
-        entering = {
-            cls: shape.kind == self._enter
-            for cls, shape in block.shapes.items()
-            if shape.kind in (self._enter, self._exit)
-        }
+        entering = {cls: kind == self._enter for cls, kind in block.kinds.items() if kind in (self._enter, self._exit)}
         if not entering:
             return []
         records = block.records
@@ -207,8 +203,10 @@ class NullNumber(Rule):
 
     def is_quiet(self, block: Block) -> bool:
         """Return whether a null was reported, or there is none in the block."""
-        return self._done or not any(
-            block.may_be_null(name) and _has_null(list(map(attrgetter(name), block.records))) for name in self._fields
+        return (
+            self._done
+            or not block.may_hold_null
+            or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
         )
 
     def _null_in(self, value: Any, name: str) -> str | None:

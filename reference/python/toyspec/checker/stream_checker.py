@@ -1,14 +1,14 @@
 """Checks one stream, fed in pieces of any size: see spec/checking.md.
 
-Blocks that the fast path proves regular are taken in at once; every other line is checked by itself.
+Blocks of lines that are proven to have no finding are taken in at once; every other line is checked by itself.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toyspec.checker.block_proof import BlockProof, kind_of
 from toyspec.checker.collecting import Collector, Place
-from toyspec.checker.fast_path import FastPath
 from toyspec.checker.foreign import Foreign
 from toyspec.checker.line_places import Lines
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
@@ -27,16 +27,14 @@ from toyspec.generated.looks import HEAD_BYTES
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
-    from toyspec.checker.fast_path import Proven
+    from toyspec.checker.block_proof import Proven, Taken
     from toyspec.format.looks import Look
     from toyspec.read_reports import Fragment
 
-# Shapes learned from a block serve the next one only, so the first blocks are small, less so if shapes are known.
-_FIRST_BLOCK_BYTES = 1 << 12
-_KNOWN_BLOCK_BYTES = 1 << 14
-_BLOCK_BYTES = 1 << 18
+# Larger buffers would be mapped and unmapped by the system each time.
+_BLOCK_BYTES = 1 << 16
 # A run of records with a finding is halved down to this length, then checked record by record.
 _SMALL_RUN = 16
 
@@ -65,7 +63,6 @@ class StreamChecker:
         self._mismatch: tuple[Place, str] | None = None
         self._collector = Collector(self._options)
         self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
-        self._block_bytes = _FIRST_BLOCK_BYTES
         self._head = b""
         self._taken = 0
         self._records = 0
@@ -74,7 +71,7 @@ class StreamChecker:
         self._has_carriage_return = False
         self._last = Place(1, 0)
         self._last_kind: str | None = None
-        self._fast: FastPath | None = None
+        self._proof: BlockProof | None = None
         self._rules: StreamRules | None = None
         self._checker: RecordChecker | None = None
         self._foreign: Foreign | None = None
@@ -93,12 +90,12 @@ class StreamChecker:
             if self._foreign is not None:
                 end = len(data)
                 self._check_lines(data[start:])
-            elif self._fast is None:
+            elif self._proof is None:
                 # The first record decides the profile.
                 end = data.find(b"\n", start) + 1 or len(data)
                 self._check_lines(data[start:end])
             else:
-                end = start + self._block_bytes
+                end = start + _BLOCK_BYTES
                 self._feed_block(data[start:end])
             start = end
 
@@ -107,7 +104,7 @@ class StreamChecker:
 
         There are none as long as the stream may turn out to have no profile.
         """
-        if self._fast is None:
+        if self._proof is None:
             return []
         new = self._collector.findings[self._taken :]
         self._taken = len(self._collector.findings)
@@ -134,7 +131,7 @@ class StreamChecker:
         """Return the report on everything fed and on the files beside it; call it once, last."""
         profile = self._collector.profile
         fragment = self._splitter.fragment()
-        if self._fast is None and self._foreign is None:
+        if self._proof is None and self._foreign is None:
             profile = self._detect(None, has_gap=self._gaps > 0 or is_of_another_format(fragment))
             self._foreign = None if profile is not None else Foreign(self._first_gap, None)
         if self._foreign is not None:
@@ -183,116 +180,103 @@ class StreamChecker:
         self._collector.profile = profile
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
-        self._fast = FastPath(profile)
+        self._proof = BlockProof(profile)
         self._checker = RecordChecker(profile, self._collector)
-        self._block_bytes = _KNOWN_BLOCK_BYTES if self._fast.known else _FIRST_BLOCK_BYTES
         if self._gaps:
             self._rules.gap()
 
     # Taking in bytes.
 
     def _feed_block(self, data: bytes) -> None:
-        """Pass the lines to the fast path if it can take them, else to the exact path."""
+        """Prove the lines at once where that is possible, else check each."""
         # The first carriage return must be reported; later ones are white space.
         unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
         number, offset = self._splitter.position
-        lines = None if unsure else self._splitter.cut_with_ends(data)
+        lines = None if unsure else self._splitter.cut_together(data)
         if lines is None:
             self._check_lines(data)
         elif lines:
-            left: Lines | None = Lines(lines, data, number=number, offset=offset, end=self._splitter.committed)
-            while left is not None:
-                left = self._take_in(left)
+            self._take_in(Lines(lines, number=number, offset=offset))
 
     def _check_lines(self, data: bytes) -> None:
         for line in self._splitter.feed(data):
             self._check_line(line)
 
-    def _take_in(self, lines: Lines) -> Lines | None:
-        """Take in the lines that are proven regular, and check every other line; return the lines that are left.
-
-        Lines are left if a new shape may prove them regular.
-        """
-        assert self._fast is not None
-        records, odd, types = self._fast.take(lines)
-        self._block_bytes = _BLOCK_BYTES if len(odd) <= len(records) // 8 else min(2 * self._block_bytes, _BLOCK_BYTES)
-        known = self._fast.known
+    def _take_in(self, lines: Lines) -> None:
+        """Take in the lines that are proven, and check every other line."""
+        assert self._proof is not None
+        taken = self._proof.block(lines)
+        self._splitter.skip(len(taken.records), 0)
         start = 0
-        for index in odd:
+        for index in sorted([*taken.odd, *taken.alone]):
+            if index in taken.alone:
+                self._report_proven(taken.alone[index], lines.place(index), lines.data[index])
+                continue
             if start < index:
-                self._take_run(lines, records, start, index, types)
+                self._take_run(lines, taken, start, index)
             self._check_line(lines.line(index))
             start = index + 1
-            if self._fast.known != known and start < len(records):
-                return lines.after(index)
-        if start < len(records):
-            self._take_run(lines, records, start, len(records), types)
-        return None
+        if start < len(taken.records):
+            self._take_run(lines, taken, start, len(taken.records))
 
-    def _take_run(self, lines: Lines, records: list[Any], start: int, end: int, types: Collection[type]) -> None:
+    def _take_run(self, lines: Lines, taken: Taken, start: int, end: int) -> None:
         """Take in the records from *start* to *end*, at once if no rule that relates records has a finding."""
         assert self._rules is not None
-        assert self._fast is not None
-        run = records if end - start == len(records) else records[start:end]
-        shapes = {cls: self._fast.shape(cls) for cls in (types if len(types) == 1 else set(map(type, run)))}
-        loud = {cls for cls, shape in shapes.items() if shape.kind in self._rules.loud}
-        block = Block(run, shapes, lines.number + start)
+        run = taken.records if end - start == len(taken.records) else taken.records[start:end]
+        kinds = {cls: kind_of(cls) for cls in set(map(type, run))}
+        loud = {cls for cls, kind in kinds.items() if kind in self._rules.loud}
+        block = Block(run, kinds, lines.number + start, lines)
         if not loud and self._rules.pass_over(block):
-            self._count_unknown_keys(block)
             self._records += len(run)
-            self._last_kind = shapes[type(run[-1])].kind
-            self._last = lines.place(end - 1)
+            self._last_kind = kinds[type(run[-1])]
+            self._last = lines.last_place(end) if end == len(taken.records) else lines.place(end - 1)
         elif loud and len(run) > 1:
             singles = [start + index for index, item in enumerate(run) if type(item) in loud]
-            self._take_around(lines, records, start, singles, end)
+            self._take_around(lines, taken, start, singles, end)
         elif len(run) > _SMALL_RUN:
             middle = start + _SMALL_RUN * ((len(run) // 2 + _SMALL_RUN - 1) // _SMALL_RUN)
-            self._take_run(lines, records, start, middle, types)
-            self._take_run(lines, records, middle, end, types)
+            self._take_run(lines, taken, start, middle)
+            self._take_run(lines, taken, middle, end)
         else:
-            self._observe_each(lines, records, start, end)
+            self._observe_each(lines, taken, start, end)
 
-    def _take_around(self, lines: Lines, records: list[Any], start: int, loud: list[int], end: int) -> None:
+    def _take_around(self, lines: Lines, taken: Taken, start: int, loud: list[int], end: int) -> None:
         """Take in the records from *start* to *end*, those at the indexes *loud* one by one."""
         for index in [*loud, end]:
             if start < index:
-                self._take_run(lines, records, start, index, ())
+                self._take_run(lines, taken, start, index)
             if index < end:
-                self._observe_each(lines, records, index, index + 1)
+                self._observe_each(lines, taken, index, index + 1)
             start = index + 1
 
-    def _observe_each(self, lines: Lines, records: list[Any], start: int, end: int) -> None:
-        assert self._fast is not None
+    def _observe_each(self, lines: Lines, taken: Taken, start: int, end: int) -> None:
         for index in range(start, end):
-            record = records[index]
             if self._tag is None:
                 # A finding may depend on the order of the keys, which the record loses.
                 self._check_line(lines.line(index))
                 continue
-            shape = self._fast.shape(type(record))
-            self._records += 1
-            self._last_kind = shape.kind
-            self._count_unknown_keys(Block([record], {type(record): shape}, lines.number + index))
+            record = taken.records[index]
             place = lines.place(index)
             place.data = lines.data[index][:-1]
-            self._observe(Observation(record, getattr, kind=shape.kind, known=True, bad=NOTHING_BAD), place)
+            self._take_record(
+                Observation(record, getattr, kind=kind_of(type(record)), known=True, bad=NOTHING_BAD), place
+            )
 
-    def _count_unknown_keys(self, block: Block) -> None:
-        """Count unknown keys that were reported before: shapes are learned from lines that the exact path checked."""
-        for shape in block.shapes.values():
-            for name, key in shape.unknown.items():
-                times = shape.number_with(name, block.of(shape.kind))
-                self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{shape.kind} {key}"), times)
+    def _take_record(self, seen: Observation, place: Place) -> None:
+        """Take in a record."""
+        self._records += 1
+        self._last_kind = seen.kind
+        self._observe(seen, place)
 
     # Checking one line.
 
     def _check_line(self, line: Line) -> None:
-        if self._fast is None and self._foreign is None and line.data is not None:
+        if self._proof is None and self._foreign is None and line.data is not None:
             first = decode(line.data)
             if first is not None:
                 self._begin(first, Place(line.number, line.offset))
-        if self._fast is not None and line.data is not None:
-            proven = self._fast.line(line.data)
+        if self._proof is not None and line.data is not None:
+            proven = self._proof.line(line.data)
             if proven is not None:
                 self._take_proven(proven, Place(line.number, line.offset, 0, line.data))
                 return
@@ -313,14 +297,18 @@ class StreamChecker:
             self._foreign = Foreign(place, list(first))
 
     def _take_proven(self, proven: Proven, place: Place) -> None:
-        """Take in a record that was proven to have no finding."""
-        assert self._fast is not None
+        """Take in a record that was proven alone."""
+        self._report_proven(proven, place, place.data)
+        self._take_record(Observation(proven.record, getattr, kind=proven.kind, known=True, bad=NOTHING_BAD), place)
+
+    def _report_proven(self, proven: Proven, place: Place, data: bytes) -> None:
+        """Report the whole floats of a record that was proven alone, and count its unknown keys."""
         assert self._checker is not None
-        self._records += 1
-        self._last_kind = self._fast.kind(type(proven.record))
         if proven.whole_floats:
+            place.data = data.rstrip(b"\n")
             self._checker.report_whole_floats(proven.whole_floats, place)
-        self._observe(Observation(proven.record, getattr, kind=self._last_kind, known=True, bad=NOTHING_BAD), place)
+        for key in proven.unknown:
+            self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{proven.kind} {key}"), 1)
 
     def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
         data = line.data or b""
@@ -344,14 +332,11 @@ class StreamChecker:
         """Check a record, sort the findings of its line, from index *start* on, and observe it."""
         assert self._checker is not None
         place = Place(line.number, line.offset, 0, line.data or b"")
-        self._records += 1
-        seen, only_unknown_keys = self._checker.check(value, place)
-        self._last_kind = seen.kind
-        is_clean = self._has_carriage_return or b"\r" not in place.data
-        if only_unknown_keys and is_clean and self._fast is not None and seen.kind is not None:
-            self._fast.learn(seen.kind, place.data)
+        seen, unknown_keys = self._checker.check(value, place)
+        if unknown_keys and self._proof is not None and seen.kind is not None:
+            self._proof.report_unknown(seen.kind, unknown_keys)
         self._collector.arrange(start)
-        self._observe(seen, place)
+        self._take_record(seen, place)
 
     # Rules that relate records.
 

@@ -6,8 +6,6 @@ counted and not kept, so memory is bounded by the limit for any input.
 
 from __future__ import annotations
 
-from io import BytesIO
-
 import msgspec
 
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -74,15 +72,19 @@ class LineSplitter:
         """
         return self._cut_into(chunk.split(b"\n"), chunk) if self._holds_all(chunk) else None
 
-    def cut_with_ends(self, chunk: bytes) -> list[bytes] | None:
-        """Return the lines of :meth:`cut`, each with its LF, in half the time."""
+    def cut_together(self, chunk: bytes) -> bytes | None:
+        """Return the bytes of the lines that *chunk* commits, with their LFs, in one piece; else like :meth:`cut`.
+
+        The caller counts these lines, and passes their number to :meth:`skip`.
+        """
         if not self._holds_all(chunk):
             return None
-        # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
-        lines = BytesIO(chunk).readlines()
-        if chunk[-1:] in {b"", b"\n"}:
-            lines.append(b"")
-        return self._cut_into(lines, chunk)
+        end = chunk.rfind(b"\n") + 1
+        lines = bytes(self._held) + chunk[:end] if end else b""
+        if end:
+            self._restart(self._number, self._offset + len(lines))
+        self._extend(chunk[end:])
+        return lines
 
     def skip(self, lines: int, size: int) -> None:
         """Count *lines* whole lines of *size* bytes that were read elsewhere; call it after an LF."""

@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import SCALARS, kinds, lines, valid_records
-from toyspec.checker import check_bytes, shapes
-from toyspec.checker.fast_path import FastPath
-from toyspec.checker.shapes import Taken
+from toyspec.checker import check_bytes, stream_checker
+from toyspec.checker.block_proof import BlockProof, Taken
+from toyspec.checker.line_places import Lines
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport
+from toyspec.format.line_validation import ValidatedLine, validate_line
+from toyspec.format.lines import Line
 
 
 @pytest.fixture(autouse=True, scope="module")
 def plain_python() -> Iterator[None]:
-    """Shapes are how plain Python checks."""
+    """Proof of blocks is how plain Python checks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOYSPEC_ENGINE", "python")
         yield
@@ -34,44 +36,38 @@ ENTRY = (
 MANY = 60
 
 
-@pytest.fixture(autouse=True)
-def learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make shapes after two lines of a kind."""
-    monkeypatch.setattr(shapes, "_LINES_BEFORE_SHAPE", 2)
-
-
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a list that gets every line that is checked alone."""
+def exactly(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return a list that gets every line that is checked on the exact path."""
     found: list[bytes] = []
-    line = FastPath.line
 
-    def noted(path: FastPath, data: bytes) -> object:
-        found.append(data)
-        return line(path, data)
+    def noted(line: Line, **options: Any) -> ValidatedLine:
+        found.append(line.data or b"")
+        return validate_line(line, **options)
 
-    monkeypatch.setattr(FastPath, "line", noted)
+    monkeypatch.setattr(stream_checker, "validate_line", noted)
     return found
 
 
 def fed(data: bytes) -> FileReport:
-    """Return the report on *data*, its first lines alone, so that shapes are there for the rest."""
+    """Return the report on *data*, its first line alone."""
     checker = StreamChecker("-")
-    end = 0
-    for _ in range(8):
-        start, end = end, data.find(b"\n", end) + 1 or len(data)
-        checker.feed(data[start:end])
+    end = data.find(b"\n") + 1
+    checker.feed(data[:end])
     checker.feed(data[end:])
     return checker.finish()
+
+
+def unproven(_: BlockProof, lines: Lines) -> Taken:
+    """Prove nothing."""
+    return Taken([None] * len(lines.data), list(range(len(lines.data))), {})
 
 
 def exact(data: bytes, monkeypatch: pytest.MonkeyPatch) -> FileReport:
     """Return the report of the exact path alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(
-            FastPath, "take", lambda _, lines: Taken([None] * len(lines.data), list(range(len(lines.data))), ())
-        )
-        patch.setattr(FastPath, "line", lambda *_: None)
+        patch.setattr(BlockProof, "block", unproven)
+        patch.setattr(BlockProof, "line", lambda *_: None)
         return check_bytes(data, dialect=None)
 
 
@@ -84,7 +80,7 @@ def stream(changed: dict[int, str] | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("profile", ["toy/v1", "metrics/v1", "kaun/v1"])
-def test_shapes_change_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams of records that repeat their keys, with other lines between them, get the report of the exact path."""
 
     @st.composite
@@ -147,7 +143,7 @@ def test_shapes_change_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_odd_line_among_regular_ones_is_checked_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that a shape might take for regular has the findings of the exact path."""
+    """A line that might be taken for regular has the findings of the exact path."""
     data = stream({40: line})
     assert exact(data, monkeypatch) == fed(data)
 
@@ -228,33 +224,21 @@ def test_odd_entry_among_regular_ones_is_checked_exactly(
     ],
 )
 def test_regular_lines_are_taken_at_once(
-    template: str, others: list[tuple[str, str]], alone: list[bytes], monkeypatch: pytest.MonkeyPatch
+    template: str, others: list[tuple[str, str]], exactly: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines that differ in what can be learned are not checked one by one."""
+    """Lines without findings other than known ones do not take the exact path."""
     parts = [START] if "kind" in template else []
     for step in range(1, 4 * MANY):
         old, new = others[step % len(others)] if others and step % 2 else ("", "")
         parts.append(template.format(step).replace(old, new).replace(",}", "}"))
     data = "".join(part + "\n" for part in parts).encode()
     expected = exact(data, monkeypatch)
+    exactly.clear()
     checker = StreamChecker("-")
     for part in data.splitlines(keepends=True):
         checker.feed(part)
-    assert len(alone) <= 40
+    assert len(exactly) <= 2
     assert expected == checker.finish()
-
-
-def test_line_with_what_none_had_before_widens_the_shape(alone: list[bytes]) -> None:
-    """After a few lines with a null or another phase, such lines are regular too."""
-    changes = [("1.25", "null"), (',"t"', ',"phase":"eval","t"'), ('"lr":0.5', '"lr":0.5,"extra":{"mfu":0.5}')]
-    for old, new in changes:
-        alone.clear()
-        parts = [STEP.format(step) for step in range(MANY)]
-        parts[10::5] = [part.replace(old, new) for part in parts[10::5]]
-        checker = StreamChecker("-")
-        for part in [START, *parts]:
-            checker.feed(part.encode() + b"\n")
-        assert 0 < len([data for data in alone if new.encode() in data]) <= 4
 
 
 @pytest.mark.parametrize(
@@ -278,11 +262,11 @@ def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.Monk
     assert ["duplicate-key"] == [finding.rule for finding in report.findings if finding.line == 31]
 
 
-def test_records_between_two_odd_lines_are_taken_at_once(alone: list[bytes]) -> None:
-    """Regular lines are not checked one by one because others are damaged."""
+def test_records_between_two_odd_lines_are_taken_at_once(exactly: list[bytes]) -> None:
+    """Regular lines do not take the exact path because others are damaged."""
     report = fed(stream({20: "{", 40: "{"}))
     assert 2 == [finding.rule for finding in report.findings].count("invalid-json")
-    assert len(alone) <= 10
+    assert [b"{", b"{"] == exactly
 
 
 def test_unknown_key_is_counted_at_every_line() -> None:
@@ -306,14 +290,14 @@ def test_deep_nesting_is_refused_on_a_small_stack() -> None:
     assert ["nested-too-deep"] == [finding.rule for finding in report.findings if finding.line == 41]
 
 
-def test_line_that_teaches_serves_those_after_it(alone: list[bytes]) -> None:
-    """In a block of lines that no shape fits, only those are checked alone that a shape is learned from."""
-    fed(stream())
-    alone.clear()
-    data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5}') for index in range(1, MANY)})
-    report = check_bytes(data, dialect=None)
-    assert 0 < len(alone) <= 10
-    assert ["unknown-key", "run-end-missing"] == [finding.rule for finding in report.findings]
+def test_unknown_keys_take_the_exact_path_once(exactly: list[bytes]) -> None:
+    """Lines with an unknown key that was reported are proven, unless its value may have a finding of its own."""
+    steps = {index: STEP.format(index).replace("}", ',"mfu":0.5}') for index in range(1, MANY)}
+    checker = StreamChecker("-")
+    for part in stream(steps | {40: steps[40].replace("0.5}", '{"a":1}}')}).splitlines(keepends=True):
+        checker.feed(part)
+    assert 2 == len(exactly)
+    assert ["unknown-key", "run-end-missing"] == [finding.rule for finding in checker.finish().findings]
 
 
 def whole_floats(lines: int) -> bytes:
@@ -322,10 +306,10 @@ def whole_floats(lines: int) -> bytes:
     return b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n' + "".join(steps).encode()
 
 
-def test_integers_with_a_fraction_are_taken_at_once(alone: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have a shape of their own, are reported once in each stream, and count as the integers that they are."""
+def test_integers_with_a_fraction_are_taken_at_once(exactly: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are proven, reported once in each stream, and count as the integers that they are."""
     for _ in range(2):
-        alone.clear()
+        exactly.clear()
         data = whole_floats(40) + b'{"kind":"step","t":99.0,"step":43.0,"loss":1.0,"tokens":4096.0}\n'
         report = fed(data)
         found = [(finding.rule, finding.line, finding.message) for finding in report.findings]
@@ -334,18 +318,18 @@ def test_integers_with_a_fraction_are_taken_at_once(alone: list[bytes], monkeypa
             ("step-skipped", 42, "step 43 after step 40: 2 steps are missing"),
             ("run-end-missing", 42, "the stream ends without `run_end`"),
         ] == found
-        assert len(alone) < 12
+        assert not exactly
         assert exact(data, monkeypatch) == report
 
 
 @pytest.mark.parametrize("text", ["1.5", "-1.0", "1e300", "9007199254740993.0", "9007199254740993", '"1.0"', "1e-5"])
 def test_odd_integer_among_those_with_a_fraction_is_checked_exactly(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shape that takes `1.0` refuses every fraction, and every number that may lose a digit."""
+    """What takes `1.0` refuses every fraction, and every number that may lose a digit."""
     data = whole_floats(30) + f'{{"kind":"step","t":99.0,"step":31.0,"loss":1.0,"tokens":{text}}}\n'.encode()
     assert exact(data, monkeypatch) == fed(data)
 
 
-def test_shape_with_fractions_is_not_for_a_stream_that_has_none_yet() -> None:
+def test_first_integer_with_a_fraction_is_reported_in_every_stream() -> None:
     """The first integer with a fraction is reported, whatever the last stream was like."""
     fed(whole_floats(40))
     report = check_bytes(whole_floats(3))
