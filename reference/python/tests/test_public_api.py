@@ -93,6 +93,7 @@ INTERNAL = {
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
+    "toyspec.view.requests.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""
