@@ -208,6 +208,11 @@ function drawBand({ pen, plot, x, y }: Pieces, { curve, shift }: Series): void {
     start = end;
   }
   pen.fill();
+  // A spike of one step is too narrow a part of the band to be seen without its edge.
+  pen.globalAlpha = 0.35;
+  pen.lineWidth = 0.75;
+  pen.setLineDash([]);
+  pen.stroke();
 }
 
 const BREAKS = new WeakMap<Curve, Set<number> | null>();
