@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from toyspec.cli.columns import cut, cut_start, padded, width, wrapped
+from toyspec.cli.columns import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,11 @@ def test_cut_keeps_wide_characters_whole() -> None:
 def test_wrapped_counts_columns() -> None:
     """Lines of wide characters are half as long; a long word stays whole."""
     assert ["  損失", "> 曲線", "> abcdefgh"] == wrapped("  損失 曲線 abcdefgh", 6, "> ")
+
+
+def test_names_that_differ_stay_different() -> None:
+    """A name loses its middle, where runs of one series are alike; if that makes two alike, less is cut."""
+    assert ("llama-…1-001", "run") == (cut_middle("llama-20261121-001", 12), cut_middle("run", 12))
+    dates = [f"{name}-20261121-001" for name in ("llama", "llava", "gemma")]
+    assert ["llama-…1-001", "llava-…1-001", "gemma-…1-001"] == cut_apart(dates, 12)
+    assert ["run-a…-last", "run-b…-last"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 7)

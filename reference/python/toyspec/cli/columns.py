@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _ELLIPSIS = "…"
 
 
@@ -28,6 +33,24 @@ def cut_start(text: str, limit: int) -> str:
     if width(text) <= limit:
         return text
     return _ELLIPSIS + _fitting(text[::-1], limit - 1)[::-1]
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return *text*, cut in its middle to *limit* columns; a cut shows as an ellipsis."""
+    if width(text) <= limit:
+        return text
+    end = (limit - 1) // 2
+    return _fitting(text, limit - 1 - end) + _ELLIPSIS + _fitting(text[::-1], end)[::-1]
+
+
+def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
+    """Return *texts*, cut to *limit* columns or to as many more as it takes to keep different ones different."""
+    longest = max(map(width, texts), default=0)
+    for columns in range(limit, longest, 4):
+        found = [cut_middle(text, columns) for text in texts]
+        if len(set(found)) == len(set(texts)):
+            return found
+    return list(texts)
 
 
 def padded(text: str, columns: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut, cut_start
+from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
@@ -173,7 +173,7 @@ def _names(runs: list[RunSummary]) -> list[str]:
 
 
 def _print_table(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
-    table = [["", *(cut_start(shown(name), _VALUE_COLUMNS) for name in _names(runs))], *map(_shown_row, rows)]
+    table = [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
     sides: list[Side] = ["left"]
     head, *lines = lined_up(table, sides + ["right"] * len(runs))
     terminal.line(terminal.styled(joined(head), "strong"))

@@ -9,7 +9,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut_start, width
+from toyspec.cli.columns import cut_apart, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.formats.objects import dialect_object
@@ -186,8 +186,8 @@ def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal, m
     room = (columns() if terminal.interactive else _PIPED_COLUMNS) - sum(
         max(width(row[index]) for row in rows) + 2 for index in range(1, len(rows[0]))
     )
-    for row in rows:
-        row[0] = cut_start(row[0], max(room, _LEAST_NAME_COLUMNS))
+    names = cut_apart([row[0] for row in rows], max(room, _LEAST_NAME_COLUMNS))
+    rows = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
     right: list[Side] = ["right"] * len(more)
     titles, *lines = lined_up(rows, [*_SIDES, *right])
     terminal.line(terminal.styled(joined(titles), "dim"))
