@@ -237,6 +237,10 @@ interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real t
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir reference/python/interop -p no:cacheprovider \
 		reference/python/interop/test_frameworks.py $(ARGS)
 
+.PHONY: gallery
+gallery: build/frameworks/installed-$(PYTHON_VERSION) ## train with each framework again, and keep the runs that the site offers
+	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python reference/python/interop/gallery.py $(ARGS)
+
 build/frameworks/installed-$(PYTHON_VERSION): reference/python/interop/requirements-frameworks.txt pyproject.toml | python-is-there
 	@echo "installing frameworks into $(@D) (Python $(PYTHON_VERSION), 5 GB)"
 	@$(PYTHON) -m venv --clear $(@D)
