@@ -293,7 +293,7 @@ class ResumesSilently(Oracle):
             pass
 
 
-class StartsTimeAnew(Oracle):
+class StartsTimeAgain(Oracle):
     """Writes the clock of the new process into a resumed stream."""
 
     class writing_type(Writing):
@@ -368,7 +368,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(GoesOnAnywhere, "writing/resume-refused", "outcome is written"),
     _mutant(AppendsToAnything, "writing/append-refused", "outcome is written"),
     _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
-    _mutant(StartsTimeAnew, "stream/time-forward", "wrote time-goes-backwards"),
+    _mutant(StartsTimeAgain, "stream/time-forward", "wrote time-goes-backwards"),
     _mutant(TakesEmptyStreams, "writing/existing-refused", "outcome is written"),
     _mutant(TakesAnyRunId, "bundle/run-id-safe", "outcome is written"),
     _mutant(NamesTheStreamAfterItself, "bundle/stream-name", r"the file \w+\.jsonl is missing"),

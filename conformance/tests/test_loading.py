@@ -80,7 +80,7 @@ def test_cases_are_found_in_a_fixed_order(tmp_path: Path) -> None:
         ({"expected": []}, "expected"),
     ],
 )
-def test_fault_in_a_description_is_named(tmp_path: Path, change: dict[str, Any], place: str) -> None:
+def test_problem_in_a_description_is_named(tmp_path: Path, change: dict[str, Any], place: str) -> None:
     """The error names the file and the place in it."""
     folder = written(tmp_path, {**GOOD, **change})
     with pytest.raises(CaseError) as caught:
@@ -98,7 +98,7 @@ def test_missing_key_is_named(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"why":"a","why":"b"}', "[" * 100_000])
-def test_description_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
+def test_description_that_is_not_an_object_is_refused(tmp_path: Path, text: str) -> None:
     """Anything but a JSON object with distinct keys raises CaseError."""
     folder = written(tmp_path, text)
     with pytest.raises(CaseError):

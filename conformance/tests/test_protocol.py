@@ -168,7 +168,7 @@ def test_request_as_options() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"[]\n", b"{\n", b"\xff{}\n", b"ready\n"])
-def test_what_is_no_message(line: bytes) -> None:
+def test_unknown_message(line: bytes) -> None:
     """A line that is not a JSON object is refused as stray output."""
     with pytest.raises(messages.ProtocolError, match=r"stray output on standard output: .* is not"):
         messages.parse(line)

@@ -155,7 +155,7 @@ def test_untagging_gives_the_value_back(value: Any) -> None:
         [{"a": 1}],
     ],
 )
-def test_what_is_no_tagged_value_is_refused(tagged: Any) -> None:
+def test_what_is_not_a_tagged_value_is_refused(tagged: Any) -> None:
     """A bare number, or a tag with another text, raises TagError."""
     with pytest.raises(TagError):
         untag(tagged)

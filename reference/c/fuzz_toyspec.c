@@ -48,7 +48,7 @@ static void write_again(const char *profile, const struct toyspec_record *record
     DEMAND(toyspec_parse(record->raw.bytes, record->raw.length, &value));
     if (!toyspec_encode(profile, &value, &one)) {
         DEMAND(one.bytes[one.length - 1] == '\n' && !memchr(one.bytes, '\n', one.length - 1));
-        DEMAND(!toyspec_vet(one.bytes, one.length - 1, true));
+        DEMAND(!toyspec_validate_line(one.bytes, one.length - 1, true));
         DEMAND(toyspec_parse(one.bytes, one.length - 1, &back));
         DEMAND(!toyspec_encode(profile, &back, &other));
         DEMAND(one.length == other.length && memcmp(one.bytes, other.bytes, one.length) == 0);
@@ -62,7 +62,7 @@ static void write_again(const char *profile, const struct toyspec_record *record
 static void note(void *context, const struct toyspec_record *record) {
     struct seen *seen = context;
     DEMAND(record->offset >= seen->end);
-    DEMAND(!toyspec_vet(record->raw.bytes, record->raw.length, record->line == 1));
+    DEMAND(!toyspec_validate_line(record->raw.bytes, record->raw.length, record->line == 1));
     seen->end = record->offset + record->raw.length + 1;
     seen->count++;
     if (seen->profile) write_again(seen->profile, record);
@@ -95,10 +95,10 @@ static const char *write_first(struct toyspec_writer *writer) {
 static void resume(const uint8_t *data, size_t size, const struct toyspec_report *report) {
     struct toyspec_writer *writer = NULL;
     size_t committed = size, room = size + 4096;
-    char aside[270];
+    char side_file[270];
     uint8_t *found = malloc(room);
     while (committed && data[committed - 1] != '\n') committed--;
-    snprintf(aside, sizeof aside, "%s.torn-%zu", stream, committed);
+    snprintf(side_file, sizeof side_file, "%s.torn-%zu", stream, committed);
     toyspec_warn = say_nothing;
     const char *refused = toyspec_open(&writer, run, TOYSPEC_RESUME);
     DEMAND(refused || (report->gap_bytes == 0 && report->profile && strcmp(report->profile, "toy/v1") == 0));
@@ -110,11 +110,11 @@ static void resume(const uint8_t *data, size_t size, const struct toyspec_report
     DEMAND(refused ? length == (ssize_t)size : length > (ssize_t)committed && found[length - 1] == '\n');
     DEMAND(memcmp(found, data, refused ? size : committed) == 0);
     if (!refused && committed < size) {
-        file = open(aside, O_RDONLY);
+        file = open(side_file, O_RDONLY);
         DEMAND(file >= 0 && read(file, found, room) == (ssize_t)(size - committed));
         DEMAND(memcmp(found, data + committed, size - committed) == 0);
         close(file);
-        unlink(aside);
+        unlink(side_file);
     }
     free(found);
 }

@@ -278,7 +278,7 @@ static void test_failed_sync_of_the_directory_is_reported(void) {
     clean();
 }
 
-static void test_missing_locks_are_no_other_writer(void) {
+static void test_missing_locks_do_not_mean_another_writer(void) {
     static const int missing[] = {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL};
     struct toyspec_writer *writer;
     fresh(start);
@@ -383,7 +383,7 @@ static void change_stream(int change) {
     if (change == 4) fill_file(path, "", 0);
 }
 
-static void test_stream_that_is_gone_is_started_anew(void) {
+static void test_stream_that_is_gone_is_started_again(void) {
     for (int change = 0; change < 5; change++) {
         struct toyspec_writer *writer = started();
         CHECK(toyspec_step(writer, 1, 2.5, NAN, NAN) == NULL);
@@ -400,7 +400,7 @@ static void test_stream_that_is_gone_is_started_anew(void) {
     }
 }
 
-static void test_log_that_is_gone_is_started_anew(void) {
+static void test_log_that_is_gone_is_started_again(void) {
     struct toyspec_writer *writer;
     fresh(NULL);
     CHECK(toyspec_append(&writer, path, "kaun/v1") == NULL);
@@ -479,12 +479,12 @@ void run_fault_tests(void) {
     test_interrupted_write_is_repeated();
     test_failed_sync_is_never_retried();
     test_failed_sync_of_the_directory_is_reported();
-    test_missing_locks_are_no_other_writer();
+    test_missing_locks_do_not_mean_another_writer();
     test_stream_that_is_replaced_before_it_is_locked_is_opened_again();
     test_other_writers_are_seen();
     test_only_regular_files_are_written();
-    test_stream_that_is_gone_is_started_anew();
-    test_log_that_is_gone_is_started_anew();
+    test_stream_that_is_gone_is_started_again();
+    test_log_that_is_gone_is_started_again();
     test_resumed_stream_begins_with_run_resume();
     test_streams_of_another_format_are_left_alone();
 }

@@ -141,7 +141,7 @@ static void test_existing_streams(void) {
     }
 }
 
-static void test_fragment_is_set_aside(void) {
+static void test_fragment_is_moved(void) {
     struct toyspec_writer *writer, *second;
     char torn[256];
     snprintf(torn, sizeof torn, "%s{\"kind\":\"st", start);
@@ -246,7 +246,7 @@ int main(void) {
     test_step_and_end();
     test_refused_record_changes_nothing();
     test_existing_streams();
-    test_fragment_is_set_aside();
+    test_fragment_is_moved();
     test_forked_child_does_not_write();
     test_long_line_is_counted();
     test_invalid_input_is_refused();

@@ -124,12 +124,12 @@ const struct toyspec_value *toyspec_get(const struct toyspec_value *object, cons
     return NULL;
 }
 
-/* ---- Vetting: one line as bytes and as JSON, without recursion ---- */
+/* ---- Line validation: one line as bytes and as JSON, without recursion ---- */
 
 struct scanner {
     const unsigned char *at, *end;
     const char *stop;  /* invalid-json or nested-too-deep */
-    const char *fault; /* the first of non-finite-number and lone-surrogate */
+    const char *problem; /* the first of non-finite-number and lone-surrogate */
 };
 
 static int peek(const struct scanner *s) { return s->at < s->end ? *s->at : -1; }
@@ -143,7 +143,7 @@ static void fail(struct scanner *s) {
 }
 
 static void note(struct scanner *s, const char *rule) {
-    if (!s->fault) s->fault = rule;
+    if (!s->problem) s->problem = rule;
 }
 
 static bool scan_word(struct scanner *s, const char *word) {
@@ -162,7 +162,7 @@ static void scan_digits(struct scanner *s) {
     if (s->at == start) fail(s);
 }
 
-/* Tells whether decimal text overflows binary64: by the place of its first digit, and by its digits near the limit. */
+/* Returns whether decimal text overflows binary64: by the place of its first digit, and by its digits near the limit. */
 static bool overflows(const char *text, size_t length) {
     /* The middle between the largest binary64 number and 2^1024, from which on numbers round to infinity. */
     static const char limit[] =
@@ -353,7 +353,7 @@ static bool is_utf8(const unsigned char *at, const unsigned char *end) {
     return true;
 }
 
-const char *toyspec_vet(const char *line, size_t length, bool first) {
+const char *toyspec_validate_line(const char *line, size_t length, bool first) {
     const unsigned char *start = (const unsigned char *)line;
     if (first && length >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0) return "byte-order-mark";
     if (memchr(line, 0, length)) return "nul-bytes";
@@ -363,7 +363,7 @@ const char *toyspec_vet(const char *line, size_t length, bool first) {
     bool object = peek(&s) == '{';
     scan_text(&s);
     if (s.stop) return s.stop;
-    return object ? s.fault : "not-an-object";
+    return object ? s.problem : "not-an-object";
 }
 
 static bool is_blank(const char *line, size_t length) {
@@ -690,7 +690,7 @@ static bool two_digits(const char *at, int most, int *value) {
     return *value <= most;
 }
 
-/* Tells whether text is a date and time of RFC 3339 that exist, with a zone. */
+/* Returns whether text is a date and time of RFC 3339 that exist, with a zone. */
 static bool is_date_time(struct toyspec_text text) {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const char *at = text.bytes, *end = at + text.length;
@@ -732,7 +732,7 @@ static bool has_characters(struct toyspec_text text, const struct characters *al
     return count >= allowed->least && count <= allowed->most;
 }
 
-static void judge_string(struct encoder *e, struct toyspec_text text, const struct field *field) {
+static void check_string(struct encoder *e, struct toyspec_text text, const struct field *field) {
     if (field->values) {
         const char *const *value = field->values;
         while (*value && !text_is(text, *value)) value++;
@@ -743,7 +743,7 @@ static void judge_string(struct encoder *e, struct toyspec_text text, const stru
     if (field->date_time && !is_date_time(text)) refuse(e, "a string is not a date-time with a zone that exists");
 }
 
-static void judge_number(struct encoder *e, double number, const struct field *field) {
+static void check_number(struct encoder *e, double number, const struct field *field) {
     if (field->limited && !(number >= field->least && number <= field->greatest)) refuse(e, "a number is outside its range");
 }
 
@@ -752,7 +752,7 @@ static void put_null(struct encoder *e, const struct field *field) {
     put(e, "null", 4);
 }
 
-/* Tells whether text is an integer by the grammar of JSON. */
+/* Returns whether text is an integer by the grammar of JSON. */
 static bool is_integer(struct toyspec_text text) {
     size_t i = text.length > 0 && text.bytes[0] == '-', first = i;
     while (i < text.length && text.bytes[i] >= '0' && text.bytes[i] <= '9') i++;
@@ -764,7 +764,7 @@ static void put_integer(struct encoder *e, const struct toyspec_value *value, co
     struct toyspec_text text = value->text;
     if (!text.bytes) text = (struct toyspec_text){digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)value->integer)};
     if (text_is(text, "-0")) text = (struct toyspec_text){"0", 1};
-    judge_number(e, value->text.bytes ? read_number(text.bytes, text.length) : (double)value->integer, field);
+    check_number(e, value->text.bytes ? read_number(text.bytes, text.length) : (double)value->integer, field);
     put(e, text.bytes, text.length);
 }
 
@@ -794,7 +794,7 @@ static void put_number(struct encoder *e, const struct toyspec_value *value, con
         put_null(e, field);
         return;
     }
-    judge_number(e, number, field);
+    check_number(e, number, field);
     char text[32];
     size_t length = field->form == BINARY32 ? toyspec_binary32_text((float)number, text) : toyspec_binary64_text(number, text);
     put(e, text, length);
@@ -897,7 +897,7 @@ static void put_value(struct encoder *e, struct toyspec_value *value, const stru
     if (value->type == TOYSPEC_BOOLEAN) put(e, value->boolean ? "true" : "false", value->boolean ? 4 : 5);
     else if (value->type == TOYSPEC_ARRAY) put_array(e, value, field, depth + 1);
     else {
-        judge_string(e, value->text, field);
+        check_string(e, value->text, field);
         put_string(e, value->text);
     }
 }
@@ -950,7 +950,7 @@ struct reading {
     void *context;
     size_t limit;
     bool last_ends, stopped;
-    const char *trouble;
+    const char *failure;
     uint64_t line, offset;   /* of the line that is being read */
     uint64_t length;         /* of it so far */
     struct toyspec_buffer held; /* of it, while it is within the limit */
@@ -998,7 +998,7 @@ static bool read_file(const char *path, struct toyspec_buffer *content) {
 /* Parses the manifest in a directory; false where there is none that can be read. */
 static bool read_manifest(const char *directory, struct toyspec_value *manifest, struct toyspec_buffer *text) {
     char *path = directory ? joined(directory, "run.json") : NULL;
-    bool good = path && read_file(path, text) && text->length && !toyspec_vet(text->bytes, text->length, true) &&
+    bool good = path && read_file(path, text) && text->length && !toyspec_validate_line(text->bytes, text->length, true) &&
                 toyspec_parse(text->bytes, text->length, manifest);
     free(path);
     return good;
@@ -1013,7 +1013,7 @@ static bool has_manifest(const char *directory) {
     return found;
 }
 
-/* Tells the profile by the first readable record, then by the manifest. */
+/* Determines the profile by the first readable record, then by the manifest. */
 static const struct profile *profile_of(const struct toyspec_value *record, const char *beside) {
     const struct toyspec_value *kind = toyspec_get(record, "kind"), *t = toyspec_get(record, "t"), *type = toyspec_get(record, "type");
     bool timed = t && (t->type == TOYSPEC_INTEGER || t->type == TOYSPEC_FLOAT);
@@ -1023,7 +1023,7 @@ static const struct profile *profile_of(const struct toyspec_value *record, cons
     return has_manifest(beside) ? profile_named("kaun/v1") : NULL;
 }
 
-/* Tells the profile of a stream in which no readable record was found. */
+/* Determines the profile of a stream in which no readable record was found. */
 static const struct profile *profile_without_record(const char *name, const char *beside, bool has_gap) {
     const char *base = name && strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     struct toyspec_text text = {base, base ? strlen(base) : 0};
@@ -1082,7 +1082,7 @@ static void take_record(struct reading *r) {
     if (good && !r->profile && r->report->records == 0) r->profile = profile_of(&record.value, r->beside);
     if (!good || !prepare_record(r->profile, &record.value)) {
         toyspec_free(&record.value);
-        r->trouble = "out of memory";
+        r->failure = "out of memory";
         return;
     }
     const struct toyspec_value *tag = r->profile && *r->profile->tag ? toyspec_get(&record.value, r->profile->tag) : NULL;
@@ -1097,7 +1097,7 @@ static void take_record(struct reading *r) {
 static void take_line(struct reading *r) {
     const char *reason = r->length > r->limit ? "line-too-long" : NULL;
     if (!reason && is_blank(r->held.bytes, r->held.length)) r->report->committed += r->length + 1;
-    else if (reason || (reason = toyspec_vet(r->held.bytes, r->held.length, r->line == 1))) {
+    else if (reason || (reason = toyspec_validate_line(r->held.bytes, r->held.length, r->line == 1))) {
         add_gap(r, (struct toyspec_gap){r->line, r->offset, r->length + 1, reason}, false);
         r->stopped = strcmp(r->options->mode, "salvage") != 0;
     } else take_record(r);
@@ -1109,17 +1109,17 @@ static void take_line(struct reading *r) {
 /* Takes bytes in; what follows a stop is counted as the rest. */
 static void take_bytes(struct reading *r, const char *at, size_t size) {
     const char *end = at + size;
-    while (at < end && !r->stopped && !r->trouble) {
+    while (at < end && !r->stopped && !r->failure) {
         const char *feed = memchr(at, '\n', (size_t)(end - at));
         size_t piece = (size_t)((feed ? feed : end) - at);
         r->length += piece;
         if (r->length <= r->limit) {
             struct encoder holder = {.out = &r->held};
             put(&holder, at, piece);
-            if (holder.refused) r->trouble = holder.refused;
+            if (holder.refused) r->failure = holder.refused;
         }
         at += piece + (feed != NULL);
-        if (feed && !r->trouble) take_line(r);
+        if (feed && !r->failure) take_line(r);
     }
     if (r->stopped) r->length += (uint64_t)(end - at);
 }
@@ -1141,22 +1141,22 @@ static const char *finish(struct reading *r) {
 
 static const char *read_stream(int descriptor, const struct toyspec_options *options, const char *beside, toyspec_each *each,
                                void *context, struct toyspec_report *report) {
-    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
-    if (!told.mode) told.mode = "tail";
-    struct reading r = {.options = &told, .report = report, .each = each, .context = context, .line = 1, .beside = beside,
-                        .profile = told.profile ? profile_named(told.profile) : NULL,
-                        .limit = told.max_line_bytes ? told.max_line_bytes : TOYSPEC_MAX_LINE_BYTES};
+    struct toyspec_options given = options ? *options : (struct toyspec_options){0};
+    if (!given.mode) given.mode = "tail";
+    struct reading r = {.options = &given, .report = report, .each = each, .context = context, .line = 1, .beside = beside,
+                        .profile = given.profile ? profile_named(given.profile) : NULL,
+                        .limit = given.max_line_bytes ? given.max_line_bytes : TOYSPEC_MAX_LINE_BYTES};
     *report = (struct toyspec_report){0};
     char chunk[1 << 16];
     ssize_t size = 1;
-    while (size > 0 && !r.trouble) {
+    while (size > 0 && !r.failure) {
         size = read(descriptor, chunk, sizeof chunk);
         if (size < 0 && errno == EINTR) size = 1;
-        else if (size < 0) r.trouble = "read failed";
+        else if (size < 0) r.failure = "read failed";
         else take_bytes(&r, chunk, (size_t)size);
     }
     free(r.held.bytes);
-    return r.trouble ? r.trouble : finish(&r);
+    return r.failure ? r.failure : finish(&r);
 }
 
 const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
@@ -1185,14 +1185,14 @@ static const char *named(const char *path, const char *reason) {
 
 const char *toyspec_read_file(const char *path, const struct toyspec_options *options, toyspec_each *each, void *context,
                               struct toyspec_report *report) {
-    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    struct toyspec_options given = options ? *options : (struct toyspec_options){0};
     char *stream = stream_at(path), *beside = stream ? directory_of(stream) : NULL;
     *report = (struct toyspec_report){0};
     int descriptor = beside ? open(stream, O_RDONLY | O_CLOEXEC) : -1;
     const char *reason = beside ? strerror(errno) : "out of memory";
-    if (!told.name) told.name = stream;
+    if (!given.name) given.name = stream;
     if (descriptor >= 0) {
-        reason = read_stream(descriptor, &told, beside, each, context, report);
+        reason = read_stream(descriptor, &given, beside, each, context, report);
         close(descriptor);
     }
     reason = named(stream ? stream : path, reason);
@@ -1657,7 +1657,7 @@ static struct toyspec_value point_value(struct views *v, const struct point *poi
     return object;
 }
 
-/* Tells whether a tag contains a word of small letters, whatever the case of its own. */
+/* Returns whether a tag contains a word of small letters, whatever the case of its own. */
 static bool contains(const struct tag_view *tag, const char *word) {
     size_t length = strlen(word);
     for (size_t i = 0; i + length <= tag->length; i++) {
@@ -1717,11 +1717,11 @@ static void add_bundle_id(struct views *v, struct toyspec_value *summary, const 
 /* Summarizes a stream; bundle is the directory that was named, NULL for a stream alone. */
 static const char *summarize(int descriptor, const struct toyspec_options *options, const char *beside, const char *bundle,
                              struct toyspec_value *summary, struct toyspec_report *report) {
-    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    struct toyspec_options given = options ? *options : (struct toyspec_options){0};
     struct views v = {.run_id = toyspec_null(), .reason = toyspec_null(), .last_step = toyspec_null()};
     *summary = toyspec_object(NULL, 0);
-    told.mode = "salvage";
-    const char *reason = read_stream(descriptor, &told, beside, take_view, &v, report);
+    given.mode = "salvage";
+    const char *reason = read_stream(descriptor, &given, beside, take_view, &v, report);
     const struct profile *profile = !reason && report->profile ? profile_named(report->profile) : NULL;
     if (profile && *profile->last) fill_toy(&v, summary);
     else if (profile && !*profile->tag) fill_metrics(&v, summary);
@@ -1745,15 +1745,15 @@ const char *toyspec_summarize(int descriptor, const struct toyspec_options *opti
 
 const char *toyspec_summarize_file(const char *path, const struct toyspec_options *options, struct toyspec_value *summary,
                                    struct toyspec_report *report) {
-    struct toyspec_options told = options ? *options : (struct toyspec_options){0};
+    struct toyspec_options given = options ? *options : (struct toyspec_options){0};
     char *stream = stream_at(path), *beside = stream ? directory_of(stream) : NULL;
     *report = (struct toyspec_report){0};
     *summary = toyspec_object(NULL, 0);
     int descriptor = beside ? open(stream, O_RDONLY | O_CLOEXEC) : -1;
     const char *reason = beside ? strerror(errno) : "out of memory";
-    if (!told.name) told.name = stream;
+    if (!given.name) given.name = stream;
     if (descriptor >= 0) {
-        reason = summarize(descriptor, &told, beside, strcmp(stream, path) == 0 ? NULL : path, summary, report);
+        reason = summarize(descriptor, &given, beside, strcmp(stream, path) == 0 ? NULL : path, summary, report);
         close(descriptor);
     }
     reason = named(stream ? stream : path, reason);
@@ -1766,7 +1766,7 @@ const char *toyspec_summarize_file(const char *path, const struct toyspec_option
 
 enum { HELD = -1, IRREGULAR = -2, NO_MEMORY = -3, EXISTS = -4, COMPLETE = -5, DAMAGED = -6, OTHER_PROFILE = -7, FOREIGN = -8 };
 
-/* The file at a path may be replaced between opening and locking it; this often is no accident. */
+/* The file at a path may be replaced between opening and locking it; this often is not an accident. */
 enum { OPEN_ATTEMPTS = 100, ROOM = 1 << 16 };
 
 static const char *reason_of(int code) {
@@ -1826,7 +1826,7 @@ static int lock_file(int descriptor) {
 
 #endif
 
-/* Tells whether a path names an open file. An error that leaves this unknown counts as yes. */
+/* Returns whether a path names an open file. An error that leaves this unknown counts as yes. */
 static bool is_at(const char *path, int descriptor) {
     struct stat named_now, opened;
     if (stat(path, &named_now) != 0) return errno != ENOENT && errno != ENOTDIR;
@@ -2048,8 +2048,8 @@ struct toyspec_writer {
     struct toyspec_buffer line;
     char why[256];          /* it was closed for good */
     int unsynced;           /* why a sync failed: none is tried again, since the system may have dropped the data */
-    bool told;              /* that the path does not name the file any more */
-    uint64_t dropped, untold; /* records; those of them that no note speaks of */
+    bool reported;          /* that the path does not name the file any more */
+    uint64_t dropped, unreported; /* records; those of them that no note speaks of */
     int cause;              /* of the last drop */
     bool pristine;          /* nothing is written yet: what was opened can be undone */
     uint64_t fragment;      /* length of the bytes after the last LF, which another writer has left */
@@ -2094,7 +2094,7 @@ static const char *append_line(struct toyspec_writer *w) {
     int undone = take_back(w->descriptor, w->line.bytes, written);
     if (undone || !passes(code)) return give_up(w, code, undone);
     w->dropped++;
-    w->untold++;
+    w->unreported++;
     w->cause = code;
     snprintf(w->why, sizeof w->why, "the record was dropped, later ones may fit: %s", reason_of(code));
     return w->why;
@@ -2125,7 +2125,7 @@ static int create_side_file(const char *path, off_t offset, char **name, int *de
 }
 
 /* Keeps the fragment in a file beside the stream and cuts the stream after its last LF. */
-static int set_aside(struct toyspec_writer *w) {
+static int move_fragment(struct toyspec_writer *w) {
     struct stat status;
     char *name = NULL, *buffer = malloc(ROOM);
     int side = -1, code = !buffer ? NO_MEMORY : fstat(w->descriptor, &status) != 0 ? errno : 0;
@@ -2164,8 +2164,8 @@ static int learn(struct toyspec_writer *w, struct toyspec_report *report) {
     return is_toy(w) && w->sequence.ended ? COMPLETE : 0; /* a fragment after run_end does not make it go on */
 }
 
-/* Learns where the stream stands, or says why it cannot be written to. */
-static int take_over(struct toyspec_writer *w, enum toyspec_exist exist) {
+/* Learns where the stream ends, or says why it cannot be written to. */
+static int reopen(struct toyspec_writer *w, enum toyspec_exist exist) {
     struct stat status;
     if (fstat(w->descriptor, &status) != 0) return errno;
     if (status.st_size == 0) return 0;
@@ -2195,7 +2195,7 @@ static int open_stream(struct toyspec_writer *w, enum toyspec_exist exist) {
                                                : open_locked(w->path, &w->descriptor, &w->moved.created);
     /* An empty file too: its creator may be about to write to it. */
     if (!code && exist == TOYSPEC_FAIL && !w->moved.created) code = EXISTS;
-    return code ? code : take_over(w, exist);
+    return code ? code : reopen(w, exist);
 }
 
 static const char *new_writer(struct toyspec_writer **writer, const char *shown, char *path, const char *profile, enum toyspec_exist exist) {
@@ -2233,7 +2233,7 @@ const char *toyspec_append(struct toyspec_writer **writer, const char *path, con
 }
 
 /* Copies the file to its path, and goes on there. */
-static int start_anew(struct toyspec_writer *w) {
+static int start_again(struct toyspec_writer *w) {
     struct moved moved = {0};
     struct stat status;
     size_t made;
@@ -2263,12 +2263,12 @@ static int start_anew(struct toyspec_writer *w) {
 static void look(struct toyspec_writer *w) {
     clock_gettime(CLOCK_MONOTONIC, &w->looked);
     if (is_at(w->path, w->descriptor)) return;
-    int code = start_anew(w);
-    bool anew = !code, told = w->told;
-    w->told = !anew;
-    if (told && !anew) return;
+    int code = start_again(w);
+    bool again = !code, reported = w->reported;
+    w->reported = !again;
+    if (reported && !again) return;
     snprintf(message, sizeof message, "%s: the file was deleted, renamed or replaced while it was open for writing; %s%s%s", w->path,
-             anew ? "it was started again with all its bytes" : "records go on to the old file", code ? ": " : "", code ? reason_of(code) : "");
+             again ? "it was started again with all its bytes" : "records go on to the old file", code ? ": " : "", code ? reason_of(code) : "");
     toyspec_warn(message);
 }
 
@@ -2277,7 +2277,7 @@ static const char *write_record(struct toyspec_writer *w, struct toyspec_value *
     w->line.length = 0;
     if (!reason) reason = toyspec_encode(w->profile->name, record, &w->line);
     /* Not before a record is about to follow: a start that is refused leaves the stream as it was. */
-    if (!reason && w->fragment) reason = reason_of(set_aside(w));
+    if (!reason && w->fragment) reason = reason_of(move_fragment(w));
     if (!reason) reason = append_line(w);
     if (!reason && is_toy(w)) toyspec_note(&w->sequence, record);
     return reason;
@@ -2286,18 +2286,18 @@ static const char *write_record(struct toyspec_writer *w, struct toyspec_value *
 /* Writes how many records were dropped, once there is room for it again. */
 static void note_dropped(struct toyspec_writer *w) {
     char text[160];
-    if (!w->untold || !is_toy(w) || w->descriptor < 0) return;
-    uint64_t dropped = w->dropped, untold = w->untold;
-    snprintf(text, sizeof text, "%llu records before this one were dropped: %s", (unsigned long long)untold, reason_of(w->cause));
+    if (!w->unreported || !is_toy(w) || w->descriptor < 0) return;
+    uint64_t dropped = w->dropped, unreported = w->unreported;
+    snprintf(text, sizeof text, "%llu records before this one were dropped: %s", (unsigned long long)unreported, reason_of(w->cause));
     struct toyspec_member members[] = {toyspec_member("kind", toyspec_string("note")), toyspec_member("text", toyspec_string(text)),
                                        toyspec_member("t", toyspec_number(seconds_since(&w->start)))};
     struct toyspec_value note = toyspec_object(members, 3);
     bool written = write_record(w, &note) == NULL;
     w->dropped = dropped; /* the note itself does not count */
-    w->untold = written ? 0 : untold;
+    w->unreported = written ? 0 : unreported;
 }
 
-/* Tells whether a run id is one that names a directory on every system. */
+/* Returns whether a run id is one that names a directory on every system. */
 static bool is_safe_id(struct toyspec_text id) {
     for (size_t i = 0; i < id.length; i++) {
         char c = id.bytes[i];

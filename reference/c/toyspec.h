@@ -130,12 +130,12 @@ const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *r
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm);
 /* Returns how many records were dropped. */
 uint64_t toyspec_dropped(const struct toyspec_writer *writer);
-/* Tells whether later records can be written. */
+/* Returns whether later records can be written. */
 bool toyspec_is_open(const struct toyspec_writer *writer);
 /* Writes run_end with a reason, the error that it is for, which may be NULL, and the last train step; then closes. A run
  * that has not begun, or has ended, is closed unchanged. Accepts NULL. */
 const char *toyspec_end(struct toyspec_writer *writer, const char *reason, const char *error);
-/* Lets go of the stream; a run without run_end stays torn. A writer that has written nothing leaves everything as it was
+/* Releases the stream; a run without run_end stays torn. A writer that has written nothing leaves everything as it was
  * before it was opened. Accepts NULL. */
 void toyspec_close(struct toyspec_writer *writer);
 
@@ -176,7 +176,7 @@ struct toyspec_record {
 struct toyspec_options {
     const char *mode;    /* "strict", "tail", "prefix" or "salvage"; NULL is tail */
     const char *profile; /* NULL detects it */
-    const char *name;    /* name of the file, which tells the profile where the records do not */
+    const char *name;    /* name of the file, which determines the profile where the records do not */
     size_t max_line_bytes; /* 0 is TOYSPEC_MAX_LINE_BYTES */
 };
 
@@ -187,7 +187,7 @@ typedef void toyspec_each(void *context, const struct toyspec_record *record);
 const char *toyspec_read(int descriptor, const struct toyspec_options *options, toyspec_each *each, void *context,
                          struct toyspec_report *report);
 
-/* Reads the file at a path, which may be a bundle's directory: then run.json beside the stream helps to tell the profile.
+/* Reads the file at a path, which may be a bundle's directory: then run.json beside the stream helps to determine the profile.
  * The reason that is returned begins with the path; report.state is NULL where the file could not be read. */
 const char *toyspec_read_file(const char *path, const struct toyspec_options *options, toyspec_each *each, void *context,
                               struct toyspec_report *report);
@@ -203,15 +203,15 @@ const char *toyspec_summarize_file(const char *path, const struct toyspec_option
                                    struct toyspec_report *report);
 
 /* Returns the first rule that makes a line unreadable, NULL for a readable one. */
-const char *toyspec_vet(const char *line, size_t length, bool first);
+const char *toyspec_validate_line(const char *line, size_t length, bool first);
 
-/* Tells whether a number at a place is typed as number by the schema: 64 or 32 bits, 0 where it is not.
+/* Returns whether a number at a place is typed as number by the schema: 64 or 32 bits, 0 where it is not.
  * The path names members from the record down; toyspec_item stands for an item of an array. */
 extern const char toyspec_item[];
 int toyspec_number_width(const char *profile, const struct toyspec_value *record, const char *const *path, size_t depth);
 
-/* Parses one JSON text without checking it as a record: what toyspec_vet calls readable never fails. The value is freed
- * by toyspec_free. Returns false for what is no JSON and where memory ran out. */
+/* Parses one JSON text without checking it as a record: what toyspec_validate_line calls readable never fails. The value is freed
+ * by toyspec_free. Returns false for what is not JSON and where memory ran out. */
 bool toyspec_parse(const char *text, size_t length, struct toyspec_value *value);
 void toyspec_free(struct toyspec_value *value);
 

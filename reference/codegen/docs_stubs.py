@@ -72,7 +72,7 @@ def _sources(root: Path) -> dict[str, str]:
 
 
 def _languages(root: Path) -> list[str]:
-    # The engine is no implementation of its own: it is Rust's, as a module of Python.
+    # The engine is not an implementation of its own: it is Rust's, as a module of Python.
     return sorted(path.parent.name for path in (root / "reference").glob("*/README.md") if path.parent.name != "engine")
 
 

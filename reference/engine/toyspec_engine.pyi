@@ -25,7 +25,7 @@ class ReportFields(TypedDict):
     profile: Profile | None
     state: State | None
     valid: bool
-    events: int
+    records: int
     bytes: int
     findings: list[FindingFields]
     suppressed: dict[str, int]
@@ -35,7 +35,7 @@ class OutcomeFields(TypedDict):
 
     report: ReportFields | None
     skipped: str | None
-    trouble: tuple[int | None, str] | None
+    failure: tuple[int | None, str] | None
 
 class PieceFields(TypedDict):
     """Whole lines: columns of them, or none where Python reads them."""

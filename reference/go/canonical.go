@@ -113,7 +113,7 @@ func (e *encoder) value(value any, declared *field, depth int) {
 		e.out = strconv.AppendBool(e.out, v)
 	case string:
 		e.expect(declared, formString)
-		e.judgeText(v, declared)
+		e.checkText(v, declared)
 		e.text(v)
 	case map[string]any:
 		e.mapping(v, declared, depth+1)
@@ -204,7 +204,7 @@ func (e *encoder) number(value any, declared *field) {
 		return
 	}
 	if integer, ok := integerText(value); ok && (declared.form == formInteger || open) {
-		e.judgeNumber(integer, declared)
+		e.checkNumber(integer, declared)
 		e.out = append(e.out, integer...)
 		return
 	}
@@ -228,12 +228,12 @@ func (e *encoder) number(value any, declared *field) {
 	if declared.form == formBinary32 {
 		text = Binary32Text(float32(number))
 	}
-	e.judgeNumber(text, declared)
+	e.checkNumber(text, declared)
 	e.out = append(e.out, text...)
 }
 
-// judgeNumber refuses a number outside the limits of its field.
-func (e *encoder) judgeNumber(text string, declared *field) {
+// checkNumber refuses a number outside the limits of its field.
+func (e *encoder) checkNumber(text string, declared *field) {
 	if declared.limits == nil {
 		return
 	}
@@ -243,8 +243,8 @@ func (e *encoder) judgeNumber(text string, declared *field) {
 	}
 }
 
-// judgeText refuses a string that its field does not allow.
-func (e *encoder) judgeText(text string, declared *field) {
+// checkText refuses a string that its field does not allow.
+func (e *encoder) checkText(text string, declared *field) {
 	if declared.values != nil && !slices.Contains(declared.values, text) {
 		e.fail("%s is %q, which it may not be", e.name(declared), text)
 	}
@@ -278,7 +278,7 @@ func integerText(value any) (string, bool) {
 	return "", false
 }
 
-// isNumber tells whether text is a number by the grammar of JSON.
+// isNumber reports whether text is a number by the grammar of JSON.
 func isNumber(text string) bool {
 	s := scanner{data: []byte(text)}
 	s.number()
@@ -304,7 +304,7 @@ func floatValue(value any) (float64, bool) {
 	return number, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// isFloat tells whether a value is of a type that has NaN and infinities.
+// isFloat reports whether a value is of a type that has NaN and infinities.
 func isFloat(value any) bool {
 	switch value.(type) {
 	case float32, float64:

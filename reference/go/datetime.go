@@ -8,7 +8,7 @@ import (
 
 var dateTimeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.\d+)?(Z|[+-](\d\d):(\d\d))\z`)
 
-// isDateTime tells whether text is a date and time of RFC 3339 that exist, with a zone.
+// isDateTime reports whether text is a date and time of RFC 3339 that exist, with a zone.
 func isDateTime(text string) bool {
 	parts := dateTimeForm.FindStringSubmatch(text)
 	if parts == nil {

@@ -328,7 +328,7 @@ func TestFailedSyncOfTheDirectoryIsReported(t *testing.T) {
 	}
 }
 
-func TestMissingLocksAreNoOtherWriter(t *testing.T) {
+func TestMissingLocksDoNotMeanAnotherWriter(t *testing.T) {
 	for _, number := range []syscall.Errno{syscall.ENOLCK, syscall.EOPNOTSUPP, syscall.ENOSYS, syscall.EINVAL} {
 		if err := lockBy(func() error { return number }); err != nil {
 			t.Errorf("%v gives %v", number, err)
@@ -441,7 +441,7 @@ func TestOnlyRegularFilesAreWritten(t *testing.T) {
 	}
 }
 
-func TestStreamThatIsGoneIsStartedAnew(t *testing.T) {
+func TestStreamThatIsGoneIsStartedAgain(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"deleted":           os.Remove,
 		"renamed":           func(path string) error { return os.Rename(path, path+".moved") },
@@ -469,7 +469,7 @@ func TestStreamThatIsGoneIsStartedAnew(t *testing.T) {
 	}
 }
 
-func TestLogThatIsGoneIsStartedAnew(t *testing.T) {
+func TestLogThatIsGoneIsStartedAgain(t *testing.T) {
 	said := warnings(t)
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
 	w, err := Append(path, Metrics)

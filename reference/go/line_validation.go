@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// vetLine returns the first rule that makes a line unreadable, "" for a readable one. The line is not blank and
+// validateLine returns the first rule that makes a line unreadable, "" for a readable one. The line is not blank and
 // within the limit of length; first says that it begins the stream. A repeated key leaves a line readable.
-func vetLine(line []byte, first bool) string {
+func validateLine(line []byte, first bool) string {
 	if first && bytes.HasPrefix(line, []byte{0xEF, 0xBB, 0xBF}) {
 		return "byte-order-mark"
 	}
@@ -27,10 +27,10 @@ func vetLine(line []byte, first bool) string {
 	if !object {
 		return "not-an-object"
 	}
-	return s.fault
+	return s.problem
 }
 
-// isBlank tells whether a line holds nothing but JSON white space.
+// isBlank reports whether a line holds nothing but JSON white space.
 func isBlank(line []byte) bool {
 	return len(bytes.TrimLeft(line, " \t\r")) == 0
 }
@@ -38,10 +38,10 @@ func isBlank(line []byte) bool {
 // scanner goes over one JSON text from the left, without recursion. It follows RFC 8259, except that it takes NaN
 // and infinities as numbers and half a surrogate pair as an escape, and notes the first of them as a problem.
 type scanner struct {
-	data  []byte
-	at    int
-	stop  string // invalid-json or nested-too-deep
-	fault string // non-finite-number or lone-surrogate
+	data    []byte
+	at      int
+	stop    string // invalid-json or nested-too-deep
+	problem string // non-finite-number or lone-surrogate
 }
 
 func (s *scanner) peek() byte {
@@ -69,8 +69,8 @@ func (s *scanner) fail() {
 }
 
 func (s *scanner) note(rule string) {
-	if s.fault == "" {
-		s.fault = rule
+	if s.problem == "" {
+		s.problem = rule
 	}
 }
 
@@ -225,7 +225,7 @@ func (s *scanner) digits() {
 	}
 }
 
-// text goes over a string and tells whether its escapes make whole characters.
+// text goes over a string and reports whether its escapes make whole characters.
 func (s *scanner) text() {
 	s.at++
 	high := false // the escape before this place is the first half of a pair

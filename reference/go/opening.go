@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// openAttempts bounds how often a stream may be replaced between opening and locking it: that often is no accident.
+// openAttempts bounds how often a stream may be replaced between opening and locking it: that often is not an accident.
 const openAttempts = 100
 
 // opened is a stream that this process alone may write to.
@@ -62,7 +62,7 @@ func lockRegular(file *os.File) error {
 	return system.lock(file)
 }
 
-// isAt tells whether path names an open file. An error that leaves this unknown counts as yes.
+// isAt reports whether path names an open file. An error that leaves this unknown counts as yes.
 func isAt(path string, file *os.File) bool {
 	named, err := os.Stat(path)
 	if err != nil {

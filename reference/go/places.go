@@ -29,12 +29,12 @@ func (n NumberPlace) Item() NumberPlace {
 	return NumberPlace{n.declared.of}
 }
 
-// IsNumber tells whether a number here is a float, however it is written.
+// IsNumber reports whether a number here is a float, however it is written.
 func (n NumberPlace) IsNumber() bool {
 	return n.declared != nil && (n.declared.form == formNumber || n.IsBinary32())
 }
 
-// IsBinary32 tells whether a number here is binary32.
+// IsBinary32 reports whether a number here is binary32.
 func (n NumberPlace) IsBinary32() bool {
 	return n.declared != nil && n.declared.form == formBinary32
 }

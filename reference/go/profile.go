@@ -93,14 +93,14 @@ func (p Profile) fieldsOf(value map[string]any) []field {
 	return nil
 }
 
-// environment is what lies around a stream and tells its profile where its records do not.
-type surroundings struct {
+// environment is what determines the profile of a stream where its records do not.
+type environment struct {
 	name   string // name of the file, "" where it was not given
 	beside string // directory of the file, "" for a stream without one
 }
 
-// profileOf tells the profile by the first readable record, then by the manifest; None where neither does.
-func (s surroundings) profileOf(first map[string]any) Profile {
+// profileOf determines the profile by the first readable record, then by the manifest; None where neither does.
+func (s environment) profileOf(first map[string]any) Profile {
 	kind, isText := first["kind"].(string)
 	_, timed := first["t"].(json.Number)
 	_, hasStep := first["step"]
@@ -118,8 +118,8 @@ func (s surroundings) profileOf(first map[string]any) Profile {
 	return None
 }
 
-// profileWithoutRecord tells the profile of a stream in which no readable record was found.
-func (s surroundings) profileWithoutRecord(hasGap bool) Profile {
+// profileWithoutRecord determines the profile of a stream in which no readable record was found.
+func (s environment) profileWithoutRecord(hasGap bool) Profile {
 	name := strings.TrimSuffix(filepath.Base(s.name), ".gz")
 	switch {
 	case name == profileTables[Metrics].file:
@@ -132,7 +132,7 @@ func (s surroundings) profileWithoutRecord(hasGap bool) Profile {
 	return Toy
 }
 
-func (s surroundings) hasManifest() bool {
+func (s environment) hasManifest() bool {
 	manifest := readManifest(s.beside)
 	_, hasID := manifest["run_id"]
 	_, hasKind := manifest["kind"]
@@ -150,7 +150,7 @@ func readManifest(directory string) map[string]any {
 		return nil
 	}
 	data, err := os.ReadFile(path)
-	if err != nil || len(data) > MaxLineBytes || vetLine(data, true) != "" {
+	if err != nil || len(data) > MaxLineBytes || validateLine(data, true) != "" {
 		return nil
 	}
 	return decodeObject(data)

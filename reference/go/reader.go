@@ -86,7 +86,7 @@ func (e *StreamError) Error() string {
 type Options struct {
 	Mode         Mode
 	Profile      Profile // detected where it is None
-	Name         string  // name of the stream's file, where the source is no path
+	Name         string  // name of the stream's file, where the source is not a path
 	MaxLineBytes int     // MaxLineBytes where it is 0
 }
 
@@ -139,7 +139,7 @@ type reading struct {
 	last    string
 	each    func(Record) error
 	stopped *Gap
-	around  surroundings
+	around  environment
 }
 
 func read(source io.Reader, options Options, beside string, each func(Record) error) (Report, error) {
@@ -149,7 +149,7 @@ func read(source io.Reader, options Options, beside string, each func(Record) er
 	if options.MaxLineBytes == 0 {
 		options.MaxLineBytes = MaxLineBytes
 	}
-	r := &reading{options: options, each: each, around: surroundings{options.Name, beside}}
+	r := &reading{options: options, each: each, around: environment{options.Name, beside}}
 	r.report.Profile = options.Profile
 	if err := r.all(source); err != nil {
 		return r.report, err
@@ -196,7 +196,7 @@ func (r *reading) line(line splitLine, number int) error {
 			r.report.Committed += whole
 			return nil
 		}
-		reason = vetLine(line.data, number == 1)
+		reason = validateLine(line.data, number == 1)
 	}
 	if reason != "" {
 		gap := Gap{number, line.offset, whole, reason}
@@ -256,7 +256,7 @@ func decodeObject(data []byte) map[string]any {
 	decoder.UseNumber()
 	var value map[string]any
 	if err := decoder.Decode(&value); err != nil {
-		panic(fmt.Sprintf("toyspec: the vetter accepted what encoding/json refuses: %v", err))
+		panic(fmt.Sprintf("toyspec: the line validation accepted what encoding/json refuses: %v", err))
 	}
 	if bytes.Contains(data, []byte("-0")) {
 		withoutSigns(value)

@@ -26,7 +26,7 @@ type streamFile struct {
 	why      error // why it was closed for good
 	unsynced error // why a sync failed; it is never tried again, since the system may have dropped the data
 	looked   time.Time
-	told     bool // that the path does not name the file any more
+	reported bool // that the path does not name the file any more
 }
 
 // system has the calls that a test replaces to see what happens when they fail.
@@ -103,8 +103,8 @@ func (s *streamFile) force() error {
 	return nil
 }
 
-// setAside keeps the fragment in a file beside the stream, and cuts the stream after its last LF.
-func (s *streamFile) setAside() error {
+// moveFragment keeps the fragment in a file beside the stream, and cuts the stream after its last LF.
+func (s *streamFile) moveFragment() error {
 	if s.fragment == 0 {
 		return nil
 	}
@@ -156,24 +156,24 @@ func (s *streamFile) look() {
 		return
 	}
 	const what = "the file was deleted, renamed or replaced while it was open for writing"
-	size, err := s.startAnew()
+	size, err := s.startAgain()
 	if err != nil {
 		s.say(fmt.Sprintf("%s: %s; it could not be started again, records go on to the old file: %v", s.path, what, err))
 		return
 	}
 	Warn(fmt.Sprintf("%s: %s; it was started again with the %d bytes written so far", s.path, what, size))
-	s.told = false
+	s.reported = false
 }
 
 func (s *streamFile) say(message string) {
-	if !s.told {
+	if !s.reported {
 		Warn(message)
 	}
-	s.told = true
+	s.reported = true
 }
 
-// startAnew copies the file to its path, and goes on there.
-func (s *streamFile) startAnew() (int64, error) {
+// startAgain copies the file to its path, and goes on there.
+func (s *streamFile) startAgain() (int64, error) {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o777); err != nil {
 		return 0, err
 	}

@@ -370,7 +370,7 @@ func (v *kaunView) fill(summary *Summary) {
 	}
 }
 
-// namesLoss tells whether smaller is better by the name of a tag alone.
+// namesLoss reports whether smaller is better by the name of a tag alone.
 func namesLoss(tag string) bool {
 	name := strings.ToLower(tag)
 	return strings.Contains(name, "loss") || strings.Contains(name, "error")

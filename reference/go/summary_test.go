@@ -16,7 +16,7 @@ func summaryOf(t *testing.T, lines ...string) Summary {
 	return summary
 }
 
-// shown returns the value behind a pointer, or "none".
+// shown returns the value that a pointer refers to, or "none".
 func shown[T any](pointer *T) string {
 	if pointer == nil {
 		return "none"

@@ -40,7 +40,7 @@ func readAll(t *testing.T, stream string, options Options) ([]Record, Report, er
 	return records, report, err
 }
 
-func TestVetNamesTheFirstRule(t *testing.T) {
+func TestValidateLineNamesTheFirstRule(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 64)
 	for line, rule := range map[string]string{
 		`{}`: "", ` {"a" : [1, -0.5e+3, "\ud83d\ude00"]} `: "", deep: "", `{"a":1,"a":2}`: "",
@@ -51,7 +51,7 @@ func TestVetNamesTheFirstRule(t *testing.T) {
 		`{"a":` + strings.Repeat("9", 310) + `}`: "non-finite-number", `{"a":"\ud800"}`: "lone-surrogate", `{"\udc00":1}`: "lone-surrogate",
 		`{"a":"\ud800\ud800\udc00"}`: "lone-surrogate", `{"a":"\udc00\ud800"}`: "lone-surrogate",
 	} {
-		if got := vetLine([]byte(line), true); got != rule {
+		if got := validateLine([]byte(line), true); got != rule {
 			t.Errorf("%.60q is %q, expected %q", line, got, rule)
 		}
 	}
@@ -292,7 +292,7 @@ func TestExistingStream(t *testing.T) {
 	}
 }
 
-func TestResumeSetsTheFragmentAside(t *testing.T) {
+func TestResumeMovesTheFragment(t *testing.T) {
 	directory := t.TempDir()
 	path := filepath.Join(directory, "events.jsonl")
 	must(t, os.WriteFile(path, []byte(start+`{"kind":"step","t":5.0,"step":1}`+"\n"+`{"kind":"st`), 0o666))
@@ -305,8 +305,8 @@ func TestResumeSetsTheFragmentAside(t *testing.T) {
 	must(t, w.Close())
 	records, _, err := readAll(t, string(content(t, path)), Options{})
 	must(t, err)
-	if aside := content(t, fmt.Sprintf("%s.torn-%d", path, len(start)+33)); string(aside) != `{"kind":"st` {
-		t.Errorf("kept %q", aside)
+	if sideFile := content(t, fmt.Sprintf("%s.torn-%d", path, len(start)+33)); string(sideFile) != `{"kind":"st` {
+		t.Errorf("kept %q", sideFile)
 	}
 	if number, _ := floatValue(records[2].Value["t"]); len(records) != 3 || number < 5 {
 		t.Errorf("t goes on with %v", records[2].Value["t"])

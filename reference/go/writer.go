@@ -44,16 +44,16 @@ var (
 
 // Writer appends records to one stream: one write for each record with its LF. It may be shared by goroutines.
 type Writer struct {
-	mutex    sync.Mutex
-	stream   *streamFile
-	profile  Profile
-	start    time.Time
-	sequence Sequence
-	now      func() time.Time
-	dropped  int
-	untold   int          // of the dropped records, those that no note in the stream speaks of
-	cause    error        // why the last of them was dropped
-	abandon  func() error // undoes the opening, as long as nothing is written; then nil
+	mutex      sync.Mutex
+	stream     *streamFile
+	profile    Profile
+	start      time.Time
+	sequence   Sequence
+	now        func() time.Time
+	dropped    int
+	unreported int          // of the dropped records, those that no note in the stream speaks of
+	cause      error        // why the last of them was dropped
+	abandon    func() error // undoes the opening, as long as nothing is written; then nil
 }
 
 // Open opens a toy/v1 stream in a directory, which it makes.
@@ -92,14 +92,14 @@ func open(path string, profile Profile, exist Exist) (*Writer, error) {
 		// An empty file too: its creator may be about to write to it.
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrExists), w.Close())
 	}
-	if err := w.takeOver(exist); err != nil {
+	if err := w.reopen(exist); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), w.Close())
 	}
 	return w, nil
 }
 
-// takeOver learns where the stream stands, or says why it cannot be written to.
-func (w *Writer) takeOver(exist Exist) error {
+// reopen learns where the stream ends, or says why it cannot be written to.
+func (w *Writer) reopen(exist Exist) error {
 	info, err := w.stream.file.Stat()
 	if err != nil || info.Size() == 0 {
 		return err
@@ -167,13 +167,13 @@ func (w *Writer) write(record map[string]any) error {
 		return fmt.Errorf("%s: %w", w.stream.path, err)
 	}
 	// Not before a record is about to follow: a start that is refused leaves the stream as it was.
-	if err := w.stream.setAside(); err != nil {
+	if err := w.stream.moveFragment(); err != nil {
 		return fmt.Errorf("%s: the bytes after the last record could not be moved to a side file: %w", w.stream.path, err)
 	}
 	if err := w.stream.append(line); err != nil {
 		if errors.Is(err, ErrDropped) {
 			w.dropped++
-			w.untold++
+			w.unreported++
 			w.cause = err
 			if system := (*fs.PathError)(nil); errors.As(err, &system) {
 				w.cause = system.Err
@@ -205,16 +205,16 @@ func (w *Writer) lineOf(record map[string]any) ([]byte, map[string]any, error) {
 
 // noteDropped writes how many records were dropped, once there is room for it again.
 func (w *Writer) noteDropped() {
-	if w.untold == 0 || w.profile != Toy || w.stream.file == nil {
+	if w.unreported == 0 || w.profile != Toy || w.stream.file == nil {
 		return
 	}
-	text := fmt.Sprintf("%d records before this one were dropped: %v", w.untold, w.cause)
+	text := fmt.Sprintf("%d records before this one were dropped: %v", w.unreported, w.cause)
 	line, note, err := w.lineOf(map[string]any{"kind": "note", "text": text})
 	if err != nil || w.stream.append(line) != nil {
 		return
 	}
 	w.sequence.Note(note)
-	w.untold = 0
+	w.unreported = 0
 }
 
 // completed returns the record with what it lacks: in toy/v1 its t, the seconds since the start, and the schema of a

@@ -15,7 +15,7 @@ _MOST_BYTES = 1500
 _UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-def is_shown_as_it_is(case: Case) -> bool:
+def is_shown_verbatim(case: Case) -> bool:
     """Return whether the stream of *case* can be shown without an escape: all of it is visible."""
     return bool(case.data) and len(case.data) <= _MOST_BYTES and _plain_text(case.data) is not None
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from codegen.site.addresses import address_of, anchor_of, chapter_of
-from codegen.site.case_text import example, expected, is_shown_as_it_is
+from codegen.site.case_text import example, expected, is_shown_verbatim
 from codegen.site.evidence import evidence, implementations
 from codegen.site.statements import moved, statements
 from conformance.escaping import markdown
@@ -150,7 +150,7 @@ def _cases(statement: Statement, shown: Evidence) -> Iterator[str]:
 
 def _case_list(by_folder: Mapping[str, Sequence[Case]]) -> Iterator[str]:
     alone = [cases[0] for cases in by_folder.values() if len(cases) == 1 and example(cases[0])]
-    first = min(alone, key=lambda case: (not is_shown_as_it_is(case), len(case.data)), default=None)
+    first = min(alone, key=lambda case: (not is_shown_verbatim(case), len(case.data)), default=None)
     if first:
         yield f"`{first.name}`: {_cell(first.why)}\n"
         yield example(first)

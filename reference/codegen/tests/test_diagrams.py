@@ -39,7 +39,7 @@ def test_moves_are_those_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("profile", sources.PROFILES)
-def test_every_rule_between_lines_is_drawn(profile: str) -> None:
+def test_every_rule_that_relates_records_is_drawn(profile: str) -> None:
     """No rule of stream.json is missing from its picture."""
     stream = sources.stream(profile)
     text = automaton.automata()[f"automaton-{profile.partition('/')[0]}"]
@@ -182,7 +182,7 @@ def test_long_texts_are_cut() -> None:
     assert ["abc", "ab…"] == [cut("abc", 3), cut("abcd", 3)]
 
 
-def test_start_page_shows_what_the_checker_says_of_the_broken_log() -> None:
+def test_start_page_shows_what_the_checker_reports_about_the_broken_log() -> None:
     """The lines, the finding and the numbers of the three panels are those of the log that the picture is made from."""
     page = (sources.ROOT / "docs/index.md").read_text(encoding="utf-8")
     log = saved_curve.broken_log()

@@ -89,7 +89,7 @@ def test_rules_and_kinds_are_all_listed() -> None:
     assert [(kind, profile) for profile in sources.PROFILES for kind in sources.kinds(profile)] == kinds
 
 
-def test_required_keys_stand_out() -> None:
+def test_required_keys_are_emphasized() -> None:
     """The table of kinds distinguishes required and optional keys."""
     row = next(line for line in reference_pages()["docs/reference/schemas.md"].splitlines() if "/run_end.md" in line)
     assert "**`reason`**" in row

@@ -129,7 +129,7 @@ def test_section_says_who_keeps_the_statement(pages: dict[str, str]) -> None:
         assert limit in kept
 
 
-def test_statement_that_no_case_can_show_says_so(pages: dict[str, str]) -> None:
+def test_statement_that_no_case_can_show_is_marked(pages: dict[str, str]) -> None:
     """An excluded statement has its reason in its section, and no implementation claims it."""
     for entry in requirements():
         text = _section(pages, entry["id"])

@@ -14,7 +14,7 @@ use toyspec::{CheckOptions, FileReport, StreamChecker};
 
 use crate::checker::Options;
 use crate::failures::{caught, failure};
-use crate::reports::{trouble, ReportFields, Trouble};
+use crate::reports::{read_failure, Failure, ReportFields};
 
 const CHUNK_BYTES: usize = 1 << 18;
 /// Python compares a bundle with its seal while it reads the stream.
@@ -58,7 +58,7 @@ enum Outcome {
     Skipped(String),
     /// Python checks the file: it is compressed or sealed, or may be the log of another program.
     Left,
-    Trouble(Trouble),
+    Failure(Failure),
     Failed(String),
 }
 
@@ -67,7 +67,7 @@ enum Outcome {
 struct OutcomeFields {
     report: Option<ReportFields>,
     skipped: Option<String>,
-    trouble: Option<Trouble>,
+    failure: Option<Failure>,
 }
 
 #[pymethods]
@@ -145,7 +145,7 @@ impl Shared {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Some(task) = self.task() {
             let checked =
-                caught(|| self.check(&task, &mut chunk).unwrap_or_else(|error| Outcome::Trouble(trouble(&error))));
+                caught(|| self.check(&task, &mut chunk).unwrap_or_else(|error| Outcome::Failure(read_failure(&error))));
             self.locked().outcomes.insert(task.number, checked.unwrap_or_else(Outcome::Failed));
             self.done.notify_one();
         }
@@ -202,11 +202,11 @@ impl Shared {
 
 impl Outcome {
     fn fields(self) -> PyResult<OutcomeFields> {
-        let nothing = OutcomeFields { report: None, skipped: None, trouble: None };
+        let nothing = OutcomeFields { report: None, skipped: None, failure: None };
         Ok(match self {
             Outcome::Report(report) => OutcomeFields { report: Some(report.into()), ..nothing },
             Outcome::Skipped(look) => OutcomeFields { skipped: Some(look), ..nothing },
-            Outcome::Trouble(trouble) => OutcomeFields { trouble: Some(trouble), ..nothing },
+            Outcome::Failure(failure) => OutcomeFields { failure: Some(failure), ..nothing },
             Outcome::Left => nothing,
             Outcome::Failed(place) => return Err(failure(&place)),
         })

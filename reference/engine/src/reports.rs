@@ -11,7 +11,7 @@ pub(crate) struct ReportFields {
     profile: Option<&'static str>,
     state: Option<&'static str>,
     valid: bool,
-    events: u64,
+    records: u64,
     bytes: u64,
     findings: Vec<FindingFields>,
     suppressed: BTreeMap<&'static str, u64>,
@@ -37,7 +37,7 @@ impl From<FileReport> for ReportFields {
             profile: report.profile.map(Profile::name),
             state: report.state.map(|state| state.name()),
             valid: report.valid,
-            events: report.events,
+            records: report.records,
             bytes: report.bytes,
             findings: report.findings.into_iter().map(FindingFields::from).collect(),
             suppressed: report.suppressed,
@@ -62,8 +62,8 @@ impl From<Finding> for FindingFields {
 }
 
 /// Why a file cannot be read: the number of the error, which Python has its own words for, and the words of Rust.
-pub(crate) type Trouble = (Option<i32>, String);
+pub(crate) type Failure = (Option<i32>, String);
 
-pub(crate) fn trouble(error: &io::Error) -> Trouble {
+pub(crate) fn read_failure(error: &io::Error) -> Failure {
     (error.raw_os_error(), cause_of(error))
 }

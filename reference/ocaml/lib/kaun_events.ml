@@ -19,7 +19,7 @@ let start_over e file =
 let scalar_of_line e line offset =
   if Line_validation.is_blank line then None
   else
-    match Line_validation.vet line ~first:(offset = 0) with
+    match Line_validation.validate line ~first:(offset = 0) with
     | Some reason -> e.skipped <- (offset, reason) :: e.skipped; None
     | None -> Kaun_scalar.of_json (Yojson.Safe.from_string line)
 

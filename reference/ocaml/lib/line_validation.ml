@@ -26,11 +26,11 @@ let is_utf8 s =
   in
   go 0
 
-type scanner = { text : string; mutable at : int; mutable fault : string option }
+type scanner = { text : string; mutable at : int; mutable problem : string option }
 
 let peek s = if s.at < String.length s.text then s.text.[s.at] else '\000'
 let invalid () = raise (Stop "invalid-json")
-let note s rule = if s.fault = None then s.fault <- Some rule
+let note s rule = if s.problem = None then s.problem <- Some rule
 let skip_space s = while s.at < String.length s.text && is_space s.text.[s.at] do s.at <- s.at + 1 done
 
 let word s word =
@@ -127,19 +127,19 @@ and members s depth closing =
   | _ -> invalid ()
 
 let scan text =
-  let s = { text; at = 0; fault = None } in
+  let s = { text; at = 0; problem = None } in
   try
     skip_space s;
     let is_object = peek s = '{' in
     value s 0;
     skip_space s;
     if s.at < String.length text then invalid ();
-    if is_object then s.fault else Some "not-an-object"
+    if is_object then s.problem else Some "not-an-object"
   with Stop rule -> Some rule
 
 let starts_with_mark line = String.length line >= 3 && String.sub line 0 3 = "\xEF\xBB\xBF"
 
-let vet line ~first =
+let validate line ~first =
   if first && starts_with_mark line then Some "byte-order-mark"
   else if String.contains line '\000' then Some "nul-bytes"
   else if not (is_utf8 line) then Some "invalid-utf8"

@@ -6,6 +6,6 @@ val is_blank : string -> bool
 val is_utf8 : string -> bool
 (** [is_utf8 text] is [true] for well-formed UTF-8. *)
 
-val vet : string -> first:bool -> string option
-(** [vet line ~first] is the first rule that makes a line unreadable, [None] for a readable one. The line is not blank and
+val validate : string -> first:bool -> string option
+(** [validate line ~first] is the first rule that makes a line unreadable, [None] for a readable one. The line is not blank and
     within the limit of length; [first] says that it begins the stream. A repeated key leaves a line readable. *)

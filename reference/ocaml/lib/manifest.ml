@@ -9,7 +9,7 @@ let contents path =
 let read directory =
   let path = Filename.concat directory "run.json" in
   match if Sys.file_exists path && not (Sys.is_directory path) then contents path else None with
-  | Some text when (not (Line_validation.is_blank text)) && Line_validation.vet text ~first:true = None ->
+  | Some text when (not (Line_validation.is_blank text)) && Line_validation.validate text ~first:true = None ->
     let fields = List.assoc "run" (Profile.table "kaun/v1").kinds in
     Some (Integers.settle (Some fields) (Yojson.Safe.from_string text))
   | _ | (exception (Sys_error _ | End_of_file)) -> None

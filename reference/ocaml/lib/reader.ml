@@ -53,7 +53,7 @@ let take_line r each =
   let raw = Buffer.contents r.held in
   (if r.length <= r.limit && Line_validation.is_blank raw then r.committed <- r.committed + r.length + 1
   else
-    let reason = if r.length > r.limit then Some "line-too-long" else Line_validation.vet raw ~first:(r.line = 1) in
+    let reason = if r.length > r.limit then Some "line-too-long" else Line_validation.validate raw ~first:(r.line = 1) in
     match reason with
     | None -> take_record r raw each
     | Some reason ->

@@ -179,7 +179,7 @@ let append f line ~committed =
   | interruption -> settle f line start ~committed; raise interruption);
   committed ()
 
-let set_aside f offset =
+let move_fragment f offset =
   with_path f.path (fun () ->
       let side = Side_files.keep_fragment f.calls f.path (descriptor f) offset in
       (try f.calls.ftruncate (descriptor f) offset with error -> Unix.unlink side; raise error);

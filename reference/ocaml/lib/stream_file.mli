@@ -34,8 +34,8 @@ val append : t -> string -> committed:(unit -> unit) -> unit
 val can_pass : exn -> bool
 (** [can_pass error] is [true] where a later write may succeed, as after a full disk. *)
 
-val set_aside : t -> int -> string
-(** [set_aside f offset] moves the bytes from [offset] on to a side file, forces all to the disk, and is its path. *)
+val move_fragment : t -> int -> string
+(** [move_fragment f offset] moves the bytes from [offset] on to a side file, forces all to the disk, and is its path. *)
 
 val copy_from : t -> t -> unit
 (** [copy_from f other] appends all bytes of [other] to [f], and forces them to the disk. *)

@@ -1,4 +1,4 @@
-(** Decides whether values that were read have an error by their schema. Warnings, such as an unknown key, are no errors. *)
+(** Decides whether values that were read have an error by their schema. Warnings, such as an unknown key, are not errors. *)
 
 val is_valid : Tables.value -> Yojson.Safe.t -> bool
 (** [is_valid t value] is [true] where [value] has no error. *)

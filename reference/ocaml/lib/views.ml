@@ -69,7 +69,7 @@ let metrics records =
       ("loss_curve", Some (Narrows losses));
       ("final_loss", Option.map (fun loss -> Narrow loss) (last losses));
       ("duration_seconds", seconds (last (all "wall_time_ms")));
-      ("loss_min", of_finite (fold (fun least loss -> if loss < least then loss else least)));
+      ("loss_min", of_finite (fold (fun lowest loss -> if loss < lowest then loss else lowest)));
       ("loss_mean", of_finite mean);
       ("loss_max", of_finite (fold (fun most loss -> if loss > most then loss else most)));
       ("non_finite", Some (Integer (string_of_int (List.length losses - List.length finite)))) ]

@@ -35,7 +35,7 @@ let check_state w (report : Reader.report) =
   if report.state = Complete && is_toy w then refuse w.path "the stream is complete"
 
 (* Brings an existing stream to a line end, or says why it cannot be written to. *)
-let take_over w exist =
+let reopen w exist =
   let size = Stream_file.size w.file in
   (* An empty file too: its creator may be about to write to it. *)
   if exist = Fail && not (Stream_file.is_created w.file) then refuse w.path "the stream exists";
@@ -47,7 +47,7 @@ let take_over w exist =
     check_state w report;
     Sequence.resume w.sequence;
     w.start <- w.start -. Sequence.last w.sequence;
-    if report.fragment > 0 then ignore (Stream_file.set_aside w.file (size - report.fragment))
+    if report.fragment > 0 then ignore (Stream_file.move_fragment w.file (size - report.fragment))
   end
 
 let open_stream path profile exist clock calls =
@@ -56,7 +56,7 @@ let open_stream path profile exist clock calls =
     { path; profile; calls; clock; start = clock (); file; sequence = Sequence.create (); dropped = 0; unsaid = 0;
       look_at = Unix.gettimeofday () +. look_seconds; has_moved = false }
   in
-  try take_over w exist; w with error -> Stream_file.discard file; raise error
+  try reopen w exist; w with error -> Stream_file.discard file; raise error
 
 let open_run ?(exist = Replace) ?(clock = Unix.gettimeofday) ?(calls = Syscalls.system) directory =
   make_directories directory;
@@ -71,24 +71,24 @@ let is_closed w = Stream_file.is_closed w.file || (is_toy w && Sequence.ended w.
 let close w = if is_toy w then Stream_file.discard w.file else Stream_file.close w.file
 
 (* Creates the stream again with all that it held. *)
-let start_anew w =
+let start_again w =
   let file = Stream_file.replace w.calls w.path in
   (try Stream_file.copy_from file w.file with error -> Stream_file.abandon file; raise error);
   Stream_file.close w.file;
   w.file <- file
 
 (* Goes on at the end of the file that is at the path now, which may be new. *)
-let continue_anew w =
+let continue_again w =
   let old = w.file in
   w.file <- Stream_file.open_file w.calls w.path;
-  (try take_over w Resume with error -> Stream_file.close w.file; w.file <- old; raise error);
+  (try reopen w Resume with error -> Stream_file.close w.file; w.file <- old; raise error);
   Stream_file.close old
 
 let move w =
   if not w.has_moved then
     Printf.eprintf "toyspec: %s: the file was deleted, renamed or replaced while it was open; logging goes on in a new file\n%!" w.path;
   w.has_moved <- true;
-  match make_directories (Filename.dirname w.path); if is_toy w then start_anew w else continue_anew w with
+  match make_directories (Filename.dirname w.path); if is_toy w then start_again w else continue_again w with
   | () -> ()
   | exception (Refused reason as error) -> Stream_file.close_for_good w.file reason; raise error
   (* The next record tries again; this one would be nowhere. *)

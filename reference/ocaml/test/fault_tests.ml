@@ -143,7 +143,7 @@ let syncs () =
       List.iter with_error [ EINVAL; EIO ])
 
 let moves () =
-  test "a run whose file is gone starts anew with all its records" (fun () ->
+  test "a run whose file is gone starts again with all its records" (fun () ->
       List.iter
         (fun remove ->
           let directory, path = bundle () in

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from measuring import Row, peak_mebibytes, programs, ratio, side_by_side, single, spread
+from measuring import Row, alternating, peak_mebibytes, programs, ratio, single, spread
 from streams import (
     VARIANTS,
     decode,
@@ -47,7 +47,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
 
 def _clean(path: Path) -> Iterator[Row]:
     data = path.read_bytes()
-    times = side_by_side({"decode": lambda: decode(data, ToyV1Record), "check": lambda: check(path)})
+    times = alternating({"decode": lambda: decode(data, ToyV1Record), "check": lambda: check(path)})
     yield ratio(_GROUP, "clean steps, against typed decoding", times["check"], times["decode"], most=2)
     for name, title in (("check", "clean steps"), ("decode", "typed decoding, nothing checked")):
         yield spread(_GROUP, title, "MB/s", [len(data) / seconds / 1e6 for seconds in times[name]])
@@ -61,7 +61,7 @@ def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
         decoded = sound if variant in _GOALS else path
         yield _against_decoding(variant, path, decoded, _GOALS.get(variant, 4))
     floats = toy_whole_floats(folder / "floats.jsonl", size)
-    times = side_by_side({"digits": lambda: check(sound), "floats": lambda: check(floats)})
+    times = alternating({"digits": lambda: check(sound), "floats": lambda: check(floats)})
     yield ratio(_GROUP, "integers written 1.0, against digits only", times["floats"], times["digits"], most=2)
     mixed = toy_mixed(folder / "mixed.jsonl", size)
     yield _against_decoding("mixed kinds with taps and regions", mixed, mixed, 2)
@@ -73,7 +73,7 @@ def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
 
 def _against_decoding(name: str, path: Path, decoded: Path, goal: float, record: Any = ToyV1Record) -> Row:
     data = decoded.read_bytes()
-    times = side_by_side({"decode": lambda: decode(data, record), "check": lambda: check(path)})
+    times = alternating({"decode": lambda: decode(data, record), "check": lambda: check(path)})
     return ratio(_GROUP, f"{name}, against typed decoding", times["check"], times["decode"], most=goal)
 
 
@@ -81,7 +81,7 @@ def _bundles(folder: Path, bundles: int) -> Iterator[Row]:
     """Yield what many small bundles cost beside reading and decoding them, and what a second process gains."""
     runs = small_bundles(folder / "runs", bundles, 100)
     paths = [path / "events.jsonl" for path in runs.iterdir()]
-    times = side_by_side(
+    times = alternating(
         {
             "read": lambda: [path.read_bytes() for path in paths],
             "decode": lambda: _decode_all(paths),

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measuring import Row, missing, programs, ratio, side_by_side, spread
+from measuring import Row, alternating, missing, programs, ratio, spread
 from streams import (
     VARIANTS,
     kaun_scalars,
@@ -66,7 +66,7 @@ def _with(name: str, work: Callable[[], object]) -> Callable[[], object]:
 
 
 def _compared(name: str, work: Callable[[], object], *, rounds: int = 5, least: float | None = None) -> Iterator[Row]:
-    times = side_by_side({each: _with(each, work) for each in ("native", "python")}, rounds)
+    times = alternating({each: _with(each, work) for each in ("native", "python")}, rounds)
     goal = {} if least is None else {"least": least}
     yield spread(_GROUP, f"{name}: engine", "s", times["native"])
     yield spread(_GROUP, f"{name}: plain Python", "s", times["python"])
@@ -76,7 +76,7 @@ def _compared(name: str, work: Callable[[], object], *, rounds: int = 5, least: 
 def _checked(name: str, path: Path, least: float | None = None) -> Generator[Row, None, float]:
     """Yield the speed of both engines on the stream at *path*; return that of the compiled one, in MB/s."""
     megabytes = path.stat().st_size / 1e6
-    times = side_by_side({each: _with(each, partial(check, path)) for each in ("native", "python")})
+    times = alternating({each: _with(each, partial(check, path)) for each in ("native", "python")})
     speeds = [megabytes / seconds for seconds in times["native"]]
     yield spread(_GROUP, f"{name}: engine", "MB/s", speeds)
     yield spread(_GROUP, f"{name}: plain Python", "MB/s", [megabytes / seconds for seconds in times["python"]])
@@ -91,5 +91,5 @@ def _beside_rust(path: Path) -> Iterator[Row]:
         yield missing(_GROUP, "toyspec-rs check", "cargo build --release in reference/rust")
         return
     times = programs({"rust": [str(_RUST), "check", str(path)]}, rounds=5)["rust"]
-    own = side_by_side({"native": _with("native", partial(check, path))})["native"]
+    own = alternating({"native": _with("native", partial(check, path))})["native"]
     yield ratio(_GROUP, "clean steps: engine, against toyspec-rs with its start", times, own, least=0.9)

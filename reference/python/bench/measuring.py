@@ -62,7 +62,7 @@ class Row(NamedTuple):
         return f"at {self.sense} {self.goal:,g}{unit.replace('missing', '')}"
 
 
-def side_by_side(
+def alternating(
     functions: Mapping[str, Callable[[], object]], rounds: int = 5, clock: Clock = "process"
 ) -> dict[str, list[float]]:
     """Return the CPU seconds of each function in each round; a round calls each once, in turn."""
@@ -124,7 +124,7 @@ def spread(group: str, name: str, unit: str, values: Sequence[float], *, detail:
 
 
 def single(group: str, name: str, unit: str, value: float, **options: Any) -> Row:
-    """Return a figure that is no matter of chance."""
+    """Return a figure that does not depend on chance."""
     return spread(group, name, unit, [value], **options)
 
 
@@ -146,4 +146,4 @@ def _seconds(value: float) -> str:
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} us"
 
 
-__all__ = ["Row", "missing", "peak_mebibytes", "per_call", "programs", "ratio", "side_by_side", "single", "spread"]
+__all__ = ["Row", "alternating", "missing", "peak_mebibytes", "per_call", "programs", "ratio", "single", "spread"]

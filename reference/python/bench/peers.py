@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from measuring import Row, missing, programs, ratio, side_by_side, spread
+from measuring import Row, alternating, missing, programs, ratio, spread
 from streams import toy_steps
 from toyspec.checker import check
 
@@ -71,7 +71,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
 
 def _compared(name: str, path: Path, peer: Callable[[], object], share: float, goal: float | None) -> Iterator[Row]:
     """Yield rate and ratio of a peer that works in this process on one part in *share* of the lines of *path*."""
-    times = side_by_side({"peer": peer, "check": lambda: check(path)}, rounds=3)
+    times = alternating({"peer": peer, "check": lambda: check(path)}, rounds=3)
     yield from _rows(name, path, [seconds * share for seconds in times["peer"]], times["check"], goal)
 
 
@@ -110,7 +110,7 @@ def _sourcemeta(folder: Path, path: Path, definitions: dict[str, Any]) -> Iterat
     if not subprocess.run([*command, str(wrong)], check=False, capture_output=True).returncode:
         raise RuntimeError("the peer validates nothing")
     times = programs({"all": [*command, str(steps)], "one": [*command, str(one)]}, rounds=5)
-    ours = side_by_side({"check": lambda: check(path)})["check"]
+    ours = alternating({"check": lambda: check(path)})["check"]
     peer = [whole - start for whole, start in zip(times["all"], times["one"], strict=True)]
     yield from _rows(name, path, peer, ours, 15)
 
@@ -174,7 +174,7 @@ def _ajv(path: Path) -> Iterator[Row]:
         for _ in range(3):
             done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
             peer.append(float(done.stdout))
-            ours += side_by_side({"check": lambda: check(path)}, rounds=1)["check"]
+            ours += alternating({"check": lambda: check(path)}, rounds=1)["check"]
     except FileNotFoundError:
         yield missing(_GROUP, f"{name}, against ours", "no program node", least=1.5)
     except subprocess.CalledProcessError as error:

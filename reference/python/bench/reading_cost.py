@@ -10,7 +10,7 @@ from unittest import mock
 
 import msgspec
 
-from measuring import Row, programs, ratio, side_by_side, single, spread
+from measuring import Row, alternating, programs, ratio, single, spread
 from streams import small_bundles, toy_steps
 from toyspec.generated.toy_v1 import ToyV1Record
 from toyspec.reading.follower import follow
@@ -34,7 +34,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
     """Yield the ratios for reading *size* records, the time of a list of runs, and the calls of a look."""
     path = toy_steps(folder / "read.jsonl", size // 2)
     data = path.read_bytes()
-    times = side_by_side(
+    times = alternating(
         {
             "chunks": lambda: _sum_in_chunks(path),
             "whole": lambda: sum(record.t for record in msgspec.json.Decoder(ToyV1Record).decode_lines(data)),
@@ -90,7 +90,7 @@ def _calls_of_a_look(path: Path) -> float:
             stack.enter_context(mock.patch.object(os, name, _counted(name, calls)))
         for _ in follow(path, until="forever", sleep=sleep, stop=lambda: looks > _LOOKS):
             pass
-        # Closing the file at the end is no look.
+        # Closing the file at the end is not a poll.
         return (len(calls) - calls.count("close")) / _LOOKS
 
 

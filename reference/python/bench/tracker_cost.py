@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from measuring import Row, per_call, ratio, side_by_side, single, spread
+from measuring import Row, alternating, per_call, ratio, single, spread
 from toyspec.tracker import LossTracker, MetricsTracker, TrainingLogger
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def rows(folder: Path, _: int) -> Iterator[Row]:
     bundle = TrainingLogger(run_name="every-step", **options)
     idle = TrainingLogger(run_name="rare-steps", record_every=1_000_000, **options)
     numbers = iter(range(1, 10**9))
-    times = side_by_side(
+    times = alternating(
         {
             "bundle": partial(_log, bundle, numbers),
             "idle": partial(_log, idle, numbers),

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from measuring import Row, missing, per_call, ratio, side_by_side, spread
+from measuring import Row, alternating, missing, per_call, ratio, spread
 from toyspec.metrics.log import MetricsLog
 from toyspec.writing.run_writer import RunWriter
 
@@ -43,7 +43,7 @@ def rows(folder: Path, _: int) -> Iterator[Row]:
         "entry": lambda: log.record(step=1, wall_time_ms=0.5, loss=2.5, grad_norm=0.1, throughput_samples_per_sec=512),
     }
     functions |= _peers(folder)
-    times = side_by_side({name: _repeated(call) for name, call in functions.items()}, _ROUNDS, "thread")
+    times = alternating({name: _repeated(call) for name, call in functions.items()}, _ROUNDS, "thread")
     yield spread(_GROUP, "run.step with five members", "us", per_call(times["step"], _CALLS), most=3)
     yield spread(_GROUP, "run.step of a closed writer", "us", per_call(times["ended"], _CALLS), most=0.3)
     more = [with_seal - plain for with_seal, plain in zip(times["sealed"], times["step"], strict=True)]

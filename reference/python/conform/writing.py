@@ -128,8 +128,8 @@ def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock, *, k
 
 
 def _clock_can_tell(t: float, clock: CaseClock) -> bool:
-    is_told = (t + _A_LITTLE) * 1e6 // 1 / 1e6 == t  # what is smaller than a microsecond is not told
-    return clock.now <= t <= _LONGEST_RUN_SECONDS and is_told and math.copysign(1.0, t) > 0
+    is_reported = (t + _A_LITTLE) * 1e6 // 1 / 1e6 == t  # what is smaller than a microsecond is not written
+    return clock.now <= t <= _LONGEST_RUN_SECONDS and is_reported and math.copysign(1.0, t) > 0
 
 
 def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspec.RunWriter) -> bool:

@@ -146,7 +146,7 @@ def test_a_failed_fsync_is_never_asked_again(path: str, call: str, capfd: pytest
     assert 1 == capfd.readouterr().err.count("closed after an error: fsync failed")
 
 
-def test_a_file_system_without_fsync_is_no_failure(path: str) -> None:
+def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:
     """Where fsync does not exist, lines are written all the same."""
     failing = FailingCalls(at=1, error=errno.EINVAL, lasting="for-ever", only="fsync")
     file = AppendFile.create(path, options=Options(durability="fsync", calls=failing.calls))
@@ -156,7 +156,7 @@ def test_a_file_system_without_fsync_is_no_failure(path: str) -> None:
     assert b"one\ntwo\n" == content(path)
 
 
-def test_a_file_system_without_locks_is_no_failure(path: str) -> None:
+def test_a_file_system_without_locks_is_not_failure(path: str) -> None:
     """Where locks do not exist, the file is opened without one."""
     failing = FailingCalls(at=1, error=errno.ENOLCK, lasting="for-ever", only="lock")
     file = AppendFile.create(path, options=Options(calls=failing.calls))
@@ -265,7 +265,7 @@ def test_a_file_system_with_one_kind_of_lock_still_has_that(path: str, missing: 
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
-def test_what_is_no_regular_file_is_refused(path: str, kind: str) -> None:
+def test_what_is_not_a_regular_file_is_refused(path: str, kind: str) -> None:
     """A directory, a pipe or a device is refused at once, without waiting for a reader."""
     if kind == "directory":
         os.mkdir(path)

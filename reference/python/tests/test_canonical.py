@@ -114,7 +114,7 @@ def sorted_at_every_level(value: Any) -> bool:
 
 
 @pytest.mark.parametrize(("profile", "kind"), [(p, k) for p, kinds in FIELDS.items() for k in kinds])
-def test_keys_stand_in_schema_order(profile: Any, kind: str) -> None:
+def test_keys_are_in_schema_order(profile: Any, kind: str) -> None:
     """Whatever order the members are given in, they are written in the order of the schema."""
     samples: dict[Any, Any] = {"string": "x", "number": 1, "binary32": 1, "integer": 1, "boolean": True, "open": {}}
     fields = FIELDS[profile][kind]

@@ -109,7 +109,7 @@ def test_stream_may_begin_with_any_number_of_unreadable_lines() -> None:
     report = check_bytes(b"x\n" * 5000 + START + END)
     assert (5000, 2, "toy/v1") == (
         sum(finding.rule == "invalid-json" for finding in report.findings) + report.suppressed["invalid-json"],
-        report.events,
+        report.records,
         report.profile,
     )
 
@@ -135,7 +135,7 @@ def test_progress_ends_at_the_whole_size(tmp_path: Path) -> None:
     assert sorted(calls) == calls
 
 
-def test_run_id_is_held_against_the_directory(tmp_path: Path) -> None:
+def test_run_id_is_compared_with_the_directory(tmp_path: Path) -> None:
     """A run_id that differs from the directory's name is a warning at the run_id, in events.jsonl only."""
     directory = bundle(tmp_path, "other", START + END)
     (directory / "copy.jsonl").write_bytes(START + END)
@@ -154,7 +154,7 @@ def test_relative_path_knows_its_directory(tmp_path: Path, monkeypatch: pytest.M
     [(b"", 1, ""), (b"{", 1, ""), (b"[]", 1, ""), (b'{\n "a": NaN\n}', 2, ""), (b'{"a":1,"a":2}', None, None)],
 )
 def test_sidecar_must_be_one_object(tmp_path: Path, content: bytes, line: int | None, pointer: str | None) -> None:
-    """A file beside the stream that is no JSON object is an error at its place; a repeated key is not."""
+    """A file beside the stream that is not a JSON object is an error at its place; a repeated key is not."""
     (report,) = check(bundle(tmp_path, "run", START + END, flow=content)).files
     expected = [] if line is None else [("sidecar-unreadable", line, pointer)]
     assert expected == found(report)
@@ -310,7 +310,7 @@ def test_date_times_that_do_not_exist(text: str) -> None:
 def test_hostile_line_gives_one_finding(line: bytes, rule: str) -> None:
     """A line that is very deep or very long is one finding, and the lines around it are read."""
     report = check_bytes(START + line + b"\n" + END)
-    assert ([(rule, 2, "")], 2) == (found(report), report.events)
+    assert ([(rule, 2, "")], 2) == (found(report), report.records)
 
 
 def test_every_rule_is_in_the_registry() -> None:

@@ -37,7 +37,7 @@ def engine_accepts(profile: Profile, kind: str, value: Any) -> bool:
     return all(date is msgspec.UNSET or is_date_time(date) for date in dates)
 
 
-def judge_accepts(profile: Profile, kind: str, value: Any) -> bool:
+def schema_accepts(profile: Profile, kind: str, value: Any) -> bool:
     """Return whether the schema of *kind* takes *value*."""
     mine = copy.deepcopy(value)
     take_integers(mine, profile, kind)
@@ -51,7 +51,7 @@ def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
     @settings(max_examples=60, deadline=None)
     @given(records(profile, kind))
     def agree(value: dict[str, Any]) -> None:
-        assert judge_accepts(profile, kind, value) == engine_accepts(profile, kind, value)
+        assert schema_accepts(profile, kind, value) == engine_accepts(profile, kind, value)
 
     agree()
 
@@ -61,7 +61,7 @@ def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
 def test_checker_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
     """An arbitrary object, taken as a step, has the same verdict from both."""
     step = {"kind": "step", **value}
-    assert judge_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)
+    assert schema_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)
 
 
 def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -> FileReport:

@@ -103,7 +103,7 @@ def test_walk_skips_what_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("streams", [{}, {"chat": CHAT}])
 def test_walk_that_finds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], streams: dict[str, bytes]) -> None:
-    """A directory without a run gives 2 and one sentence, also beside a run; what is not a run is no help."""
+    """A directory without a run gives 2 and one sentence, also beside a run; what is not a run does not count."""
     (tmp_path / "run.jsonl").write_bytes(RUN_START + RUN_END)
     root = folder(tmp_path, **streams)
     assert main(["check", str(root), str(tmp_path / "run.jsonl")]) == exit_codes.USAGE
@@ -230,7 +230,7 @@ def test_hostile_log_is_inert(style: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
 @pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
-def test_name_that_is_no_text(style: str, tmp_path: Path) -> None:
+def test_name_that_is_not_text(style: str, tmp_path: Path) -> None:
     """A directory whose name is not UTF-8 is checked and shown in every format."""
     directory = os.fsencode(tmp_path) + b"/\xff\x80"
     os.mkdir(directory)
@@ -268,7 +268,7 @@ def excerpt(line: bytes) -> tuple[list[str], str]:
 @pytest.mark.parametrize("columns", [40, 80, 120])
 @pytest.mark.parametrize("after", ["", "b", "漢" * 200])
 @pytest.mark.parametrize("before", ["", "a", "漢漢", "e\u0301", "\u200b", "x" * 55, "漢" * 40, "é" * 500, "x" * 10_000])
-def test_caret_stands_under_its_byte(before: str, after: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caret_is_under_its_byte(before: str, after: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is cut, wide or escaped, the caret is in the column in which its byte is shown."""
     monkeypatch.setenv("COLUMNS", str(columns))
     line = f'{{"kind":"note","t":1.0,"text":"{before}","extra":NaN,"a":"{after}"}}'.encode()

@@ -108,8 +108,8 @@ def test_no_run_is_made_by_accident(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [] == list(tmp_path.iterdir())
 
 
-def test_name_that_is_no_run_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory whose name is no safe run id needs one to be given."""
+def test_name_that_is_not_a_run_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory whose name is not a safe run id needs one to be given."""
     assert main(["emit", str(tmp_path / "a b"), "run_start"]) == exit_codes.FINDINGS
     assert "run_id=NAME" in capsys.readouterr().err
     assert main(["emit", str(tmp_path / "a b"), "run_start", "run_id=a-b"]) == exit_codes.OK
@@ -127,7 +127,7 @@ def test_ended_run_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) 
     assert ["run_start"] == [each["kind"] for each in events(run)]
 
 
-def test_fragment_is_set_aside(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fragment_is_moved_to_a_side_file(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a record that a killed writer left is kept in a file beside the stream before anything is appended."""
     with open(run / "events.jsonl", "ab") as file:
         file.write(b'{"kind":"st')

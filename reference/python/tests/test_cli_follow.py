@@ -134,7 +134,7 @@ def test_another_stream_is_checked_again(change: str, stream: Path, tmp_path: Pa
     assert exit_codes.FINDINGS == code
     assert note.endswith(b"checking it again from its start\n")
     assert b"" == errors
-    assert 2 == next(item for item in rest if item["type"] == "file")["events"]
+    assert 2 == next(item for item in rest if item["type"] == "file")["records"]
 
 
 def test_live_standard_input() -> None:
@@ -152,7 +152,7 @@ def test_nothing_to_follow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_repair_of_a_followed_stream(stream: Path) -> None:
-    """Cutting the fragment off is no new stream: what was shown is not shown again."""
+    """Cutting the fragment off is not a new stream: what was shown is not shown again."""
     append(stream, b"x\n{")
     with Followed(stream.parent) as followed:
         assert "invalid-json" == followed.next()["rule"]

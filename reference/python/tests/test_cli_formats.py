@@ -45,7 +45,7 @@ def report(path: str = "runs/a/events.jsonl", findings: Sequence[Finding] = (), 
         "profile": "toy/v1",
         "state": "damaged",
         "valid": not findings,
-        "events": 1,
+        "records": 1,
         "bytes": 50,
         "findings": list(findings),
         "suppressed": {},
@@ -104,7 +104,7 @@ def test_json_follows_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
     ids=["finding", "file", "error"],
 )
 def test_json_of_strange_values_follows_its_schema(item: FileReport | PathError) -> None:
-    """Names that are no text, and every optional member, give a report that is valid by its schema."""
+    """Names that are not text, and every optional member, give a report that is valid by its schema."""
     shown = formatted("json", item)
     assert shown.isascii()
     report_validator().validate(json.loads(shown))

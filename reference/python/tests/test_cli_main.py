@@ -284,7 +284,7 @@ def test_colors(choice: str, variables: dict[str, str], colored: bool, monkeypat
 
 
 def test_no_colors_in_a_pipe(tmp_path: Path) -> None:
-    """Output that is no terminal has no escape sequence unless it is asked for."""
+    """Output that is not a terminal has no escape sequence unless it is asked for."""
     (tmp_path / "events.jsonl").write_bytes(b"x\n")
     assert b"\x1b" not in toyspec("check", ".", cwd=tmp_path).stdout
     assert b"\x1b[1;31minvalid-json\x1b[0m" in toyspec("check", "--color", "always", ".", cwd=tmp_path).stdout

@@ -180,7 +180,7 @@ def test_ls_lists_a_stream_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ls_without_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory without runs is no error; as JSON it is an empty array."""
+    """A directory without runs is not an error; as JSON it is an empty array."""
     assert main(["ls", str(tmp_path)]) == exit_codes.OK
     assert "no runs below" in capsys.readouterr().err
     assert [] == listed(capsys, str(tmp_path))

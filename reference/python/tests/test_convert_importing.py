@@ -73,7 +73,7 @@ def test_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert [] == os.listdir(tmp_path / "runs")
 
 
-def test_rest_of_a_killed_import_is_no_run_and_is_removed(tmp_path: Path) -> None:
+def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> None:
     """What a kill leaves is not listed as a run, and the next import takes its place."""
     event_file(tmp_path / "a", *steps(3))
     rest = tmp_path / "runs" / ".import-a"

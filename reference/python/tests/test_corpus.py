@@ -51,7 +51,7 @@ def test_checker(folder: str) -> None:
         if not case.follow:
             report = checked(case)
             assert [] == differences(case, verdict(report)), case.name
-            assert len(case.records) == report.events, case.name
+            assert len(case.records) == report.records, case.name
 
 
 def checked(case: Case) -> FileReport:

@@ -149,7 +149,7 @@ def test_clean_lines_are_proven_together() -> None:
     assert [] == decode_values(lines)[1]
 
 
-def test_many_brackets_over_many_lines_are_no_deep_line() -> None:
+def test_many_brackets_over_many_lines_are_not_a_deep_line() -> None:
     """Only a line that has too many brackets itself is looked at alone."""
     flat = b'{"kind":"tap","t":1.0,"step":1,"region":"a","shape":[1],"gram":[[1.0],[2.0]]}'
     assert [] == decode_values([flat] * 40)[1]

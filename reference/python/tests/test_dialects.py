@@ -76,7 +76,7 @@ def test_sample_has_no_error(name: str) -> None:
     path, expected = sample(name)
     (report,) = check(path).files
     assert [] == [finding for finding in report.findings if finding.severity == "error"]
-    assert (None, expected["state"], expected["rows"]) == (report.profile, report.state, report.events)
+    assert (None, expected["state"], expected["rows"]) == (report.profile, report.state, report.records)
     assert report.dialect is not None
     assert name == report.dialect.name
 
@@ -112,7 +112,7 @@ def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
     report = reading.report
     assert len(content) == report.committed_bytes + report.fragment_bytes + report.gap_bytes
     checked = check_bytes(bytes(content), dialect=name)
-    assert (report.state, report.records) == (checked.state, checked.events)
+    assert (report.state, report.records) == (checked.state, checked.records)
 
 
 def findings(data: bytes, **options: Any) -> list[tuple[str, int, str]]:
@@ -122,7 +122,7 @@ def findings(data: bytes, **options: Any) -> list[tuple[str, int, str]]:
     return [(finding.rule, finding.line, finding.pointer) for finding in report.findings]
 
 
-def test_faults_that_need_no_schema() -> None:
+def test_problems_that_need_no_schema() -> None:
     """A repeated key, glued records, a step that goes back and a fragment are found at their places."""
     good = b'{"step":1,"loss":2.5}\n{"step":2,"loss":NaN}\n'
     assert [] == findings(good)
@@ -309,7 +309,7 @@ def test_doctor_names_every_format(tmp_path: Path) -> None:
     assert len(NAMES) + 4 == found["files"]
     text = toyspec("doctor", str(tmp_path)).stdout.decode()
     assert "a SQLite database" in text
-    assert "2 other files are no log" in text
+    assert "2 other files are not logs" in text
     assert 2 == toyspec("doctor", str(tmp_path / "nope")).returncode
     assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
 

@@ -95,7 +95,7 @@ def test_pieces_of_any_size_give_the_same_report(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
-def test_paths_that_are_no_text_are_checked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_paths_that_are_not_text_are_checked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A path of any bytes, a missing file and a directory that cannot be read give the same words."""
     run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff\xfe"))
     run.mkdir()

@@ -49,6 +49,6 @@ def test_a_count_is_a_whole_number(value: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["kind", "t", "phase", "extra", "name"])
-def test_names_of_the_envelope_are_no_fields(name: str) -> None:
+def test_names_of_the_envelope_are_not_fields(name: str) -> None:
     """A metric cannot overwrite what every event has; it is one of the further numbers."""
     assert {"extra": {name: 1.0}} == event_members("step", {name: 1.0})

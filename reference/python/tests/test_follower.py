@@ -152,7 +152,7 @@ def test_profile_and_fragment_show_the_present_state(stream: Path) -> None:
         assert (2, 3) == (follower.fragment.number, follower.fragment.length)
 
 
-def test_follower_lets_go_of_its_file(stream: Path) -> None:
+def test_follower_releases_its_file(stream: Path) -> None:
     """Read to the end, left early or never begun: no descriptor stays open."""
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("needs /proc")

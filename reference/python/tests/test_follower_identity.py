@@ -140,7 +140,7 @@ def test_record_changed_in_place_is_a_replacement(stream: Path) -> None:
 
 
 @pytest.mark.parametrize("fragment", [b"{", b'{"kind":"run_resume","t":1.0', b"x" * 3 * FINGERPRINT_BYTES])
-def test_repaired_fragment_is_no_event(stream: Path, fragment: bytes) -> None:
+def test_repaired_fragment_is_not_an_event(stream: Path, fragment: bytes) -> None:
     """Bytes that were never committed may be cut off and written over; every record is given once."""
     stream.write_bytes(START + fragment)
     resume = b'{"kind":"run_resume","t":1.0,"from_step":0}\n'
@@ -223,7 +223,7 @@ def _raise(error: Exception) -> Any:
 
 
 def test_remounted_file_is_the_same_by_its_content(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another device number with the same inode and content is no replacement."""
+    """Another device number with the same inode and content is not a replacement."""
     stream.write_bytes(START)
     real = os.stat
 

@@ -62,7 +62,7 @@ class Config:
 
 
 class Items(Sequence[Any]):
-    """A sequence that is no list."""
+    """A sequence that is not a list."""
 
     def __getitem__(self, at: Any) -> Any:
         return [1, Config(x=2)][at]

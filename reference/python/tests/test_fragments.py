@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "events.jsonl")
 
 
-def test_a_fragment_is_set_aside(path: str) -> None:
+def test_a_fragment_is_moved_to_a_side_file(path: str) -> None:
     """The bytes behind the last line move into a file beside, and lines go on behind the cut."""
     Path(path).write_bytes(b"one\ntwo\npart")
     file = AppendFile.reopen(path)

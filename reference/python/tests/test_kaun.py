@@ -139,7 +139,7 @@ def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
         {"minimize": 1},
     ],
 )
-def test_what_is_no_scalar_is_refused(tmp_path: Path, members: dict[str, Any]) -> None:
+def test_what_is_not_a_scalar_is_refused(tmp_path: Path, members: dict[str, Any]) -> None:
     """A wrong value raises and writes nothing."""
     run = KaunRun.create(tmp_path, on_error="raise")
     with pytest.raises(InvalidEventError):

@@ -108,7 +108,7 @@ FINDINGS: list[tuple[bytes, list[Place]]] = [
 
 
 @pytest.mark.parametrize(("line", "expected"), FINDINGS)
-def test_fault_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
+def test_problem_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
     """Each finding of the bytes and JSON layer has its rule, byte offset and pointer."""
     assert expected == _places(line, first=True)
     readable = all(rule == "duplicate-key" for rule, _, _ in expected)
@@ -143,7 +143,7 @@ def test_readable_line_has_no_finding_and_its_value(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(("line", "expected"), [(b"", False), (b" \t ", False), (b"\r", True), (b" \r\t\r", True)])
-def test_blank_line_is_no_record_and_no_fault(line: bytes, expected: bool) -> None:
+def test_blank_line_is_neither_a_record_nor_a_problem(line: bytes, expected: bool) -> None:
     """White space alone is skipped; only its carriage returns are worth a word."""
     verdict = validate(line, first=True)
     assert ("blank", [], expected, None) == (
@@ -243,7 +243,7 @@ def test_a_long_line_is_checked_in_little_memory() -> None:
             assert peak < 2 * len(line), unit
 
 
-def test_faults_beyond_the_limit_are_counted() -> None:
+def test_problems_beyond_the_limit_are_counted() -> None:
     """Listed and unlisted findings add up."""
     verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
     assert MAX_FINDINGS_PER_RULE == len(verdict.findings)

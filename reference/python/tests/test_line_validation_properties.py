@@ -176,7 +176,7 @@ def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.booleans())
-def test_vetting_never_raises(line: bytes, first: bool) -> None:
+def test_line_validation_never_raises(line: bytes, first: bool) -> None:
     """Any bytes have a verdict whose places lie in the line."""
     verdict = validate(line, first=first)
     assert all(0 <= finding.offset <= len(line) for finding in verdict.findings)

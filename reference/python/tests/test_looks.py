@@ -47,7 +47,7 @@ def test_file_of_another_format_has_one_finding(name: str, tmp_path: Path) -> No
     assert command is None or f"`{command}`" in finding.help
     assert (None, False, {}) == (report.profile, report.valid, report.suppressed)
     reading = read(path, mode="salvage").report
-    assert (None, reading.state, reading.records) == (reading.profile, report.state, report.events)
+    assert (None, reading.state, reading.records) == (reading.profile, report.state, report.records)
     assert fact == look_at(str(path)).fact
     assert f"{path}: {fact}" in str(unknown_format(str(path)))
     with pytest.raises(UnknownFormatError):
@@ -59,7 +59,7 @@ def test_what_is_before_the_first_record_is_not_reported() -> None:
     data = b'\xff\n{"a":1,"a":2}\n' + CHAT * 200 + b"{"
     report = check_bytes(data)
     assert [("unknown-format", 2, 2)] == [(each.rule, each.line, each.offset) for each in report.findings]
-    assert ("damaged", 201) == (report.state, report.events)
+    assert ("damaged", 201) == (report.state, report.records)
     assert ("torn", "complete") == (check_bytes(CHAT + b"{").state, check_bytes(CHAT).state)
 
 
@@ -90,6 +90,6 @@ def test_records_of_another_format_are_given_as_they_are() -> None:
 
 
 def test_line_that_does_not_end_in_the_head_matches_nothing() -> None:
-    """What is known of the first 4096 bytes alone is no proof."""
+    """The first 4096 bytes alone do not prove the format."""
     assert "a JSON array on one line" == look_of(b"[1]", None, is_all=True).fact
     assert "text that is not JSON Lines" == look_of(b"[1]", None, is_all=False).fact

@@ -117,7 +117,7 @@ def test_a_malformed_line_is_the_documented_error(path: Path, line: bytes, cause
     assert data == path.read_bytes()
 
 
-def test_a_repeated_unknown_key_is_no_error(path: Path) -> None:
+def test_a_repeated_unknown_key_is_not_an_error(path: Path) -> None:
     """What the source ignores is ignored twice as well."""
     with_log(path, (LINE % 1).replace(b'"extra"', b'"note":"step","note":"\\u0031","extra"'))
     assert [1] == steps(path)
@@ -194,7 +194,7 @@ def test_recording_goes_on_behind_entries_of_others(path: Path) -> None:
         ({"lossy": 1.0}, TypeError),
     ],
 )
-def test_what_is_no_entry_is_refused(path: Path, fields: dict[str, Any], error: type[Exception]) -> None:
+def test_what_is_not_an_entry_is_refused(path: Path, fields: dict[str, Any], error: type[Exception]) -> None:
     """A wrong or unknown field raises, and leaves disk and memory unchanged."""
     log = MetricsLog.open(path)
     log.record(step=1, **FIELDS)
@@ -291,7 +291,7 @@ def test_a_gradient_norm_is_rounded_once() -> None:
     assert math.isnan(grad_norm([math.nan, 1.0]))
 
 
-def test_a_directory_is_no_log(tmp_path: Path) -> None:
+def test_a_directory_is_not_a_log(tmp_path: Path) -> None:
     """What cannot be read raises, and a log that may only be read can be read."""
     with pytest.raises(Exception, match="directory"):
         MetricsLog.open(tmp_path)

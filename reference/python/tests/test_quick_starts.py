@@ -93,4 +93,4 @@ def test_quick_start(language: str, tmp_path: Path) -> None:
         assert 0 == done.returncode, done.stdout + done.stderr
     (file,) = toyspec.check(tmp_path / "runs").files
     assert (True, "llama-001") == (file.valid, Path(file.path).parent.name)
-    assert file.events >= 1
+    assert file.records >= 1

@@ -131,7 +131,7 @@ def test_pipe_object_stays_open_and_is_not_read_twice() -> None:
 
 @given(st.integers(0, 5), st.sampled_from(MODES))
 def test_file_object_is_read_from_where_it_stands(skipped: int, mode: Mode) -> None:
-    """What lies before the position is no part of the stream."""
+    """What lies before the position is not part of the stream."""
     file = io.BytesIO(b"#" * skipped + RUN + b"{\n" + RUN)
     file.seek(skipped)
     _, report = _drained(file, mode=mode, attempts="latest")

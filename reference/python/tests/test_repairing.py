@@ -66,7 +66,7 @@ def test_a_whole_stream_is_left_as_it_is(stream: Path, data: bytes) -> None:
 
 
 def test_a_stream_of_a_live_writer_is_refused(stream: Path) -> None:
-    """What a writer is just writing is no fragment."""
+    """What a writer is just writing is not a fragment."""
     writer = AppendFile.reopen(str(stream))
     with pytest.raises(StreamRefusedError, match="another writer"):
         repair(stream)

@@ -107,7 +107,7 @@ def test_final_loss(tmp_path: Path, events: list[dict[str, Any]], expected: floa
 
 
 def test_curve_has_what_was_measured_in_the_latest_attempt(tmp_path: Path) -> None:
-    """Superseded steps, other phases and steps without a loss are no part of it; a null loss is."""
+    """Superseded steps, other phases and steps without a loss are not part of it; a null loss is."""
     events = [
         *LOSSES,
         _step(4),

@@ -276,7 +276,7 @@ def test_the_remote_is_named_without_credentials(repository: Path) -> None:
     assert "https://example.org/team/model.git" == found.remote
 
 
-def test_no_commit_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside a repository, before the first commit, in a broken one and without git there is none, and no error."""
     assert git_revision(str(tmp_path)) is None
     (tmp_path / ".git").write_bytes(b"gitdir: \xff\0")

@@ -44,7 +44,7 @@ def test_threads_share_a_run(directory: Path) -> None:
         for thread in threads:
             thread.join()
     report = check(run.events_path).files[0]
-    assert ([], 1602) == (report.findings, report.events)
+    assert ([], 1602) == (report.findings, report.records)
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_two_processes_do_not_write_one_run(directory: Path) -> None:
         for _, err in answers
     )
     report = check(directory).files[0]
-    assert ([], 102) == (report.findings, report.events)
+    assert ([], 102) == (report.findings, report.records)
 
 
 def test_a_killed_run_is_torn_and_can_be_resumed(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_no_failing_call_ends_the_program_or_spoils_the_stream(
             assert all(kind in rest for kind in acknowledged)
             assert all(finding.severity != "error" for finding in check(path).files[0].findings)
         assert START in (content(str(path)), content(f"{path}.prev"))
-        is_told = any("No space left" in line and str(path) in line for line in said)
-        assert on_error == "raise" or is_told or failing.made[at - 1] == "close"  # of the stream that was replaced
+        is_reported = any("No space left" in line and str(path) in line for line in said)
+        assert on_error == "raise" or is_reported or failing.made[at - 1] == "close"  # of the stream that was replaced
     assert at > 20
 
 

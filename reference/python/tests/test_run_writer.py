@@ -327,7 +327,7 @@ def test_a_forwarded_record_keeps_its_bytes(run: RunWriter) -> None:
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}', "a second run_start"),
     ],
 )
-def test_what_is_no_record_is_not_forwarded(run: RunWriter, line: bytes, message: str) -> None:
+def test_only_records_are_forwarded(run: RunWriter, line: bytes, message: str) -> None:
     """A line that readers could not read, or that is invalid in its place, is refused with the reason."""
     start(run)
     with pytest.raises(InvalidEventError) as caught:

@@ -81,7 +81,7 @@ def test_no_sequence_of_calls_makes_an_invalid_stream(
     data = content(run.events_path)
     report = check_bytes(data)
     assert [] == [finding for finding in report.findings if finding.severity == "error"]
-    assert (accepted, accepted) == (report.events, data.count(b"\n"))
+    assert (accepted, accepted) == (report.records, data.count(b"\n"))
 
 
 NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)

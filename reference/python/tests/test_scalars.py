@@ -40,7 +40,7 @@ def test_a_number_is_finite_or_none(value: Any, expected: float | None) -> None:
 
 
 @pytest.mark.parametrize("value", [True, "1", b"1", [1.0], 1j, object()])
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_only_numbers_are_accepted(value: Any) -> None:
     """A boolean or a string is not a number."""
     with pytest.raises(TypeError):
         number(value)
@@ -55,7 +55,7 @@ def test_an_integer_has_no_fraction() -> None:
 
 
 def test_items_are_those_of_a_sequence() -> None:
-    """Lists, tuples and sets have items; strings, mappings and scalars are no arrays."""
+    """Lists, tuples and sets have items; strings, mappings and scalars are not arrays."""
     assert ([1], (2,), [3, 4]) == (items([1]), items((2,)), items({4, 3}))
     assert [None, None, None] == [items("ab"), items({"a": 1}), items(1.0)]
 

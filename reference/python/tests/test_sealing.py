@@ -103,7 +103,7 @@ def test_digest_is_kept_while_writing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert ["`events.jsonl`"] == [message.split()[0] for _, message in broken(tmp_path / "r")]
 
 
-def test_digest_that_missed_a_line_is_computed_anew(tmp_path: Path) -> None:
+def test_digest_that_missed_a_line_is_computed_again(tmp_path: Path) -> None:
     """A line that an interrupted call has written is in the seal."""
     file = AppendFile.create(str(tmp_path / "events.jsonl"))
     keep_digest(file)

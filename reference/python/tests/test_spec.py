@@ -130,7 +130,7 @@ def test_statement_is_one_sentence(statement: Statement) -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", *_pages()])
-def test_keywords_stand_in_statements_only(page: str) -> None:
+def test_keywords_are_in_statements_only(page: str) -> None:
     """Outside a statement no keyword of BCP 14 is in capitals, so that nothing binds without an id."""
     assert [] == KEYWORD.findall(_STATEMENT.sub("", _prose(page)))
 

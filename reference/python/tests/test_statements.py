@@ -42,7 +42,7 @@ def test_streams_have_the_names_of_their_profiles(tmp_path: Path) -> None:
 
 @pytest.mark.proves("bundle/run-id-safe")
 @pytest.mark.parametrize("run_id", ["", ".", "..", "../up", "a/b", "-rf", "a b", "é", "x" * 129, "a\n", "~root"])
-def test_run_id_that_is_no_safe_name_is_refused(tmp_path: Path, run_id: str) -> None:
+def test_run_id_that_is_not_a_safe_name_is_refused(tmp_path: Path, run_id: str) -> None:
     """A writer makes no directory for an id that is not a plain name."""
     with pytest.raises(ValueError):
         toyspec.RunWriter(tmp_path / "run", run_id=run_id)

@@ -113,7 +113,7 @@ def test_modules_are_named_for_their_subject() -> None:
     assert set() == names & VAGUE_NAMES
 
 
-def test_made_files_say_so() -> None:
+def test_made_files_are_marked() -> None:
     """Every generated Python file is marked in line 1 with the command that makes it."""
     unmarked = [
         shown(path)

@@ -89,14 +89,14 @@ def test_a_model_may_be_a_parameter_count(count: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [None, "llama", 1.5, True, object(), {}, {"name": "llama"}])
-def test_what_is_no_model_is_refused(model: Any) -> None:
+def test_what_is_not_a_model_is_refused(model: Any) -> None:
     """A value without any parameter raises TypeError."""
     with pytest.raises(TypeError, match="a model is a module"):
         compute_model_flops_per_token(model)
 
 
 def test_a_negative_count_is_refused() -> None:
-    """There is no model of less than no parameters."""
+    """A negative number of parameters is refused."""
     with pytest.raises(ValueError, match="must not be negative"):
         compute_model_flops_per_token(-1)
 

@@ -25,7 +25,7 @@ NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]\d+)?")
 
 
 def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is no container with the path to it, in the order of the keys."""
+    """Yield every value that is not a container with the path to it, in the order of the keys."""
     if isinstance(value, dict | list):
         for key, member in value.items() if isinstance(value, dict) else enumerate(value):
             yield from flat(member, f"{place}/{key}")

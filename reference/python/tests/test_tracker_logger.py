@@ -71,7 +71,7 @@ def test_overrides_leave_the_configuration_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "error"), [(-1, ValueError), (1.0, TypeError), ("1", TypeError), (np.array([1, 2]), TypeError)]
 )
-def test_a_step_that_is_no_number_of_a_step_is_refused(step: Any, error: type[Exception], tmp_path: Path) -> None:
+def test_a_step_must_be_a_number_of_a_step(step: Any, error: type[Exception], tmp_path: Path) -> None:
     """A step is an integer from 0."""
     with pytest.raises(error):
         logger(tmp_path).log_step(step=step, loss=1.0)
@@ -87,7 +87,7 @@ def test_a_step_may_be_an_integer_of_any_library(step: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("value", ["1.5", [1.5], np.array([1.0, 2.0]), object()])
-def test_a_metric_that_is_no_number_is_refused(value: Any, tmp_path: Path) -> None:
+def test_a_metric_must_be_a_number(value: Any, tmp_path: Path) -> None:
     """A metric is a number or an array of one element, and the message names the one that is not."""
     with pytest.raises(TypeError, match="metric 'loss' must be a number or an array of one element"):
         logger(tmp_path).log_step(step=0, loss=value)

@@ -190,7 +190,7 @@ def test_a_value_that_is_not_finite_shows() -> None:
 
 
 @pytest.mark.parametrize("value", ["1.0", None, [1.0]])
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_only_numbers_are_accepted(value: Any) -> None:
     """A value that is not a number raises at the call that brings it."""
     with pytest.raises(TypeError, match="metric 'loss' must be a number"):
         LossTracker().update(loss=value)

@@ -77,7 +77,7 @@ def test_file_is_gguf_with_named_tensors(tmp_path: Path, arch: str) -> None:
 
 
 def test_latest_is_a_relative_link_to_the_newest(tmp_path: Path) -> None:
-    """``latest`` moves on with each checkpoint; the older ones stay, and other files are no checkpoints."""
+    """``latest`` moves on with each checkpoint; the older ones stay, and other files are not checkpoints."""
     model = trained("mlp")
     for step in (5, 40, 300):
         save_checkpoint(str(tmp_path), model, PROGRESS._replace(step=step), FACTS)

@@ -33,14 +33,14 @@ def test_comparisons(text: str, below: bool, equal: bool, above: bool) -> None:
 @pytest.mark.parametrize(
     "text", ["", "loss", "loss<", "<2", "loss=2", "loss<2<3", "loss<1e", "loss<--1", "loss<nan", "loss<1e999"]
 )
-def test_what_is_no_gate(text: str) -> None:
+def test_unknown_gate(text: str) -> None:
     """A text without metric, comparison or finite bound is refused."""
     with pytest.raises(ValueError, match=r"."):
         Gate.parsed(text)
 
 
 @pytest.mark.parametrize("results", [{}, {"loss": math.nan}, {"loss": -math.inf}])
-def test_what_is_no_number_does_not_pass(results: dict[str, float]) -> None:
+def test_only_numbers_pass(results: dict[str, float]) -> None:
     """A value that is missing or not finite never passes."""
     assert Verdict(False, None) == Gate.parsed("loss<2").check(results)
 

@@ -173,7 +173,7 @@ def test_damaged_checkpoint_is_passed_over(whole: Path, tmp_path: Path, capsys: 
     assert losses(whole) == losses(run)
 
 
-def test_metrics_of_a_replaced_run_are_set_aside(whole: Path, tmp_path: Path) -> None:
+def test_metrics_of_a_replaced_run_are_kept(whole: Path, tmp_path: Path) -> None:
     """A metrics log with more steps than the stream is an older run's: this one was killed before it could move it."""
     run = tmp_path / "run"
     killed(whole, run, (whole / "events.jsonl").read_bytes().index(b"\n") + 1)

@@ -19,7 +19,7 @@ from training_runs import events, kinds, losses, train
 
 
 def checked(path: Path) -> list[tuple[str | None, list[str]]]:
-    """Return the state of each stream below *path*, and the rules of its findings that are no information."""
+    """Return the state of each stream below *path*, and the rules of its findings above info level."""
     return [
         (report.state, [finding.rule for finding in report.findings if finding.severity != "info"])
         for report in check(path).files

@@ -60,8 +60,8 @@ def test_steps_that_repeat_become_plain_values(tmp_path: Path) -> None:
     assert ["run_start", "step", "scalars", "run_end"] == kinds(tmp_path)
 
 
-def test_number_that_is_no_count_goes_into_extra(tmp_path: Path) -> None:
-    """A framework may call something tokens that is no count."""
+def test_number_that_is_not_a_count_goes_into_extra(tmp_path: Path) -> None:
+    """A framework may call something tokens that is not a count."""
     run = run_in(tmp_path)
     run.log_step(1, {"loss": 2.5, "tokens": 0.5})
     run.end()

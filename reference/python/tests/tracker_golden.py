@@ -25,7 +25,7 @@ RUNS = ("tracker-standard", "tracker-compact")
 
 FILES = ("events.jsonl", "console.txt")
 
-_SURROUNDINGS: dict[str, Any] = {
+_ENVIRONMENT: dict[str, Any] = {
     "host": {"name": "tpu-vm", "os": "linux", "arch": "x86_64"},
     "backend": {"kind": "tpu", "device": "TPU v4"},
     "git": {"sha": "4bf48d37c1a5d3e2b09f8e6a7d1c2b3a4f5e6d70", "branch": "main"},
@@ -62,7 +62,7 @@ def _standard(root: Path) -> None:
         tags=["tpu", "bigram"],
         hyperparameters={"lr": 20.0, "seed": 7, "steps": 40},
         clock=clock,
-        **_SURROUNDINGS,
+        **_ENVIRONMENT,
     ) as logger:
         with logger.log_section("Training"):
             for step in range(1, 41):
@@ -94,7 +94,7 @@ def _compact(root: Path) -> None:
         compact_format=True,
         enable_histograms=True,
         clock=clock,
-        **_SURROUNDINGS,
+        **_ENVIRONMENT,
     ) as logger:
         for step in (*range(26), *range(21, 31)):
             before = model.copy()

@@ -89,7 +89,7 @@ class FileReport(msgspec.Struct, kw_only=True):
     """None only if there is no stream."""
     valid: bool
     """True when no finding has severity error."""
-    events: int
+    records: int
     """Number of readable records."""
     bytes: int
     """Size of the stream in bytes."""

@@ -128,7 +128,7 @@ def sync_file(calls: SystemCalls, descriptor: int) -> None:
 def sync_directory(calls: SystemCalls, path: str) -> None:
     """Force the names in the directory *path* to its device; do nothing on Windows, which needs none.
 
-    A directory that may be searched but not read cannot be synced either, which is no failure.
+    A directory that may be searched but not read cannot be synced either, which is not a failure.
     """
     if os.name == "nt":
         return

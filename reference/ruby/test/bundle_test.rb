@@ -70,7 +70,7 @@ module Faults
     end
   end
 
-  def mend(writer, call)
+  def repair(writer, call)
     io(writer).singleton_class.remove_method(call)
   end
 end

@@ -85,7 +85,7 @@ class TestRunBundle < BundleTest
     _, err = capture_io do
       Faults.break(run.instance_variable_get(:@writer), :syswrite, Errno::ENOSPC)
       (1..3).each { |step| run.step!(step, 1.0) }
-      Faults.mend(run.instance_variable_get(:@writer), :syswrite)
+      Faults.repair(run.instance_variable_get(:@writer), :syswrite)
       run.step!(4, 1.0)
       run.run_end!(4, 1.0)
     end
@@ -99,7 +99,7 @@ class TestRunBundle < BundleTest
     capture_io do
       Faults.break(run.instance_variable_get(:@writer), :syswrite, Errno::ENOSPC)
       run.run_start!("x", 1, 1, 1, 1, 1, 1, 1)
-      Faults.mend(run.instance_variable_get(:@writer), :syswrite)
+      Faults.repair(run.instance_variable_get(:@writer), :syswrite)
       run.step!(1, 1.0)
     end
     assert_equal %w[run_start note step], File.readlines(run.events_path).map { |line| JSON.parse(line)["kind"] }

@@ -115,7 +115,7 @@ class TestStreamWriter < BundleTest
     start(exist: "resume").close
   end
 
-  def test_missing_kinds_of_locks_are_no_other_writer
+  def test_missing_kinds_of_locks_do_not_mean_another_writer
     [Errno::ENOLCK, Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::EINVAL].each do |error|
       file = Struct.new(:second) do
         define_method(:flock) { |_| raise error }

@@ -19,7 +19,7 @@ class TestWriteErrors < BundleTest
     Faults.break(writer, :syswrite, Errno::ENOSPC, taken: 10)
     steps(3) { |step| assert_raises(Errno::ENOSPC) { writer.write(step) } }
     assert_equal [before, 3], [content, writer.dropped]
-    Faults.mend(writer, :syswrite)
+    Faults.repair(writer, :syswrite)
     steps(1, from: 4) { |step| writer.write(step) }
     assert_equal %w[run_start run_resume note step], kinds
     assert_includes JSON.parse(content.lines[2])["text"], "3 records"
@@ -102,7 +102,7 @@ class TestWriteErrors < BundleTest
       taken
     end
     assert_raises(Timeout::Error) { Timeout.timeout(0.05) { steps(1) { |step| writer.write(step) } } }
-    Faults.mend(writer, :syswrite)
+    Faults.repair(writer, :syswrite)
     Faults.break(writer, :syswrite, Errno::ENOSPC, taken: 10)
     steps(1, from: 2) { |step| assert_raises(Errno::ENOSPC) { writer.write(step) } }
     assert_equal %w[run_start run_resume step], kinds
@@ -128,7 +128,7 @@ class TestWriteErrors < BundleTest
         raise Interrupt
       end
       steps(1) { |step| assert_raises(Interrupt) { writer.write(step) } }
-      Faults.mend(writer, :syswrite)
+      Faults.repair(writer, :syswrite)
       steps(1) { |step| taken > 10 ? assert_raises(Toyspec::RefusedError) { writer.write(step) } : writer.write(step) }
       steps(1, from: 2) { |step| writer.write(step) }
       assert_equal [[1, 2]], [content.lines.filter_map { |line| JSON.parse(line)["step"] }]
@@ -170,7 +170,7 @@ class TestWriteErrors < BundleTest
     assert_equal %w[run_start run_resume step], kinds
   end
 
-  def test_run_whose_file_is_gone_starts_anew_with_all_its_records
+  def test_run_whose_file_is_gone_starts_again_with_all_its_records
     [-> { File.unlink(@path) }, -> { File.rename(@path, "#{@path}.moved") }, -> { FileUtils.rm_r(@dir) },
      -> { File.write("#{@path}.new", "#{START}{"); File.rename("#{@path}.new", @path) }].each do |remove|
       FileUtils.mkdir_p(@dir)

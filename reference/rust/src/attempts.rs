@@ -1,7 +1,7 @@
-//! Tells which records a later attempt at the same steps supersedes: see spec/reading.md.
+//! Determines which records a later attempt at the same steps supersedes: see spec/reading.md.
 
-use crate::record::{judge, Integers};
-use crate::vet::Vetter;
+use crate::line_validation::LineValidator;
+use crate::record::{validate, Integers};
 use crate::{Profile, Record};
 
 const FRAME: [&str; 3] = ["run_start", "run_resume", "run_end"];
@@ -10,7 +10,7 @@ const FRAME: [&str; 3] = ["run_start", "run_resume", "run_end"];
 /// profiles have no resumptions. Memory grows with the number of resumptions only.
 #[derive(Default)]
 pub struct Attempts {
-    /// Line and `from_step` of each resumption that no later one goes back behind.
+    /// Line and `from_step` of each resumption before which no later one goes back.
     resumed: Vec<(u64, i64)>,
     phase: Option<String>,
 }
@@ -38,8 +38,8 @@ impl Attempts {
 
     /// Returns whether a record is of the latest attempt: no later resumption goes back after it.
     pub fn is_latest(&self, record: &Record) -> bool {
-        let behind = self.resumed.partition_point(|&(line, _)| line <= record.line);
-        self.resumed.get(behind).is_none_or(|&(_, from)| !self.is_superseded(record, from))
+        let after = self.resumed.partition_point(|&(line, _)| line <= record.line);
+        self.resumed.get(after).is_none_or(|&(_, from)| !self.is_superseded(record, from))
     }
 
     fn is_superseded(&self, record: &Record, from: i64) -> bool {
@@ -69,11 +69,13 @@ fn count(record: &Record, field: &str) -> Option<i64> {
 
 /// Returns whether a field of a record of a known kind has no error of its own.
 fn sound(record: &Record, field: &str) -> bool {
-    let mut vetter = Vetter::default();
-    vetter.vet(&record.raw, false);
+    let mut validator = LineValidator::default();
+    validator.validate(&record.raw, false);
     let kind = record.kind.as_deref().and_then(|kind| Profile::Toy.kind(kind));
-    match (kind, vetter.record(&record.raw)) {
-        (Some(kind), Some(node)) => !judge(kind, node, Integers::ByValue).faulty_fields().any(|faulty| faulty == field),
+    match (kind, validator.record(&record.raw)) {
+        (Some(kind), Some(node)) => {
+            !validate(kind, node, Integers::ByValue).invalid_fields().any(|invalid| invalid == field)
+        }
         _ => false,
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::line_validation::{LineValidator, Status};
 use crate::numbers::{binary32_text, binary64_text};
-use crate::record::{judge, Integers};
+use crate::record::{validate, Integers};
 use crate::schema::{member, Field, Form, Schema, Severity};
 use crate::tables::{MAX_DEPTH, MAX_LINE_BYTES};
-use crate::vet::{Status, Vetter};
 use crate::{Map, Number, Profile, Value};
 
 /// Why a record is not written: no reader would accept it, or not at this place.
@@ -41,16 +41,16 @@ pub fn encode(profile: Profile, record: &Map) -> Result<Vec<u8>, Refused> {
     if out.len() > MAX_LINE_BYTES {
         return Err(Refused(format!("the line has {} bytes, the limit is {MAX_LINE_BYTES}", out.len())));
     }
-    let mut vetter = Vetter::default();
-    if vetter.vet(&out, false) != Status::Readable {
-        let fault = vetter.faults.listed.first();
-        return Err(Refused(fault.map_or_else(String::new, |fault| fault.message.clone())));
+    let mut validator = LineValidator::default();
+    if validator.validate(&out, false) != Status::Readable {
+        let problem = validator.problems.listed.first();
+        return Err(Refused(problem.map_or_else(String::new, |problem| problem.message.clone())));
     }
-    if let (Some(kind), Some(node)) = (kind, vetter.record(&out)) {
-        let found = judge(kind, node, Integers::Written);
-        let grave = found.faults.iter().find(|fault| fault.rule.severity(profile, false) == Severity::Error);
-        if let Some(fault) = grave {
-            return Err(Refused(format!("{}: {}", fault.rule.id(), fault.message)));
+    if let (Some(kind), Some(node)) = (kind, validator.record(&out)) {
+        let found = validate(kind, node, Integers::Written);
+        let error = found.problems.iter().find(|problem| problem.rule.severity(profile, false) == Severity::Error);
+        if let Some(problem) = error {
+            return Err(Refused(format!("{}: {}", problem.rule.id(), problem.message)));
         }
     }
     out.push(b'\n');

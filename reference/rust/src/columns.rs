@@ -1,9 +1,9 @@
 //! The numbers of records as columns, without an object for each value.
 
+use crate::line_validation::{LineValidator, Status};
 use crate::schema::{member, Constant, KindTable};
 use crate::tables::MAX_LINE_BYTES;
 use crate::tape::{Kind, Node};
-use crate::vet::{Status, Vetter};
 use crate::Profile;
 
 /// Kinds of toy/v1 whose records say more than their numbers.
@@ -65,15 +65,15 @@ struct Said<'t> {
 /// Returns what whole lines of a stream of a profile hold, in their order.
 pub fn columns(text: &[u8], profile: Profile) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut vetter = Vetter::default();
+    let mut validator = LineValidator::default();
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', text) {
         let line = &text[start..end];
         let size = end + 1 - start;
         let is_plain = line.len() <= MAX_LINE_BYTES
-            && vetter.vet(line, false) == Status::Readable
-            && vetter.faults.listed.is_empty();
-        let said = vetter.record(line).filter(|_| is_plain).and_then(|record| said(record, profile));
+            && validator.validate(line, false) == Status::Readable
+            && validator.problems.listed.is_empty();
+        let said = validator.record(line).filter(|_| is_plain).and_then(|record| said(record, profile));
         if !said.is_some_and(|said| take(&mut pieces, &said, size)) {
             match pieces.last_mut() {
                 Some(Piece::Lines(bytes)) => *bytes += size,
@@ -115,7 +115,7 @@ fn said_by_entry(record: Node) -> Option<Said> {
     let parts = Parts::of(record)?;
     let time = parts.time_in(parts.wall_time_ms)?.map(|time| time / MILLISECONDS);
     let step = parts.step.and_then(step_of)?;
-    // What the schema does not declare is no metric of an entry.
+    // What the schema does not declare is not a metric of an entry.
     let table = Profile::Metrics.kind("entry")?;
     if parts.numbers.iter().any(|(key, _)| member(table.fields, &key.string()).is_none()) {
         return None;
@@ -161,7 +161,7 @@ impl<'t> Parts<'t> {
         time.map_or(Some(None), |value| finite(value).map(Some))
     }
 
-    /// Returns the metrics, those of the extra first; None where one cannot be told from another.
+    /// Returns the metrics, those of the extra first; None where two of them have the same name.
     fn metrics(self) -> Option<Vec<(Node<'t>, f64)>> {
         let Some(extra) = self.extra else { return Some(self.numbers) };
         let mut found = Vec::with_capacity(self.numbers.len() + 4);

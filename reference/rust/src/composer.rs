@@ -175,7 +175,7 @@ fn kind_of(record: &Map) -> &str {
     record.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Refuses a `run_id` that is no name of a directory on every system: at most `MAX_SAFE_RUN_ID_CHARS` letters,
+/// Refuses a `run_id` that is not a name of a directory on every system: at most `MAX_SAFE_RUN_ID_CHARS` letters,
 /// digits, dots, underscores and hyphens, all of ASCII, the first of them a letter or digit.
 pub fn check_run_id(run_id: &str) -> Result<(), Refused> {
     let is_safe = run_id.len() <= MAX_SAFE_RUN_ID_CHARS

@@ -45,7 +45,7 @@ fn without_fraction(rest: &[u8]) -> Option<&[u8]> {
     (digits > 0).then(|| &rest[1 + digits..])
 }
 
-/// Returns the offset from UTC in minutes, None where the text is no zone.
+/// Returns the offset from UTC in minutes, None where the text is not a zone.
 fn zone_minutes(zone: &[u8]) -> Option<i32> {
     if zone == b"Z" {
         return Some(0);

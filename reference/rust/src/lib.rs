@@ -36,12 +36,12 @@ mod source;
 mod stream_file;
 #[rustfmt::skip]
 mod tables;
+mod line_validation;
 mod tape;
 #[cfg(test)]
 mod test_random;
 mod unescape;
 mod value;
-mod vet;
 mod views;
 mod writer;
 

@@ -86,7 +86,7 @@ impl Splitter {
         self.pending = 0;
         self.all_nul = true;
         self.held.clear();
-        // One long line is no reason to keep its memory.
+        // The memory of one long line is not kept.
         self.held.shrink_to(1 << 20);
     }
 

@@ -13,7 +13,7 @@ const FINGERPRINT_BYTES: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Same,
-    /// Only bytes behind the last committed line were taken back or changed.
+    /// Only bytes after the last committed line were taken back or changed.
     UncommittedChanged,
     /// The file is shorter than what was committed.
     Truncated,
@@ -41,7 +41,7 @@ impl LiveFile {
     pub fn open(path: &Path) -> io::Result<Option<LiveFile>> {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
         match path.metadata().and_then(|data| if data.is_file() { File::open(path).map(Some) } else { Ok(None) }) {
-            Ok(None) => Err(io::Error::other("it is no regular file")),
+            Ok(None) => Err(io::Error::other("it is not a regular file")),
             Ok(Some(file)) => Ok(Some(LiveFile {
                 path: path.to_path_buf(),
                 file,
@@ -177,7 +177,7 @@ fn has_name(status: &Metadata) -> bool {
     status.nlink() > 0
 }
 
-/// Without inodes, the time of creation tells files apart.
+/// Without inodes, the time of creation distinguishes files.
 #[cfg(not(unix))]
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
     one.created().ok() == other.created().ok()

@@ -35,14 +35,14 @@ pub(crate) fn lock(_: &File) -> io::Result<Lock> {
     Ok(Lock::Taken)
 }
 
-/// Lets go of the locks at once, also where a program that was just started holds the descriptor for a moment.
+/// Releases the locks at once, also where a program that was just started holds the descriptor for a moment.
 pub(crate) fn unlock(file: &File) {
     // Closing the file does the same where this fails.
     let _ = file.unlock();
     records::unlock(file);
 }
 
-/// Returns what an error says of a lock: only some of them stand for another writer.
+/// Returns what an error means for a lock: only some errors mean that another writer holds it.
 #[cfg(unix)]
 fn of_error(error: io::Error) -> io::Result<Lock> {
     use nix::libc::{EACCES, EAGAIN, EINVAL, ENOLCK, ENOSYS, EOPNOTSUPP};

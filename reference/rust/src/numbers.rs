@@ -62,7 +62,7 @@ mod tests {
     use super::{binary32_text, binary64_text};
     use crate::test_random::Random;
 
-    /// Returns the digits of a text and where its point stands, whatever the layout.
+    /// Returns the digits of a text and where its point is, whatever the layout.
     fn parts(text: &str) -> (String, i32) {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa, ""));

@@ -71,7 +71,7 @@ fn text_shown(text: &str) -> String {
     shortened(&format!("\"{text}\""))
 }
 
-/// Returns whether a character is no control, format, separator, surrogate, private or unassigned one.
+/// Returns whether a character is not a control, format, separator, surrogate, private or unassigned one.
 fn is_visible(character: char) -> bool {
     if character.is_ascii() {
         return (' '..='~').contains(&character);

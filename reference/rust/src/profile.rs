@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use crate::line_validation::LineValidator;
 use crate::record::Integers;
 use crate::schema::{member, Field, Form, KindTable, NumberPlace, ProfileTable, Schema};
 use crate::tables::{MAX_LINE_BYTES, PROFILES};
 use crate::tape::{Kind, Node};
-use crate::vet::Vetter;
 use crate::{Map, Value};
 
 /// The format that a stream follows.
@@ -110,7 +110,7 @@ pub(crate) struct Hints {
     pub has_manifest: bool,
 }
 
-/// What the name of a file says of the stream in it.
+/// What the name of a file implies for the stream in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StreamName {
     /// There is no file, or it is named as streams of toy/v1 and kaun/v1 are.
@@ -150,9 +150,9 @@ pub(crate) const COMPRESSED: &str = ".gz";
 
 /// Returns whether a text is a kaun manifest.
 pub(crate) fn is_manifest(text: &[u8]) -> bool {
-    let mut vetter = Vetter::default();
-    vetter.vet(text, true);
-    vetter.record(text).is_some_and(|value| value.get("run_id").is_some() && value.get("kind").is_none())
+    let mut validator = LineValidator::default();
+    validator.validate(text, true);
+    validator.record(text).is_some_and(|value| value.get("run_id").is_some() && value.get("kind").is_none())
 }
 
 /// Returns the profile of a stream by its first readable record; None where it has none.

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::line_validation::{LineValidator, Status};
 use crate::lines::{is_blank, Line, Splitter};
 use crate::looks::known_start;
 use crate::profile::{detect, detect_without_record, Hints, COMPRESSED};
 use crate::source::Source;
 use crate::tables::{Rule, MAX_LINE_BYTES, MAX_LISTED_GAPS};
-use crate::vet::{Status, Vetter};
 use crate::{Map, Profile, Value};
 
 /// What reading does with a stream that is not complete.
@@ -283,7 +283,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Counts the bytes that are left as one gap. No record among them tells the profile.
+    /// Counts the bytes that are left as one gap. No record among them determines the profile.
     fn leave_rest(&mut self) -> Result<(), Error> {
         let (line, offset) = (self.feed.splitter.number, self.feed.splitter.committed);
         let mut length = (self.chunk.len() - self.at) as u64;
@@ -349,14 +349,14 @@ pub(crate) struct Feed {
     decided: Option<Option<Profile>>,
     has_gap: bool,
     hints: Hints,
-    vetter: Vetter,
+    validator: LineValidator,
     limit: usize,
 }
 
 impl Feed {
     pub fn new(profile: Option<Profile>, hints: Hints, limit: usize) -> Feed {
-        let (splitter, vetter) = (Splitter::new(limit), Vetter::default());
-        Feed { splitter, decided: profile.map(Some), has_gap: false, hints, vetter, limit }
+        let (splitter, validator) = (Splitter::new(limit), LineValidator::default());
+        Feed { splitter, decided: profile.map(Some), has_gap: false, hints, validator, limit }
     }
 
     /// Returns the format of the stream as far as it is known now; None where it has none.
@@ -367,24 +367,30 @@ impl Feed {
 
     /// Takes the bytes of `chunk` up to its first LF, and returns how many they are and what they give.
     pub fn feed_one(&mut self, chunk: &[u8]) -> (usize, Option<Item>) {
-        let Feed { splitter, decided, has_gap, hints, vetter, limit } = self;
-        let found = splitter.feed_one(chunk, |line| item(line, decided, *hints, vetter, *limit));
+        let Feed { splitter, decided, has_gap, hints, validator, limit } = self;
+        let found = splitter.feed_one(chunk, |line| item(line, decided, *hints, validator, *limit));
         *has_gap |= matches!(found, (_, Some(Item::Gap(_))));
         found
     }
 }
 
-fn item(line: Line, decided: &mut Option<Option<Profile>>, hints: Hints, vetter: &mut Vetter, limit: usize) -> Item {
+fn item(
+    line: Line,
+    decided: &mut Option<Option<Profile>>,
+    hints: Hints,
+    validator: &mut LineValidator,
+    limit: usize,
+) -> Item {
     let status = match line.data {
         Some(data) if is_blank(data) => return Item::Blank,
-        Some(data) => vetter.vet(data, line.number == 1),
-        None => vetter.too_long(line.length, limit),
+        Some(data) => validator.validate(data, line.number == 1),
+        None => validator.too_long(line.length, limit),
     };
     let text = line.data.unwrap_or_default();
-    let Some(node) = vetter.record(text) else {
+    let Some(node) = validator.record(text) else {
         debug_assert_eq!(status, Status::Unreadable);
-        let rule = vetter.faults.listed.iter().find(|fault| fault.rule != Rule::DuplicateKey);
-        let reason = rule.map_or("", |fault| fault.rule.id());
+        let rule = validator.problems.listed.iter().find(|problem| problem.rule != Rule::DuplicateKey);
+        let reason = rule.map_or("", |problem| problem.rule.id());
         return Item::Gap(Gap { line: line.number, offset: line.offset, length: line.length + 1, reason });
     };
     let profile = *decided.get_or_insert_with(|| detect(node, hints));

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::dates::is_date_time;
+use crate::line_validation::Problem;
 use crate::messages;
 use crate::nearest::nearest;
 use crate::numbers::integer_of;
@@ -10,7 +11,6 @@ use crate::phrases::{constant_text, noun, shown, typed};
 use crate::schema::{Constant, Field, Form, KindTable, Schema};
 use crate::tables::{Rule, BINARY32_LIMIT, MAX_SAFE_INTEGER};
 use crate::tape::{push_token, Kind, Node};
-use crate::vet::Fault;
 use crate::{escape::shortened, Profile};
 
 /// Which numbers are integers.
@@ -59,27 +59,27 @@ impl UnknownKey<'_> {
 
 /// What is wrong with one record.
 #[derive(Default)]
-pub(crate) struct Judgement<'t> {
+pub(crate) struct Validation<'t> {
     /// Missing keys of one object are in the order of the schema.
-    pub faults: Vec<Fault>,
+    pub problems: Vec<Problem>,
     pub unknown: Vec<UnknownKey<'t>>,
     /// The first integer that is written with a fraction or an exponent.
-    pub integer_as_float: Option<Fault>,
+    pub integer_as_float: Option<Problem>,
 }
 
-impl Judgement<'_> {
+impl Validation<'_> {
     /// Returns the fields that have an error of their own, and take no part in the rules that relate records.
-    pub fn faulty_fields(&self) -> impl Iterator<Item = &str> {
-        let grave = self.faults.iter().filter(|fault| fault.rule != Rule::UnsafeInteger);
-        grave.map(|fault| fault.pointer[1..].split('/').next().unwrap_or_default())
+    pub fn invalid_fields(&self) -> impl Iterator<Item = &str> {
+        let errors = self.problems.iter().filter(|problem| problem.rule != Rule::UnsafeInteger);
+        errors.map(|problem| problem.pointer[1..].split('/').next().unwrap_or_default())
     }
 }
 
 /// Checks a record, or a manifest, of a kind.
-pub(crate) fn judge<'t>(kind: &'static KindTable, record: Node<'t>, integers: Integers) -> Judgement<'t> {
-    let mut judge = Judge { kind: kind.name, integers, found: Judgement::default() };
-    judge.object(record, kind.fields, Trail::Root);
-    judge.found
+pub(crate) fn validate<'t>(kind: &'static KindTable, record: Node<'t>, integers: Integers) -> Validation<'t> {
+    let mut validator = RecordValidator { kind: kind.name, integers, found: Validation::default() };
+    validator.object(record, kind.fields, Trail::Root);
+    validator.found
 }
 
 /// The keys and indexes that lead to a value; they become text only where something is wrong.
@@ -124,15 +124,15 @@ impl Trail<'_> {
     }
 }
 
-struct Judge<'t> {
+struct RecordValidator<'t> {
     kind: &'static str,
     integers: Integers,
-    found: Judgement<'t>,
+    found: Validation<'t>,
 }
 
-impl<'t> Judge<'t> {
+impl<'t> RecordValidator<'t> {
     fn add(&mut self, rule: Rule, node: Node, trail: Trail, message: String) {
-        self.found.faults.push(Fault { rule, at: node.at(), pointer: trail.pointer(), message });
+        self.found.problems.push(Problem { rule, at: node.at(), pointer: trail.pointer(), message });
     }
 
     /// Reports a value that its schema does not allow.
@@ -170,12 +170,12 @@ impl<'t> Judge<'t> {
     }
 
     fn field(&mut self, value: Node<'t>, field: &'static Field, trail: Trail) {
-        let before = self.found.faults.len();
+        let before = self.found.problems.len();
         self.value(value, &field.schema, trail);
         if field.declares {
-            for fault in &mut self.found.faults[before..] {
-                if fault.rule == Rule::UnexpectedValue {
-                    fault.rule = Rule::UnsupportedSchema;
+            for problem in &mut self.found.problems[before..] {
+                if problem.rule == Rule::UnexpectedValue {
+                    problem.rule = Rule::UnsupportedSchema;
                 }
             }
         }
@@ -219,10 +219,10 @@ impl<'t> Judge<'t> {
 
     fn map(&mut self, value: Node<'t>, of: &'static Schema, trail: Trail) {
         for (key, item) in value.members() {
-            let before = self.found.faults.len();
+            let before = self.found.problems.len();
             self.value(item, of, Trail::Key(&trail, key));
             // Values of a map are written as they come: an integer literal there must be exact.
-            if before == self.found.faults.len() && !matches!(of.form, Form::Integer) && item.is_integer() {
+            if before == self.found.problems.len() && !matches!(of.form, Form::Integer) && item.is_integer() {
                 self.unsafe_integers(item, Trail::Key(&trail, key));
             }
         }
@@ -252,7 +252,8 @@ impl<'t> Judge<'t> {
             let written = shortened(value.literal());
             let message = messages::integer_as_float(trail.shown(), written);
             let pointer = trail.pointer();
-            self.found.integer_as_float = Some(Fault { rule: Rule::IntegerAsFloat, at: value.at(), pointer, message });
+            self.found.integer_as_float =
+                Some(Problem { rule: Rule::IntegerAsFloat, at: value.at(), pointer, message });
         }
         true
     }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::escape::shortened;
+use crate::line_validation::{Problem, Problems};
 use crate::messages;
 use crate::tables::{Rule, MAX_DEPTH};
 use crate::tape::{push_token, Entry, Kind, Node};
 use crate::unescape::{lone_surrogate, unescaped};
-use crate::vet::{Fault, Faults};
 
 /// Beyond this many members, keys are looked up in a table.
 const FEW_KEYS: usize = 16;
@@ -32,16 +32,16 @@ struct Open<'a> {
 pub(crate) struct Scanner<'a, 'f> {
     text: &'a [u8],
     entries: &'f mut Vec<Entry>,
-    faults: &'f mut Faults,
+    problems: &'f mut Problems,
     open: Vec<Open<'a>>,
 }
 
-type Stop = Fault;
+type Stop = Problem;
 
 impl<'a, 'f> Scanner<'a, 'f> {
-    pub fn new(text: &'a [u8], entries: &'f mut Vec<Entry>, faults: &'f mut Faults) -> Self {
+    pub fn new(text: &'a [u8], entries: &'f mut Vec<Entry>, problems: &'f mut Problems) -> Self {
         entries.clear();
-        Scanner { text, entries, faults, open: Vec::new() }
+        Scanner { text, entries, problems, open: Vec::new() }
     }
 
     /// Scans the whole text; fails where it stops being JSON or is nested too deep.
@@ -175,7 +175,7 @@ impl<'a, 'f> Scanner<'a, 'f> {
             bracket @ (b'{' | b'[') => {
                 if self.open.len() == MAX_DEPTH {
                     let message = messages::nested_too_deep(MAX_DEPTH);
-                    return Err(Fault::whole(Rule::NestedTooDeep, start, message));
+                    return Err(Problem::whole(Rule::NestedTooDeep, start, message));
                 }
                 let is_object = bracket == b'{';
                 let entry = self.push(if is_object { Kind::Object } else { Kind::Array }, start, start + 1);
@@ -273,9 +273,9 @@ impl<'a, 'f> Scanner<'a, 'f> {
     }
 
     fn note(&mut self, rule: Rule, at: usize, message: impl FnOnce() -> String) {
-        if self.faults.counts(rule) {
+        if self.problems.counts(rule) {
             let pointer = self.pointer();
-            self.faults.list(Fault { rule, at, pointer, message: message() });
+            self.problems.list(Problem { rule, at, pointer, message: message() });
         }
     }
 
@@ -303,6 +303,6 @@ impl<'a, 'f> Scanner<'a, 'f> {
             Some('"') => messages::FOUND_DOUBLE_QUOTE.to_string(),
             Some(other) => messages::found_character(crate::escape::printable(&other.to_string())),
         };
-        Fault::whole(Rule::InvalidJson, at, messages::invalid_json(expected, found))
+        Problem::whole(Rule::InvalidJson, at, messages::invalid_json(expected, found))
     }
 }

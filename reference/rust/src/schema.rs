@@ -2,7 +2,7 @@
 
 use crate::tables::{Rule, RULES, RULE_FACTS, RULE_PROFILES};
 
-/// How grave a finding is: an error makes a stream invalid, a warning and an info do not.
+/// How severe a finding is: an error makes a stream invalid, a warning and an info do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The stream is invalid.
@@ -37,7 +37,7 @@ impl Rule {
         RULE_FACTS[self as usize].1[profile as usize]
     }
 
-    /// Returns the severity in a profile; `at_end` says that the place is behind the last line feed.
+    /// Returns the severity in a profile; `at_end` says that the place is after the last LF.
     pub fn severity(self, profile: crate::Profile, at_end: bool) -> Severity {
         let (_, _, by_profile, last) = RULE_FACTS[self as usize];
         last.filter(|_| at_end).unwrap_or(by_profile[profile as usize])

@@ -145,26 +145,26 @@ impl StreamFile {
     }
 
     /// Keeps the bytes from `committed` on in a file beside the stream and cuts the stream there; returns the file.
-    pub fn set_aside(&mut self, committed: u64) -> io::Result<PathBuf> {
+    pub fn move_fragment(&mut self, committed: u64) -> io::Result<PathBuf> {
         self.file.seek(SeekFrom::Start(committed))?;
-        let (aside, mut copy) = create_free(|number| side_name(&self.path, committed, number))?;
+        let (side_file, mut copy) = create_free(|number| side_name(&self.path, committed, number))?;
         let kept = io::copy(&mut self.file, &mut copy)
             .and_then(|_| copy.sync_all())
-            .and_then(|()| sync_directory(&aside))
+            .and_then(|()| sync_directory(&side_file))
             .and_then(|()| self.file.set_len(committed));
         if let Err(error) = kept {
             // The fragment is in the stream still.
-            let _ = fs::remove_file(&aside);
+            let _ = fs::remove_file(&side_file);
             return Err(error);
         }
-        Ok(aside)
+        Ok(side_file)
     }
 
-    /// Puts a fragment back that `set_aside` has kept; where that fails, it stays beside the stream.
-    pub fn put_back(&mut self, aside: &Path) {
-        let fragment = fs::read(aside).unwrap_or_default();
+    /// Puts a fragment back that `move_fragment` has kept; where that fails, it stays beside the stream.
+    pub fn put_back(&mut self, side_file: &Path) {
+        let fragment = fs::read(side_file).unwrap_or_default();
         if !fragment.is_empty() && self.append(&fragment).is_ok() {
-            let _ = fs::remove_file(aside);
+            let _ = fs::remove_file(side_file);
         }
     }
 
@@ -177,7 +177,7 @@ impl StreamFile {
 
     /// Moves the file to the name of an earlier log, and one that has that name already to another; returns what was
     /// moved where.
-    pub fn move_aside(&self) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    pub fn move_to_previous(&self) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let mut moves = Vec::new();
         let previous = with_suffix(&self.path, ".prev");
         if previous.symlink_metadata().is_ok() {

@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub at: u32,
     /// The byte after it; of a container, the end of its opening bracket.
     pub end: u32,
-    /// The entry behind the value and all that is in it.
+    /// The entry after the value and all that is in it.
     pub next: u32,
     pub kind: Kind,
 }

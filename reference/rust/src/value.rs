@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::tape::{Kind, Node};
 
-/// A JSON value. Numbers keep what JSON says of them: integers of any length, and whether one was written as an integer.
+/// A JSON value. Numbers keep what their JSON text shows: integers of any length, and whether one was written as an integer.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Value {

@@ -6,10 +6,10 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 use crate::attempts::Attempts;
+use crate::line_validation::LineValidator;
 use crate::reader::{Error, Mode, Options, Reader, State};
-use crate::record::{judge, Integers};
+use crate::record::{validate, Integers};
 use crate::source::Source;
-use crate::vet::Vetter;
 use crate::{Number, Profile, Record, Value};
 
 /// The facts about a whole run. What has no value is None; a number that is null was not finite.
@@ -162,7 +162,7 @@ fn summarized<R: Read>(open: impl Fn() -> Result<Reader<R>, Error>) -> Result<Su
 struct Members<'r> {
     record: &'r Record,
     kind: Option<&'r str>,
-    faulty: Vec<String>,
+    invalid: Vec<String>,
 }
 
 impl<'r> Members<'r> {
@@ -171,13 +171,13 @@ impl<'r> Members<'r> {
             Some(Profile::Metrics) => Profile::Metrics.kind("entry"),
             profile => profile.zip(record.kind.as_deref()).and_then(|(profile, kind)| profile.kind(kind)),
         };
-        let mut vetter = Vetter::default();
-        vetter.vet(&record.raw, false);
-        let (Some(table), Some(node), Some(profile)) = (table, vetter.record(&record.raw), record.profile) else {
-            return Members { record, kind: None, faulty: Vec::new() };
+        let mut validator = LineValidator::default();
+        validator.validate(&record.raw, false);
+        let (Some(table), Some(node), Some(profile)) = (table, validator.record(&record.raw), record.profile) else {
+            return Members { record, kind: None, invalid: Vec::new() };
         };
-        let found = judge(table, node, Integers::of(profile));
-        Members { record, kind: Some(table.name), faulty: found.faulty_fields().map(String::from).collect() }
+        let found = validate(table, node, Integers::of(profile));
+        Members { record, kind: Some(table.name), invalid: found.invalid_fields().map(String::from).collect() }
     }
 
     fn is(&self, kind: &str) -> bool {
@@ -185,7 +185,7 @@ impl<'r> Members<'r> {
     }
 
     fn get(&self, name: &str) -> Option<&'r Value> {
-        if self.kind.is_none() || self.faulty.iter().any(|faulty| faulty == name) {
+        if self.kind.is_none() || self.invalid.iter().any(|invalid| invalid == name) {
             return None;
         }
         self.record.value.get(name)
@@ -368,13 +368,13 @@ impl TagViews {
 fn run_id_of(directory: &Path) -> Option<String> {
     let by_manifest = || {
         let text = std::fs::read(directory.join("run.json")).ok()?;
-        let mut vetter = Vetter::default();
-        vetter.vet(&text, true);
-        let manifest = vetter.record(&text)?;
+        let mut validator = LineValidator::default();
+        validator.validate(&text, true);
+        let manifest = validator.record(&text)?;
         let kind = Profile::Kaun.table().kinds.iter().find(|kind| !kind.is_record)?;
-        let found = judge(kind, manifest, Integers::of(Profile::Kaun));
-        let is_faulty = found.faulty_fields().any(|field| field == "run_id");
-        manifest.get("run_id").filter(|_| !is_faulty).map(|run_id| run_id.string().into_owned())
+        let found = validate(kind, manifest, Integers::of(Profile::Kaun));
+        let is_invalid = found.invalid_fields().any(|field| field == "run_id");
+        manifest.get("run_id").filter(|_| !is_invalid).map(|run_id| run_id.string().into_owned())
     };
     let by_directory = || {
         let absolute = std::path::absolute(directory).ok()?;

@@ -92,7 +92,7 @@ fn left_out(reason: &str) {
 }
 
 /// Returns why a command does not succeed, None if it does.
-fn trouble(words: &[&str]) -> Option<String> {
+fn unavailable(words: &[&str]) -> Option<String> {
     match Command::new(words[0]).args(&words[1..]).output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => Some(format!("{}: {}", words[0], String::from_utf8_lossy(&output.stderr).trim())),
@@ -102,7 +102,8 @@ fn trouble(words: &[&str]) -> Option<String> {
 
 /// Runs the child with failures injected into its calls on some path; None, with a report, if they cannot be traced.
 fn run_traced(run: &Path, path: &Path, inject: &[&str], steps: u32) -> Option<String> {
-    if let Some(reason) = trouble(&["strace", "-qq", "-o", "/dev/null", "-e", "inject=write:error=EIO:when=1", "true"])
+    if let Some(reason) =
+        unavailable(&["strace", "-qq", "-o", "/dev/null", "-e", "inject=write:error=EIO:when=1", "true"])
     {
         left_out(&format!("system calls cannot be traced: {reason}"));
         return None;
@@ -200,7 +201,7 @@ fn record_locks_are_taken() {
 
 /// A system without locks does not stand for another writer.
 #[test]
-fn missing_locks_are_no_other_writer() {
+fn missing_locks_do_not_mean_another_writer() {
     let run = folder("no-locks").join("r");
     for error in ["ENOLCK", "EOPNOTSUPP"] {
         let inject = [format!("flock:error={error}"), format!("fcntl:error={error}:when=1")];
@@ -233,7 +234,7 @@ fn a_stream_moved_before_its_lock_is_let_go() {
 
 /// A stream that is gone and cannot be started again for good closes its writer: the old file is nowhere.
 #[test]
-fn a_stream_that_cannot_be_started_anew_ends_writing() {
+fn a_stream_that_cannot_be_started_again_ends_writing() {
     let run = folder("taken-place").join("r");
     let mut writer = Writer::open(&run, Exist::Fail).unwrap();
     start(&mut writer).unwrap();
@@ -308,7 +309,7 @@ fn a_failing_disk_ends_writing() {
 
 /// Where directories cannot be synced, a run goes on; where the disk fails, its end is not acknowledged.
 #[test]
-fn a_failed_sync_is_told_and_a_missing_one_is_not() {
+fn a_failed_sync_is_reported_and_a_missing_one_is_not() {
     let run = folder("synced").join("r");
     let Some(output) = run_traced(&run, &run, &["fsync:error=EINVAL"], 2) else { return };
     assert!(output.contains("begin: Ok") && output.contains("end: Ok"), "{output}");
@@ -330,7 +331,7 @@ fn a_limit_of_size_does_not_kill() {
 /// Runs a part in a small file system of its own; None, with a report, if the system does not let this user mount one.
 fn run_in_small_disk(run: &Path, script: &str) -> Option<String> {
     let probe = format!("mount -t tmpfs -o size=12k tmpfs {}", run.display());
-    if let Some(reason) = trouble(&["unshare", "-rm", "sh", "-c", &probe]) {
+    if let Some(reason) = unavailable(&["unshare", "-rm", "sh", "-c", &probe]) {
         left_out(&format!("no disk can be mounted: {reason}"));
         return None;
     }
@@ -381,7 +382,7 @@ fn what_others_do_to_the_file_stays() {
 
 /// A stream that is deleted or moved while it is written is there again, with all its records.
 #[test]
-fn a_deleted_stream_is_made_anew() {
+fn a_deleted_stream_is_made_again() {
     let run = folder("deleted");
     let path = run.join("events.jsonl");
     let mut writer = Writer::open(&run, Exist::Fail).unwrap();

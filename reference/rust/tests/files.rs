@@ -39,7 +39,7 @@ fn a_run_is_complete_once_it_is_ended() {
     let report = toyspec::check_file(&run.join("events.jsonl"), toyspec::CheckOptions::default()).unwrap();
     assert_eq!((true, Vec::new()), (report.valid, report.findings));
     let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
-    assert_eq!((3, text.len() as u64), (report.events, report.bytes));
+    assert_eq!((3, text.len() as u64), (report.records, report.bytes));
     assert!(text.ends_with("\"reason\":\"completed\",\"final_step\":1,\"final_loss\":2.5}\n"), "{text}");
 }
 
@@ -59,7 +59,7 @@ fn a_stream_has_one_writer() {
 
 /// Who goes on keeps the fragment beside the stream, writes run_resume first, and does not let t go back.
 #[test]
-fn a_torn_stream_goes_on_behind_its_last_line() {
+fn a_torn_stream_goes_on_after_its_last_line() {
     let run = folder("resume");
     let path = run.join("events.jsonl");
     let committed = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":50.0,\"run_id\":\"r\"}\n";
@@ -70,8 +70,8 @@ fn a_torn_stream_goes_on_behind_its_last_line() {
     // A start that is refused changes nothing.
     assert_eq!(format!("{committed}{{\"kind\":\"st"), fs::read_to_string(&path).unwrap());
     writer.write(&json!({"kind": "run_resume", "from_step": 0})).unwrap();
-    let aside = run.join(format!("events.jsonl.torn-{}", committed.len()));
-    assert_eq!("{\"kind\":\"st", fs::read_to_string(aside).unwrap());
+    let side_file = run.join(format!("events.jsonl.torn-{}", committed.len()));
+    assert_eq!("{\"kind\":\"st", fs::read_to_string(side_file).unwrap());
     writer.write(&step).unwrap();
     let lines: Vec<Json> =
         fs::read_to_string(&path).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();

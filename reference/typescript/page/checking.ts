@@ -1,7 +1,7 @@
 /** Hands a selection to the worker and takes what comes back. */
 
-import type { Verdict } from "./judging.js";
-import { emptyFolders, judgeAll } from "./judging-all.js";
+import type { Verdict } from "./verdicts.js";
+import { emptyFolders, checkAll } from "./all-verdicts.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { type Entry, sorted } from "./report.js";
 import type { Stream } from "./selection.js";
@@ -65,7 +65,7 @@ export class Checking {
   private run(streams: Stream[], take: (message: FromWorker) => void, listener: Listener): void {
     const worker = (this.worker = newWorker());
     if (worker === null) {
-      void judgeAll(streams, take);
+      void checkAll(streams, take);
       return;
     }
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => take(data);

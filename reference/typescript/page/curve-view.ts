@@ -7,7 +7,7 @@ import { figure, grouped } from "./figures.js";
 import type { Mark, RunFacts } from "./run-facts.js";
 import { counted } from "./text-report.js";
 
-/** Returns the curves with what chooses among them, null where the run has none; one value is no curve. */
+/** Returns the curves with what chooses among them, null where the run has none; one value is not a curve. */
 export function curvesView(facts: RunFacts): HTMLElement | null {
   const drawn = facts.curves.filter((curve) => curve.count > 1 && curve.least !== null);
   if (drawn.length === 0) return null;

@@ -1,4 +1,4 @@
-/** Shows what a run says of itself. */
+/** Shows the metadata of a run. */
 
 import { html } from "./elements.js";
 import { duration, figure, grouped } from "./figures.js";

@@ -6,7 +6,7 @@ import { adviceFor } from "../src/looks.js";
 import type { Excerpt } from "../src/places.js";
 import { button, fill, html } from "./elements.js";
 import { grouped } from "./figures.js";
-import type { Verdict } from "./judging.js";
+import type { Verdict } from "./verdicts.js";
 import { keyBefore } from "./key-places.js";
 import { ruleAddress } from "./rule-pages.js";
 import { narrowed, wholeEnd, wholeStart } from "./text-report.js";

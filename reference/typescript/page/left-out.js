@@ -1,4 +1,4 @@
-// Stands in for the checker where the site was built without npm.
+// Replaces the checker where the site was built without npm.
 const place = document.getElementById("toyspec-checker");
 if (place) {
   const note = document.createElement("p");

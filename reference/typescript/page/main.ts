@@ -16,7 +16,7 @@ import { sentence, shownPath, textReport } from "./text-report.js";
 class Checker {
   private readonly checking = new Checking();
   private readonly status = html("p", { class: "tc-status", role: "status", "aria-live": "polite" });
-  private readonly bar = html("progress", { class: "tc-progress", "aria-label": "bytes judged" });
+  private readonly bar = html("progress", { class: "tc-progress", "aria-label": "bytes checked" });
   private readonly place = html("p", { class: "tc-place" });
   private readonly running = html("div", { class: "tc-running", hidden: true });
   private readonly actions = html("div", { class: "tc-actions", hidden: true });

@@ -1,6 +1,6 @@
-/** What the page and its worker tell each other. */
+/** The messages between the page and its worker. */
 
-import type { ReadError, Skipped, Verdict } from "./judging.js";
+import type { ReadError, Skipped, Verdict } from "./verdicts.js";
 import type { Stream } from "./selection.js";
 
 export interface ToWorker {

@@ -3,7 +3,7 @@
 import type { Outcome } from "./checking.js";
 import { button, fill, html } from "./elements.js";
 import { grouped } from "./figures.js";
-import type { Verdict } from "./judging.js";
+import type { Verdict } from "./verdicts.js";
 import { sorted } from "./report.js";
 import { shownPath } from "./text-report.js";
 import { findingCounts, stateChip, verdictView } from "./verdict-view.js";

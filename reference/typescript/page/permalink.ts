@@ -24,7 +24,7 @@ export async function fragmentOf(streams: readonly Stream[]): Promise<string | n
   return fragment.length > LONGEST_FRAGMENT ? null : fragment;
 }
 
-/** Tells whether a fragment is meant to hold a selection. */
+/** Returns whether a fragment is meant to hold a selection. */
 export function holdsSelection(fragment: string): boolean {
   return fragment.startsWith(PACKED) || fragment.startsWith(PLAIN);
 }

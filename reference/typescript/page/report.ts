@@ -3,7 +3,7 @@
 import type { FileReport, Finding } from "../src/checker.js";
 import { severityOf } from "../src/collecting.js";
 import { toWellFormed } from "../src/scanner.js";
-import type { ReadError, Skipped } from "./judging.js";
+import type { ReadError, Skipped } from "./verdicts.js";
 import { VERSION } from "./version.js";
 
 /** Totals over reports; findings that were counted, not listed, are included. */

@@ -48,7 +48,7 @@ const DEEPEST = 3;
 const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
 /** What logs of other programs call a step, the best first. */
 const STEP_KEYS = ["step", "global_step", "_step", "current_steps", "iteration", "iter", "update", "batch", "epoch"];
-/** Members that place a record or name its subject, and are no measure. */
+/** Members that place a record or name its subject, and are not measures. */
 const NO_MEASURES: ReadonlySet<string> = new Set(["kind", "type", "t", "step", "phase", "epoch", "wall_time", "wall_time_ms", "_timestamp", "_runtime"]);
 /** Members that distinguish records of one kind. */
 const SUBJECTS = ["name", "region", "param", "tag"];

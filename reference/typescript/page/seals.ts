@@ -68,7 +68,7 @@ class SealCheck {
       if (sealed === null) {
         this.report(number, start, end < 0 ? messages.sealCutOff : messages.sealLine, line);
       } else {
-        const message = await this.fault(sealed, number);
+        const message = await this.problem(sealed, number);
         if (message !== null) this.report(number, start, message);
       }
       start += line.length + 1;
@@ -76,7 +76,7 @@ class SealCheck {
   }
 
   /** Returns what is wrong with the file that a line names, null where nothing is. */
-  private async fault(sealed: SealLine, number: number): Promise<string | null> {
+  private async problem(sealed: SealLine, number: number): Promise<string | null> {
     const name = shortened(sealed.name);
     const path = pathOf(sealed.name);
     if (path === null) return messages.sealedOutside({ name });

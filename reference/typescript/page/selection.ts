@@ -16,7 +16,7 @@ export interface Selection {
   folders: { name: string; files: PickedFile[] }[];
 }
 
-/** A file beside a stream; the blob is null where it is no regular file. */
+/** A file beside a stream; the blob is null where it is not a regular file. */
 export interface SidecarFile {
   name: Sidecar["name"];
   blob: Blob | null;
@@ -27,7 +27,7 @@ export interface Stream {
   path: string;
   /** Null for a folder in which there is no stream. */
   blob: Blob | null;
-  /** Name of the file, which helps to tell the profile. */
+  /** Name of the file, which helps to determine the profile. */
   name: string;
   /** Path of the folder in which it was found; absent for a file of its own. */
   root?: string;
@@ -37,7 +37,7 @@ export interface Stream {
   isBundle?: boolean;
   /** Name of the directory that the run's id is compared with. */
   directory?: string | undefined;
-  /** They take part in the verdict on events.jsonl; beside others they help to tell the profile. */
+  /** They take part in the verdict on events.jsonl; beside others they help to determine the profile. */
   sidecars: SidecarFile[];
   /** The seal of its bundle and what it may name, where there is one. */
   sealed?: SealedBundle;

@@ -11,7 +11,7 @@ export async function* chunks(blob: Blob, onRead: (bytes: number) => void): Asyn
   else yield* slices(blob, onRead);
 }
 
-/** Tells whether a file is gzip data. */
+/** Returns whether a file is gzip data. */
 export async function isGzip(blob: Blob): Promise<boolean> {
   const [first, second] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
   return first === 0x1f && second === 0x8b;

@@ -6,7 +6,7 @@ import { html } from "./elements.js";
 import { factsView } from "./facts-view.js";
 import { grouped, size } from "./figures.js";
 import { findingsView } from "./findings-view.js";
-import type { Verdict } from "./judging.js";
+import type { Verdict } from "./verdicts.js";
 import { summarize } from "./report.js";
 import { counted, shownPath } from "./text-report.js";
 
@@ -59,7 +59,7 @@ function meaning(verdict: Verdict): string {
         ? "The last line is not finished. Everything before it can be read. The run was killed, or is still going."
         : "Every line can be read, but the run has not ended. It was killed, or is still going.";
     case "damaged":
-      return `${counted(bytes?.gaps ?? 0, "line")} of ${grouped(report.events + (bytes?.gaps ?? 0))} cannot be read. All others were.`;
+      return `${counted(bytes?.gaps ?? 0, "line")} of ${grouped(report.records + (bytes?.gaps ?? 0))} cannot be read. All others were.`;
     default:
       return "There is no events.jsonl or metrics.jsonl in this folder or below.";
   }

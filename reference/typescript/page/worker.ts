@@ -1,6 +1,6 @@
 /** Checks streams beside the page. */
 
-import { judgeAll } from "./judging-all.js";
+import { checkAll } from "./all-verdicts.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 
 interface Port {
@@ -10,4 +10,4 @@ interface Port {
 
 const port = self as unknown as Port;
 
-port.onmessage = (event) => void judgeAll(event.data.streams, (message) => port.postMessage(message));
+port.onmessage = (event) => void checkAll(event.data.streams, (message) => port.postMessage(message));

@@ -1,4 +1,4 @@
-/** Writes the requested records, one for each line of input, for the fault runner: see conformance/faults/programs.py. */
+/** Writes the requested records, one for each line of input, for the problem runner: see conformance/problems/programs.py. */
 
 import { createInterface } from "node:readline";
 

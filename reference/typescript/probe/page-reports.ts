@@ -5,7 +5,7 @@
 
 import { createInterface } from "node:readline";
 
-import { emptyFolders, judgeAll } from "../page/judging-all.js";
+import { emptyFolders, checkAll } from "../page/all-verdicts.js";
 import { type Entry, jsonReport, sorted } from "../page/report.js";
 import { type PickedFile, streamsIn } from "../page/selection.js";
 import { textReport } from "../page/text-report.js";
@@ -21,7 +21,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const folders = request.folders.map(([name, files]) => ({ name, files: unpacked(files) }));
   const streams = streamsIn({ files: unpacked(request.files), folders });
   const entries: Entry[] = [];
-  await judgeAll(streams, (message) => {
+  await checkAll(streams, (message) => {
     if (message.type === "verdict") entries.push({ type: "report", report: message.verdict.report });
     else if (message.type === "error" || message.type === "skipped") entries.push(message);
   });

@@ -34,7 +34,7 @@ export interface Request {
 
 export type Answer = { [key: string]: unknown };
 
-/** A stream with what tells its profile. */
+/** A stream with what determines its profile. */
 interface Input {
   stream: Uint8Array;
   name: string | undefined;

@@ -33,7 +33,7 @@ const { O_APPEND, O_CREAT, O_EXCL, O_RDWR } = constants;
 // Without O_NONBLOCK, opening a pipe waits for the other end.
 const FLAGS = O_RDWR | O_APPEND | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 const MODE = 0o666;
-/** The file at a path may be replaced between opening and locking it; this often in a row is no accident. */
+/** The file at a path may be replaced between opening and locking it; this often in a row is not an accident. */
 const ATTEMPTS = 100;
 let saidNoLocks = false;
 
@@ -127,7 +127,7 @@ export class AppendFile {
     }
   }
 
-  /** Tells whether the path is not this file any more; it is looked at once a second at most. */
+  /** Returns whether the path is not this file any more; it is looked at once a second at most. */
   hasStrayed(): boolean {
     const now = performance.now();
     if (now - this.checkedAt < this.checkEvery) return false;
@@ -136,7 +136,7 @@ export class AppendFile {
   }
 
   /** Writes what this descriptor can still read into a new file at the path, and goes on there. What is at the path is kept beside it. */
-  startAnew(): void {
+  startAgain(): void {
     const old = this.descriptor!;
     try {
       mkdirSync(dirname(this.path), { recursive: true });
@@ -158,7 +158,7 @@ export class AppendFile {
     release(old);
   }
 
-  /** Lets go of the file; one that this writer created and left empty is taken away again. */
+  /** Releases the file; one that this writer created and left empty is taken away again. */
   close(): void {
     if (this.descriptor === null) return;
     if (this.isCreated && this.size === 0 && this.isAtPath()) unlinkSync(this.path);

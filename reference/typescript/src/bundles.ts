@@ -53,10 +53,10 @@ function readSidecar(directory: string, name: Sidecar["name"], limit: number): S
   const path = join(directory, name);
   try {
     const status = statSync(path);
-    if (!status.isFile()) return { name, data: null, trouble: "it is no regular file" };
-    if (status.size > limit) return { name, data: null, trouble: `it is longer than ${limit} bytes` };
+    if (!status.isFile()) return { name, data: null, failure: "it is not a regular file" };
+    if (status.size > limit) return { name, data: null, failure: `it is longer than ${limit} bytes` };
     return { name, data: readFileSync(path) };
   } catch (error) {
-    return { name, data: null, trouble: String(error) };
+    return { name, data: null, failure: String(error) };
   }
 }

@@ -71,7 +71,7 @@ function any(value: Value, table: TypeTable | undefined, name: string, depth: nu
   }
   if (table && !table.types.includes(type)) throw new RefusedError(`${name} has another type`);
   if (typeof value === "boolean") return String(value);
-  if (typeof value === "string") return judgedString(value, table, name);
+  if (typeof value === "string") return checkedString(value, table, name);
   return Array.isArray(value) ? array(value, table, name, depth + 1) : object(value, table, depth + 1);
 }
 
@@ -85,7 +85,7 @@ function array(value: Value[], table: TypeTable | undefined, name: string, depth
   if (depth > LIMITS.max_depth) throw new RefusedError(`nested deeper than ${LIMITS.max_depth}`);
   const { minItems = 0, maxItems = Infinity } = table ?? {};
   if (value.length < minItems || value.length > maxItems) throw new RefusedError(`${name} has ${value.length} items`);
-  // Unlike map, Array.from visits holes, which are no value.
+  // Unlike map, Array.from visits holes, which are not values.
   return `[${Array.from(value, (item: Value) => any(item, table?.items, name, depth)).join(",")}]`;
 }
 
@@ -99,27 +99,27 @@ function number(value: number | bigint | Float | Binary32, table: TypeTable | un
   const isInteger = typeof plain === "bigint" || (typeof value === "number" && Number.isSafeInteger(value) && !Object.is(value, -0));
   if (isInteger && (table === undefined || table.types.includes("integer"))) {
     if (!Number.isFinite(Number(plain))) throw new RefusedError(`${name} is an integer beyond the range of binary64`);
-    judgeRange(Number(plain), table, name);
+    checkRange(Number(plain), table, name);
     return String(plain);
   }
   if (table && !table.types.includes("number")) throw new RefusedError(`${name} is ${plain}, which has another type`);
   const wide = Number(plain);
   const float = table?.width === 32 ? Math.fround(wide) : wide;
   if (!Number.isFinite(float)) return nothing(table, name);
-  judgeRange(float, table, name);
+  checkRange(float, table, name);
   return table?.width === 32 ? binary32Text(float) : binary64Text(float);
 }
 
-function judgeRange(value: number, table: TypeTable | undefined, name: string): void {
+function checkRange(value: number, table: TypeTable | undefined, name: string): void {
   const { minimum = -Infinity, maximum = Infinity } = table ?? {};
   if (value < minimum || value > maximum) throw new RefusedError(`${name} is ${value}, outside its range`);
 }
 
-function judgedString(value: string, table: TypeTable | undefined, name: string): string {
+function checkedString(value: string, table: TypeTable | undefined, name: string): string {
   const allowed = table?.enum ?? (table?.const === undefined ? undefined : [table.const]);
   if (allowed && !allowed.includes(value)) throw new RefusedError(`${name} is not one of ${allowed.join(", ")}`);
   if (table?.pattern && !new RegExp(table.pattern, "u").test(value)) throw new RefusedError(`${name} does not have the required form`);
-  if (table?.format && !isDateTime(value)) throw new RefusedError(`${name} is no date-time with a zone that exists`);
+  if (table?.format && !isDateTime(value)) throw new RefusedError(`${name} is not a date-time with a zone that exists`);
   return string(value);
 }
 

@@ -9,9 +9,9 @@ import { lineStart, type Place, placeIn, placeOf } from "./places.js";
 import { adviceFor, knownLook, knownStart, type Look, lookOf, StreamHead } from "./looks.js";
 import { declaredKind, detectProfile, fallbackProfile, kindTable, type State, stateOf, takesFloatsAsIntegers } from "./profiles.js";
 import { Prover } from "./proven-records.js";
-import { judgeRecord, type RecordFault, type UnknownKey } from "./record-validation.js";
+import { validateRecord, type RecordProblem, type UnknownKey } from "./record-validation.js";
 import { type ObjectNode } from "./scanner.js";
-import { judgeSidecars, type Sidecar } from "./sidecars.js";
+import { checkSidecars, type Sidecar } from "./sidecars.js";
 import { type Hit, StreamRules } from "./stream-rules.js";
 import { nearest } from "./suggestions.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
@@ -27,7 +27,7 @@ export interface FileReport {
   profile: ProfileName | null;
   state: State | null;
   valid: boolean;
-  events: number;
+  records: number;
   bytes: number;
   findings: Finding[];
   suppressed: { [rule: string]: number };
@@ -43,7 +43,7 @@ export interface CheckOptions {
   /** Shown in the report. */
   path?: string | undefined;
   profile?: ProfileName | undefined;
-  /** Name of the file, which helps to tell the profile where the records do not. */
+  /** Name of the file, which helps to determine the profile where the records do not. */
   name?: string | undefined;
   /** True where a manifest of kaun/v1 is beside the stream. */
   hasManifest?: boolean | undefined;
@@ -97,7 +97,7 @@ export class StreamChecker {
   /** Checks the lines that the chunk commits. */
   feed(chunk: Uint8Array): void {
     this.head.feed(chunk);
-    for (const line of this.splitter.feed(chunk)) this.judgeLine(line);
+    for (const line of this.splitter.feed(chunk)) this.checkLine(line);
   }
 
   /** Returns the verdict on everything fed and on the files beside it; call it once, last. */
@@ -111,13 +111,13 @@ export class StreamChecker {
     if (collector.profile === undefined) this.follow(fallbackProfile(this.options, isForeign));
     const profile = collector.profile ?? null;
     if (profile === null) this.reportFormat();
-    else this.judgeEnd(fragment, sidecars);
+    else this.checkEnd(fragment, sidecars);
     return {
       path: this.options.path ?? "-",
       profile,
       state: stateOf(profile, { hasGap, hasFragment: fragment !== null, records, lastKind }),
       valid: !collector.hasError,
-      events: this.records,
+      records: this.records,
       bytes: this.size,
       findings: collector.findings,
       suppressed: Object.fromEntries(collector.suppressed),
@@ -125,13 +125,13 @@ export class StreamChecker {
   }
 
   /** Checks what the end of the stream and the files beside it add. */
-  private judgeEnd(fragment: Fragment | null, sidecars: readonly Sidecar[]): void {
+  private checkEnd(fragment: Fragment | null, sidecars: readonly Sidecar[]): void {
     const { collector } = this;
-    if (fragment) this.judgeFragment(fragment);
+    if (fragment) this.checkFragment(fragment);
     else if (this.records === 0 && this.gaps === 0) collector.add("stream-empty", STREAM_START, messages.streamEmpty({ size: this.size }));
     else if (this.records > 0) for (const hit of this.rules?.finish() ?? []) collector.add(hit.rule, this.last, hit.message);
     if (this.mismatch) collector.add("run-id-mismatch", this.mismatch.place, this.mismatch.message, { pointer: "/run_id" });
-    judgeSidecars(sidecars, this.options.directory, collector);
+    checkSidecars(sidecars, this.options.directory, collector);
   }
 
   /** Says what a stream without a profile looks like, once. */
@@ -152,11 +152,11 @@ export class StreamChecker {
     if (this.gaps > 0) this.rules.gap();
   }
 
-  private judgeLine(line: Line): void {
+  private checkLine(line: Line): void {
     const parsed = this.prover === undefined || line.data === null ? undefined : parsedForSure(line);
     const kind = parsed && this.prover!.kindOf(parsed, line.text!);
     if (kind !== undefined) this.takeProven(line, kind, this.prover!.node(parsed!));
-    else this.judgeExactly(line);
+    else this.checkExactly(line);
   }
 
   /** Takes in a record without findings; only the rules that relate records can have something to say about it. */
@@ -175,25 +175,25 @@ export class StreamChecker {
     }
   }
 
-  private judgeExactly(line: Line): void {
+  private checkExactly(line: Line): void {
     const validated = validateLine(line, this.limit);
     if (validated.value && !this.firstRecord) {
       this.firstRecord = { place: lineStart(line), node: validated.value };
       if (this.collector.profile === undefined) this.follow(detectProfile(validated.value, this.options));
     }
     const start = this.collector.findings.length;
-    this.reportVetting(line, validated);
+    this.reportLine(line, validated);
     if (validated.status === "unreadable") {
       if (this.gaps++ === 0) this.firstGap = lineStart(line);
       this.rules?.gap();
       this.options.watch?.gap(line.offset, line.length + 1, reasonOf(validated));
     }
-    if (validated.value) this.judgeRecord(line, validated.value, start);
+    if (validated.value) this.validateRecord(line, validated.value, start);
   }
 
-  private reportVetting(line: Line, validated: ValidatedLine): void {
-    for (const fault of validated.faults) {
-      this.collector.add(fault.rule, placeIn(line, fault.offset), fault.message, { pointer: fault.pointer });
+  private reportLine(line: Line, validated: ValidatedLine): void {
+    for (const problem of validated.problems) {
+      this.collector.add(problem.rule, placeIn(line, problem.offset), problem.message, { pointer: problem.pointer });
     }
     for (const [rule, count] of validated.unlisted) this.collector.count(rule, count);
     if (validated.carriageReturn >= 0 && !this.sawCarriageReturn) {
@@ -203,7 +203,7 @@ export class StreamChecker {
   }
 
   /** Checks a record, puts the findings of its line, from index *start* on, in order, and observes it. */
-  private judgeRecord(line: Line, record: ObjectNode, start: number): void {
+  private validateRecord(line: Line, record: ObjectNode, start: number): void {
     const profile = this.collector.profile ?? null;
     this.records++;
     if (profile === null) {
@@ -216,23 +216,23 @@ export class StreamChecker {
     this.lastKind = kind;
     let bad = NOTHING_BAD;
     const takesFloats = takesFloatsAsIntegers(profile);
-    if (table) bad = this.judgeFields(line, kind!, judgeRecord(record, { kind: kind!, fields: table.fields, takesFloats, saysSo: !this.sawFloat }));
+    if (table) bad = this.reportFields(line, kind!, validateRecord(record, { kind: kind!, fields: table.fields, takesFloats, reportsFloat: !this.sawFloat }));
     else this.reportTag(line, record, tag!, kind);
     if (this.collector.findings.length > start) this.collector.arrange(start);
     this.last = lineStart(line);
     this.reportHits(line, record, this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number }));
-    if (this.directory !== undefined && table && kind === "run_start") this.holdAgainstDirectory(line, record, bad);
+    if (this.directory !== undefined && table && kind === "run_start") this.compareWithDirectory(line, record, bad);
     this.options.watch?.record(record, kind, profile);
   }
 
-  private judgeFields(line: Line, kind: string, faults: RecordFault[]): ReadonlySet<string> {
-    if (faults.length === 0) return NOTHING_BAD;
+  private reportFields(line: Line, kind: string, problems: RecordProblem[]): ReadonlySet<string> {
+    if (problems.length === 0) return NOTHING_BAD;
     const bad = new Set<string>();
-    for (const fault of faults) {
-      const { rule, pointer, key } = fault;
-      const place = placeIn(line, fault.offset);
+    for (const problem of problems) {
+      const { rule, pointer, key } = problem;
+      const place = placeIn(line, problem.offset);
       if (key) this.collector.tally(rule, `${kind} ${key.path}`, () => place, unknownKey(kind, key), pointer);
-      else this.collector.add(rule, place, fault.message, { pointer });
+      else this.collector.add(rule, place, problem.message, { pointer });
       this.sawFloat ||= rule === "integer-as-float";
       if (!key && !HARMLESS.has(rule)) bad.add(pointer.split("/")[1]!);
     }
@@ -248,7 +248,7 @@ export class StreamChecker {
     else this.collector.tally("unknown-kind", kind, () => place, unknownKind(kind, this.collector.profile as ProfileName), pointer);
   }
 
-  private holdAgainstDirectory(line: Line, record: ObjectNode, bad: ReadonlySet<string>): void {
+  private compareWithDirectory(line: Line, record: ObjectNode, bad: ReadonlySet<string>): void {
     const node = record.members.get("run_id");
     if (node?.type === "string" && !bad.has("run_id") && node.value !== this.directory) {
       const message = messages.runIdMismatch({ found: shortened(node.value), directory: shortened(this.directory!) });
@@ -257,7 +257,7 @@ export class StreamChecker {
     this.directory = undefined;
   }
 
-  private judgeFragment(fragment: Fragment): void {
+  private checkFragment(fragment: Fragment): void {
     const count = fragment.length;
     if (fragment.allNul) this.collector.add("nul-bytes", lineStart(fragment), messages.nulBytesAtEnd({ count }), { atEnd: true });
     else this.collector.add("unterminated-line", lineStart(fragment), messages.unterminatedLine({ count }));
@@ -282,7 +282,7 @@ export function reportMissing(path: string): FileReport {
   const collector = new Collector();
   collector.add("stream-missing", STREAM_START, messages.streamMissing);
   const { findings } = collector;
-  return { path, profile: null, state: null, valid: false, events: 0, bytes: 0, findings, suppressed: {} };
+  return { path, profile: null, state: null, valid: false, records: 0, bytes: 0, findings, suppressed: {} };
 }
 
 /** Returns the verdict on a stream that is held in memory. */

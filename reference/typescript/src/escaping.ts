@@ -3,7 +3,7 @@
 import { LIMITS } from "./tables.js";
 
 // Unicode characters that change how the text around them is shown: marks of direction, invisible separators,
-// line and paragraph separators, the byte order mark, interlinear annotations and tags; and what is no character.
+// line and paragraph separators, the byte order mark, interlinear annotations and tags; and what is not a character.
 const NOT_INERT =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\ufeff\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
 const ELLIPSIS = "…";

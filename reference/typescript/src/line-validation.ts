@@ -4,14 +4,14 @@ import { characterLength } from "./escaping.js";
 import type { Line } from "./lines.js";
 import * as messages from "./messages.js";
 import { nounOf } from "./phrases.js";
-import { type Fault, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
+import { type Problem, type ObjectNode, Scanner, ScanStopped } from "./scanner.js";
 import { LIMITS } from "./tables.js";
 
 /** The verdict on one line. */
 export interface ValidatedLine {
   status: "readable" | "unreadable" | "blank";
   /** In byte order. */
-  faults: Fault[];
+  problems: Problem[];
   unlisted: ReadonlyMap<string, number>;
   /** Byte offset of the first raw CR in a readable or blank line, -1 where there is none. */
   carriageReturn: number;
@@ -36,7 +36,7 @@ export function validateLine(line: Line, limit: number): ValidatedLine {
  */
 export function validateText(data: Uint8Array, first: boolean, ascii: string | null = null): ValidatedLine {
   if (data.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a)) {
-    return { status: "blank", faults: [], unlisted: NONE, carriageReturn: data.indexOf(0x0d), value: null };
+    return { status: "blank", problems: [], unlisted: NONE, carriageReturn: data.indexOf(0x0d), value: null };
   }
   if (first && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf) {
     return unreadable("byte-order-mark", 0, messages.byteOrderMark);
@@ -49,10 +49,10 @@ export function validateText(data: Uint8Array, first: boolean, ascii: string | n
   try {
     const value = scanner.scan();
     if (value.type !== "object") return unreadable("not-an-object", value.offset, messages.notAnObject({ found: nounOf(value) }));
-    const readable = scanner.faults.every((fault) => fault.rule === "duplicate-key");
+    const readable = scanner.problems.every((problem) => problem.rule === "duplicate-key");
     return {
       status: readable ? "readable" : "unreadable",
-      faults: scanner.faults,
+      problems: scanner.problems,
       unlisted: scanner.unlisted,
       carriageReturn: readable ? data.indexOf(0x0d) : -1,
       value: readable ? value : null,
@@ -94,11 +94,11 @@ function mayBeDeep(text: string): boolean {
 
 /** Returns the first rule that makes a line unreadable; a repeated key alone does not. */
 export function reasonOf(validated: ValidatedLine): string {
-  return validated.faults.find((fault) => fault.rule !== "duplicate-key")!.rule;
+  return validated.problems.find((problem) => problem.rule !== "duplicate-key")!.rule;
 }
 
 function unreadable(rule: string, offset: number, message: string): ValidatedLine {
-  return { status: "unreadable", faults: [{ rule, offset, pointer: "", message }], unlisted: NONE, carriageReturn: -1, value: null };
+  return { status: "unreadable", problems: [{ rule, offset, pointer: "", message }], unlisted: NONE, carriageReturn: -1, value: null };
 }
 
 /** Returns the offset of the first byte of what is not well-formed UTF-8, -1 where all is. */

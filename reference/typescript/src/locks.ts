@@ -42,7 +42,7 @@ export function unlock(descriptor: number): void {
   ours.delete(identityOf(descriptor));
 }
 
-/** Tells whether this system has locks for Node; the package koffi, which is optional, calls them. */
+/** Returns whether this system has locks for Node; the package koffi, which is optional, calls them. */
 export function hasLocks(): boolean {
   return systemLocks() !== null;
 }

@@ -1,4 +1,4 @@
-/** Tells what a stream without a profile looks like: see schemas/meta/looks.json. */
+/** Determines what a stream without a profile looks like: see schemas/meta/looks.json. */
 
 import { shortened } from "./escaping.js";
 import * as messages from "./messages.js";

@@ -12,7 +12,7 @@ interface Written {
   isInteger: boolean;
 }
 
-/** Tells whether a number is an integer by its value: digits are, others where their nearest binary64 number is. */
+/** Returns whether a number is an integer by its value: digits are, others where their nearest binary64 number is. */
 export function isWhole({ text, isInteger }: Written): boolean {
   return isInteger || Number.isInteger(Number(text));
 }
@@ -48,7 +48,7 @@ function even(size: number, near: string, digits: number): string {
   return isTie && /[13579](?=e)/.test(near) ? neighbour(near, -1) : near;
 }
 
-/** Tells whether decimal text, read as binary64 and then rounded, gives the binary32 number. */
+/** Returns whether decimal text, read as binary64 and then rounded, gives the binary32 number. */
 function readsBack(text: string, narrow: number): boolean {
   return Math.fround(Number(text)) === narrow;
 }

@@ -1,4 +1,4 @@
-/** Tells which profile a stream follows, and what the schema says of a place in a record. */
+/** Determines which profile a stream follows, and what the schema requires at a place in a record. */
 
 import { isWhole } from "./numbers.js";
 import type { NumberNode, ObjectNode } from "./scanner.js";
@@ -6,8 +6,8 @@ import { type FieldTable, type KindTable, type ProfileName, PROFILES, RULES, typ
 
 export type State = "complete" | "torn" | "damaged";
 
-/** What tells the profile of a stream besides its records: see spec/bundle.md. */
-export interface Surroundings {
+/** What determines the profile of a stream besides its records: see spec/bundle.md. */
+export interface Environment {
   /** Name or path of the file. */
   name?: string | undefined;
   /** True where a manifest of kaun/v1 is beside it. */
@@ -15,7 +15,7 @@ export interface Surroundings {
 }
 
 /** Returns the profile that the first readable record of a stream shows; null where it follows none. */
-export function detectProfile(first: ObjectNode, { hasManifest }: Surroundings = {}): ProfileName | null {
+export function detectProfile(first: ObjectNode, { hasManifest }: Environment = {}): ProfileName | null {
   const { members } = first;
   const kind = members.get("kind");
   const type = members.get("type");
@@ -26,7 +26,7 @@ export function detectProfile(first: ObjectNode, { hasManifest }: Surroundings =
 }
 
 /** Returns the profile of a stream without a readable record; null for a damaged one with a name of its own. */
-export function fallbackProfile({ name, hasManifest }: Surroundings, hasGap: boolean): ProfileName | null {
+export function fallbackProfile({ name, hasManifest }: Environment, hasGap: boolean): ProfileName | null {
   const base = name === undefined ? undefined : streamName(name);
   if (base === PROFILES["metrics/v1"].file) return "metrics/v1";
   if (hasManifest) return "kaun/v1";
@@ -38,7 +38,7 @@ export function streamName(path: string): string {
   return path.split(/[\\/]/).at(-1)!.replace(/\.gz$/, "");
 }
 
-/** Tells whether integers may be written with a fraction or an exponent, as `1.0`. */
+/** Returns whether integers may be written with a fraction or an exponent, as `1.0`. */
 export function takesFloatsAsIntegers(profile: ProfileName | null): boolean {
   return profile !== null && FLOATS_AS_INTEGERS.includes(profile);
 }
@@ -68,12 +68,12 @@ export function kindTable(profile: ProfileName | null, kind: string | null): Kin
   return table?.is_record ? table : undefined;
 }
 
-/** Returns what the schema says of a member of an object of declared members. */
+/** Returns what the schema requires of a member of an object of declared members. */
 export function fieldNamed(fields: FieldTable[] | undefined, name: string): FieldTable | undefined {
   return fields?.find((field) => field.name === name);
 }
 
-/** Returns the type of a member of a value of type *table*, undefined where nothing is said of it. */
+/** Returns the type of a member of a value of type *table*, undefined where the schema does not restrict it. */
 export function memberType(table: TypeTable | undefined, key: string): TypeTable | undefined {
   return table?.fields ? fieldNamed(table.fields, key) : (table?.values ?? undefined);
 }

@@ -6,7 +6,7 @@
 import { PROFILES, type FieldTable, LIMITS, type ProfileName, type TypeTable } from "./tables.js";
 import type { Node, ObjectNode } from "./scanner.js";
 
-/** Tells whether a value is right by its type, and counts the keys in it; false where that is not known. */
+/** Returns whether a value is right by its type, and counts the keys in it; false where that is not known. */
 type Test = (value: unknown, keys: { count: number }) => boolean;
 
 interface Field {
@@ -67,7 +67,7 @@ function hasFields(parsed: { [key: string]: unknown }, fields: Map<string, Field
   return missing === 0 && keysIn(text) === keys.count;
 }
 
-/** Tells whether an integer is written with digits alone: before any inner object, its key cannot be another's. */
+/** Returns whether an integer is written with digits alone: before any inner object, its key cannot be another's. */
 function hasDigits(text: string, key: string, value: number, nested: number): boolean {
   const at = text.indexOf(`"${key}":`);
   if (at < 0 || (nested >= 0 && at > nested)) return false;

@@ -46,7 +46,7 @@ export class Record {
 
 type JsonObject = { [key: string]: unknown };
 
-/** Takes the sign off every zero of digits alone; what JSON.parse gives does not tell it from -0.0. */
+/** Takes the sign off every zero of digits alone; JSON.parse gives the same for it and for -0.0. */
 function withoutSigns(value: unknown, node: Node): unknown {
   if (node.type === "number") return numberOf(node.text);
   if (node.type === "array") (value as unknown[]).forEach((item, i, items) => (items[i] = withoutSigns(item, node.items[i]!)));
@@ -98,7 +98,7 @@ export class StreamError extends Error {
 export interface ReadOptions {
   mode?: Mode | undefined;
   profile?: ProfileName | undefined;
-  /** Name of the file, which helps to tell the profile where the records do not. */
+  /** Name of the file, which helps to determine the profile where the records do not. */
   name?: string | undefined;
   /** True where a manifest of kaun/v1 is beside the stream. */
   hasManifest?: boolean | undefined;
@@ -124,7 +124,7 @@ export class Reading {
   private readonly mode: Mode;
   private readonly limit: number;
   private readonly splitter: LineSplitter;
-  /** Undefined until a record or the user tells. */
+  /** Undefined until a record or the user determines it. */
   profile: ProfileName | null | undefined;
   private last: string | null = null;
   private records = 0;

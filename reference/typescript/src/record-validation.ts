@@ -11,7 +11,7 @@ import { nearest } from "./suggestions.js";
 import { LIMITS, type FieldTable, type TypeTable } from "./tables.js";
 
 /** One problem in a record; `offset` counts from the start of the line. */
-export interface RecordFault {
+export interface RecordProblem {
   rule: string;
   offset: number;
   pointer: string;
@@ -38,25 +38,25 @@ export interface RecordType {
   /** True where integers may be written as `1.0`. */
   takesFloats: boolean;
   /** True where the first of these is reported. */
-  saysSo: boolean;
+  reportsFloat: boolean;
 }
 
 /** Returns the problems of a record of a known kind; at most one for each pointer, integer-as-float not counted. */
-export function judgeRecord(record: ObjectNode, type: RecordType): RecordFault[] {
-  const judge = new Judge(type.kind, type.takesFloats);
-  judge.value(record, { types: ["object"], fields: type.fields }, []);
-  const first = judge.firstFloat;
-  if (type.saysSo && first) {
+export function validateRecord(record: ObjectNode, type: RecordType): RecordProblem[] {
+  const validator = new RecordValidator(type.kind, type.takesFloats);
+  validator.value(record, { types: ["object"], fields: type.fields }, []);
+  const first = validator.firstFloat;
+  if (type.reportsFloat && first) {
     const message = messages.integerAsFloat({ path: shownPath(first.path), literal: shortened(first.node.text) });
-    judge.put("integer-as-float", first.node, first.path, message);
+    validator.put("integer-as-float", first.node, first.path, message);
   }
-  return judge.faults;
+  return validator.problems;
 }
 
 type Path = readonly (string | number)[];
 
-class Judge {
-  readonly faults: RecordFault[] = [];
+class RecordValidator {
+  readonly problems: RecordProblem[] = [];
 
   /** The first integer in the line that is written as `1.0`. */
   firstFloat: { node: NumberNode; path: Path } | null = null;
@@ -137,7 +137,7 @@ class Judge {
     if (node.type === "object") node.members.forEach((member, key) => this.open(member, [...path, key]));
     else if (node.type === "array") node.items.forEach((item, index) => this.open(item, [...path, index]));
     else if (node.type === "number" && node.isInteger && !isSafe(node.text)) {
-      if (this.faults.at(-1)?.pointer === pointerTo(path)) return;
+      if (this.problems.at(-1)?.pointer === pointerTo(path)) return;
       this.add("unsafe-integer", node, path, shown(node), messages.expectedSafeInteger({ limit: LIMITS.max_safe_integer }));
     }
   }
@@ -165,7 +165,7 @@ class Judge {
   }
 
   put(rule: string, node: Node, path: Path, message: string, key?: UnknownKey): void {
-    this.faults.push({ rule, offset: node.offset, pointer: pointerTo(path), message, ...(key ? { key } : {}) });
+    this.problems.push({ rule, offset: node.offset, pointer: pointerTo(path), message, ...(key ? { key } : {}) });
   }
 }
 

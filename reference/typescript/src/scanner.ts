@@ -30,7 +30,7 @@ export interface ObjectNode {
 }
 
 /** One problem of the bytes or JSON layer. */
-export interface Fault {
+export interface Problem {
   rule: string;
   /** Byte offset in the line, from 0. */
   offset: number;
@@ -62,7 +62,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** One scan of one text, which is well-formed UTF-8 without NUL. Call `scan` once. */
 export class Scanner {
-  readonly faults: Fault[] = [];
+  readonly problems: Problem[] = [];
   /** Number of further problems for each rule that are counted, not listed. */
   readonly unlisted = new Map<string, number>();
   private at = 0;
@@ -84,7 +84,7 @@ export class Scanner {
     const value = this.value(0);
     this.space();
     if (this.at < this.data.length) throw this.unexpected(this.at, messages.expectedEndOfLine);
-    this.faults.sort((a, b) => a.offset - b.offset || RANK[a.rule]! - RANK[b.rule]!);
+    this.problems.sort((a, b) => a.offset - b.offset || RANK[a.rule]! - RANK[b.rule]!);
     return value;
   }
 
@@ -287,7 +287,7 @@ export class Scanner {
       const pointer = pointerTo(this.path);
       this.budget -= pointer.length;
       this.listed.set(rule, listed + 1);
-      this.faults.push({ rule, offset, pointer, message });
+      this.problems.push({ rule, offset, pointer, message });
     } else {
       this.unlisted.set(rule, (this.unlisted.get(rule) ?? 0) + 1);
     }

@@ -7,7 +7,7 @@ import { constants as system } from "node:os";
 import { dirname } from "node:path";
 
 const CHUNK_BYTES = 1 << 16;
-/** What systems say of a directory that cannot be synced, which is no failure of the disk. */
+/** What systems report for a directory that cannot be synced, which is not a failure of the disk. */
 const NOT_SYNCED: ReadonlySet<string> = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EPERM", "EBADF", "EISDIR", "EACCES"]);
 /** What systems say where files have no second name. */
 const NO_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EACCES"]);
@@ -67,17 +67,17 @@ export function moveEarlier(path: string): () => void {
 
 /** Copies the bytes from an offset on to `<path>.torn-<offset>`, or the next name that is free, and cuts the stream there. */
 export function moveFragment(path: string, descriptor: number, offset: number): void {
-  const [aside, name] = createFree((number) => `${path}.torn-${offset}${number === 1 ? "" : `-${number}`}`);
+  const [sideFile, name] = createFree((number) => `${path}.torn-${offset}${number === 1 ? "" : `-${number}`}`);
   try {
-    for (const chunk of chunksOf(descriptor, offset)) writeAll(aside, chunk);
-    fsyncSync(aside);
+    for (const chunk of chunksOf(descriptor, offset)) writeAll(sideFile, chunk);
+    fsyncSync(sideFile);
     syncDirectory(dirname(name));
     ftruncateSync(descriptor, offset);
   } catch (error) {
     unlinkSync(name);
     throw error;
   } finally {
-    closeSync(aside);
+    closeSync(sideFile);
   }
   fsyncSync(descriptor);
 }

@@ -86,7 +86,7 @@ class Facts {
     if (this.table.phase?.from === seen.kind) this.phase = text(seen, this.table.phase.field) ?? this.phase;
   }
 
-  /** Tells whether the field that a rule is about has integers. */
+  /** Returns whether the field that a rule is about has integers. */
   isInteger({ kind, field }: StreamRule): boolean {
     const fields = kind === undefined ? undefined : this.table.kinds[kind]?.fields;
     return fieldNamed(fields, field ?? "")?.types.includes("integer") ?? false;
@@ -165,9 +165,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (value === undefined) return [];
         const before = last;
         last = value;
-        const behind = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
+        const goesBack = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
         const message = () => messages.goesBackwards({ field, found: shownNumber(value), before: shownNumber(before!) });
-        return behind ? [{ rule: rule.rule, pointer: `/${field}`, message: message() }] : [];
+        return goesBack ? [{ rule: rule.rule, pointer: `/${field}`, message: message() }] : [];
       },
       gap() {
         if (rule.cleared_by_gap) last = undefined;

@@ -4,7 +4,7 @@ import { severityOf } from "./collecting.js";
 import { integerOf, numberOf } from "./numbers.js";
 import { declaredKind, kindTable, takesFloatsAsIntegers } from "./profiles.js";
 import { type ReadOptions, Reading, type Report } from "./reader.js";
-import { judgeRecord } from "./record-validation.js";
+import { validateRecord } from "./record-validation.js";
 import type { Node, ObjectNode } from "./scanner.js";
 import { type ProfileName, PROFILES } from "./tables.js";
 
@@ -98,17 +98,17 @@ interface Valid {
   kind: string;
   members: Map<string, Node>;
   /** True where a required member is missing or invalid. */
-  isFaulty: boolean;
+  isInvalid: boolean;
 }
 
 function validMembers(node: ObjectNode, profile: ProfileName): Valid | null {
   const kind = profile === "metrics/v1" ? "entry" : declaredKind(node, profile);
   const table = kindTable(profile, kind);
   if (!table || kind === null) return null;
-  const faults = judgeRecord(node, { kind, fields: table.fields, takesFloats: takesFloatsAsIntegers(profile), saysSo: false });
-  const bad = new Set(faults.filter(({ rule }) => severityOf(rule, profile) === "error").map(({ pointer }) => pointer.split("/")[1]!));
-  const isFaulty = table.fields.some((field) => field.required && bad.has(field.name));
-  return { kind, members: bad.size === 0 ? node.members : new Map([...node.members].filter(([key]) => !bad.has(key))), isFaulty };
+  const problems = validateRecord(node, { kind, fields: table.fields, takesFloats: takesFloatsAsIntegers(profile), reportsFloat: false });
+  const bad = new Set(problems.filter(({ rule }) => severityOf(rule, profile) === "error").map(({ pointer }) => pointer.split("/")[1]!));
+  const isInvalid = table.fields.some((field) => field.required && bad.has(field.name));
+  return { kind, members: bad.size === 0 ? node.members : new Map([...node.members].filter(([key]) => !bad.has(key))), isInvalid };
 }
 
 function numberAt(members: Map<string, Node>, key: string): number | undefined {
@@ -137,7 +137,7 @@ function present<Members extends object>(members: Members): { [Key in keyof Memb
 }
 
 interface Step {
-  /** Its own phase; undefined where it has that of the run, which a later record may tell. */
+  /** Its own phase; undefined where it has that of the run, which a later record may determine. */
   phase: string | undefined;
   step: bigint;
   loss: number | null | undefined;
@@ -166,7 +166,7 @@ class ToyViews {
     else if (kind === "run_end") {
       this.reason = textAt(members, "reason");
       this.finalLoss = valueAt(members, "final_loss");
-    } else if (kind === "step" && !record.isFaulty) this.step(members);
+    } else if (kind === "step" && !record.isInvalid) this.step(members);
   }
 
   views(): ToySummary {
@@ -196,7 +196,7 @@ class MetricsViews {
   private milliseconds: number | undefined;
 
   take(record: Valid | null): void {
-    if (record === null || record.isFaulty) return;
+    if (record === null || record.isInvalid) return;
     const loss = valueAt(record.members, "loss");
     this.losses.push(loss === null || loss === undefined ? null : Math.fround(loss));
     this.lastStep = integerAt(record.members, "step");
@@ -261,8 +261,8 @@ class KaunViews {
 function manifestRunId(manifest: ObjectNode | undefined): string | undefined {
   if (manifest === undefined) return undefined;
   const { fields } = PROFILES["kaun/v1"].kinds["run"]!;
-  const faults = judgeRecord(manifest, { kind: "run", fields, takesFloats: true, saysSo: false });
-  return faults.some(({ pointer }) => pointer === "/run_id") ? undefined : textAt(manifest.members, "run_id");
+  const problems = validateRecord(manifest, { kind: "run", fields, takesFloats: true, reportsFloat: false });
+  return problems.some(({ pointer }) => pointer === "/run_id") ? undefined : textAt(manifest.members, "run_id");
 }
 
 /** Returns the integer next to a number towards zero; undefined for one that is negative or not a number. */

@@ -66,7 +66,7 @@ export class Writer {
       // An empty file too: its creator may be about to write to it.
       if (exist === "fail" && !file.isNew) throw new StreamRefusedError(`${path}: the stream exists; choose another directory, or replace or resume it`);
       if (file.size === 0) return writer;
-      if (exist === "resume") writer.takeOver();
+      if (exist === "resume") writer.reopen();
       else writer.replaces = true;
       return writer;
     }, options);
@@ -77,7 +77,7 @@ export class Writer {
     if (!["metrics/v1", "kaun/v1"].includes(profile)) throw new RefusedError(`a ${profile} stream holds one run; open it to resume or replace it`);
     return opened(path, (file) => {
       const writer = new Writer(file, profile, options);
-      if (file.size > 0) writer.takeOver();
+      if (file.size > 0) writer.reopen();
       return writer;
     }, options);
   }
@@ -117,7 +117,7 @@ export class Writer {
     }
   }
 
-  /** Lets go of the stream; a run without run_end stays torn. */
+  /** Releases the stream; a run without run_end stays torn. */
   close(): void {
     this.file.close();
   }
@@ -180,7 +180,7 @@ export class Writer {
   /** Starts the stream again where its path no longer is the open file: what is written to that would be nowhere. */
   private followPath(): void {
     if (!this.file.hasStrayed()) return;
-    this.file.startAnew();
+    this.file.startAgain();
     this.sayOnce(`${this.path}: the stream was deleted, moved or replaced while it was open; it was started again with all records so far`);
   }
 
@@ -196,7 +196,7 @@ export class Writer {
   }
 
   /** Brings an existing stream to a line end, or says why it cannot be written to. */
-  private takeOver(): void {
+  private reopen(): void {
     const { path, profile } = this;
     const manifest = profile === "kaun/v1" && hasManifest(sidecarsIn(dirname(path)));
     const reading = read(this.file.chunks(), { mode: "salvage", name: path, hasManifest: manifest });

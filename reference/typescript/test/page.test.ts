@@ -6,7 +6,7 @@ import { deflateRawSync } from "node:zlib";
 import { ByteCounter } from "../page/byte-map.js";
 import { Series } from "../page/curve.js";
 import { duration, figure, size } from "../page/figures.js";
-import { judge } from "../page/judging.js";
+import { checkStream } from "../page/verdicts.js";
 import { fragmentOf, LinkError, MOST_BYTES, selectionIn } from "../page/permalink.js";
 import { Sha256 } from "../page/sha256.js";
 import { linear, logarithmic } from "../page/scales.js";
@@ -29,7 +29,7 @@ test("a curve of any length keeps its extremes in few parts", () => {
   assert.deepEqual([parts[0]?.from, parts.at(-1)?.to], [1, 100_000]);
 });
 
-test("what is done again is set aside, and nothing finite is no value", () => {
+test("what is done again is left out, and nothing finite gives no value", () => {
   const series = new Series("loss");
   for (const [step, value] of [[1, 4], [2, null], [3, 2], [2, 3], [3, 1]] as const) series.add(step, value);
   const { parts, earlier, notFinite } = series.curve();
@@ -49,8 +49,8 @@ test("every byte is committed, in a gap or in the fragment", () => {
 test("a verdict accounts for the bytes and knows the run", async () => {
   const stream = START + '{"kind":"step","t":1.0,"step":1,"loss":2.5}\nNaN\n{"kind":"st';
   const [found] = streamsIn(folder("run", { "run/events.jsonl": stream }));
-  const { report, bytes, facts, fragment } = await judge(found!);
-  assert.deepEqual([report.state, report.events, bytes?.gapBytes, bytes?.fragment], ["damaged", 2, 4, 11]);
+  const { report, bytes, facts, fragment } = await checkStream(found!);
+  assert.deepEqual([report.state, report.records, bytes?.gapBytes, bytes?.fragment], ["damaged", 2, 4, 11]);
   assert.equal(new TextDecoder().decode(fragment), '{"kind":"st');
   assert.deepEqual(facts?.start.find(([name]) => name === "run_id"), ["run_id", "run"]);
   assert.deepEqual([facts?.steps, facts?.curves.map((curve) => curve.name)], [{ first: 1, last: 1 }, ["loss"]]);
@@ -73,7 +73,7 @@ test("a link is bounded when it is made and when it is opened", async () => {
   await assert.rejects(selectionIn("#z=AAAA"), LinkError);
 });
 
-test("a plain link has a name that is no path", async () => {
+test("a plain link has a name that is not a path", async () => {
   const { files } = await selectionIn(`#text=${encodeURIComponent('{"a":"1+1 é"}\n')}&name=../x/metrics.jsonl`);
   assert.deepEqual([files[0]?.path, await files[0]?.blob.text()], ["metrics.jsonl", '{"a":"1+1 é"}\n']);
 });

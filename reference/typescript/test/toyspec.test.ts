@@ -94,7 +94,7 @@ test("dates have to exist", () => {
   for (const text of ["2023-02-29T00:00:00Z", "2026-05-31T09:30:00", "2026-05-31T09:30:00Z\n", "2026-05-31T09:30:60Z"]) assert.ok(!isDateTime(text));
 });
 
-test("an integer may be written as 1.0 in toy/v1, which is said once, and is faulty in metrics/v1", () => {
+test("an integer may be written as 1.0 in toy/v1, which is said once, and is invalid in metrics/v1", () => {
   const steps = '{"kind":"step","t":1.0,"step":1.0,"loss":2}\n{"kind":"step","t":2.0,"step":2e0}\n{"kind":"step","t":3.0,"step":2.5}\n';
   const { findings } = check(bytes(START + steps + END));
   assert.deepEqual(findings.map(({ rule, line, message }) => [rule, line, message]), [

@@ -1,4 +1,4 @@
-/** Writers on real files: what each problem leaves behind. */
+/** Writers on real files: what each problem leaves. */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -68,7 +68,7 @@ test("a writer keeps time and ends with run_end", () => {
   assert.deepEqual([report.state, report.findings], ["complete", []]);
 });
 
-test("resuming sets the fragment aside, and refuses what is complete or damaged", () => {
+test("resuming moves the fragment to a side file, and refuses what is complete or damaged", () => {
   writeFileSync(path, START + '{"kind":"st');
   Writer.open(directory, { exist: "resume" }).close();
   assert.equal(readFileSync(path, "utf8"), START);
@@ -158,7 +158,7 @@ test("a write that takes no byte ends the writer", { timeout: 10_000 }, () => {
   assert.throws(() => writer.write({ kind: "step", step: 2 }), /the writer is closed/);
 });
 
-test("a quota is no end of the writer, though Node.js has no name for its error", { skip: !constants.errno.EDQUOT }, () => {
+test("a quota does not end the writer, though Node.js has no name for its error", { skip: !constants.errno.EDQUOT }, () => {
   const writer = started();
   const full = replaceCall("writeSync", () => {
     throw Object.assign(new Error("injected"), { code: `Unknown system error -${constants.errno.EDQUOT}`, errno: -constants.errno.EDQUOT });
@@ -273,7 +273,7 @@ test("a short write is taken back and nothing else is: what others appended or e
   }
 });
 
-test("half a record behind which another process has written is not taken back, and ends the writer", () => {
+test("half a record after which another process has written is not taken back, and ends the writer", () => {
   const writer = started();
   const write = fs.writeSync;
   const calls = replaceCall("writeSync", ((descriptor: number, data: Uint8Array, offset = 0) => {
@@ -317,7 +317,7 @@ test("after a failed sync nothing is written any more", () => {
   assert.deepEqual([kinds(), writer.dropped], [["run_start"], 3]);
 });
 
-test("a stream that is replaced between opening and locking is opened anew", () => {
+test("a stream that is replaced between opening and locking is opened again", () => {
   writeFileSync(path, START);
   const open = fs.openSync;
   let opened = 0;
@@ -337,7 +337,7 @@ test("a stream that is replaced between opening and locking is opened anew", () 
   assert.equal(readFileSync(`${path}.moved`, "utf8"), START);
 });
 
-test("a lock that is not to be had here is no other writer, and this process never lets itself in twice", () => {
+test("a lock that cannot be had here does not mean another writer, and this process never lets itself in twice", () => {
   const { EAGAIN, EIO, ENOLCK, EINTR } = constants.errno;
   writeFileSync(path, START);
   const [first, second] = [fs.openSync(path, "r+"), fs.openSync(path, "r+")];

@@ -21,7 +21,7 @@ def checker(page: Page) -> Page:
 
 
 def test_permalink(checker: Page, watch: Watch, tmp_path: Path) -> None:
-    """An address that was copied shows the same report to whoever opens it, bytes that are no text included."""
+    """An address that was copied shows the same report to whoever opens it, bytes that are not text included."""
     run = tmp_path / "demo"
     run.mkdir()
     (run / "events.jsonl").write_bytes((START + GLUED).encode() + b"\xff\xfe\n\0\0")

@@ -101,7 +101,7 @@ def test_what_scrolls_can_be_reached(watch: Watch) -> None:
 
 
 def test_code_that_scrolls_is_a_stop(watch: Watch) -> None:
-    """On a phone a wide block of code can be scrolled with the keyboard; a block that fits is no stop."""
+    """On a phone a wide block of code can be scrolled with the keyboard; a block that fits is not a stop."""
     page = watch.new_page(PHONE)
     page.goto("install/")
     stops = page.evaluate(

@@ -55,7 +55,7 @@ def test_every_page_loads_and_fits_a_phone(watch: Watch, site: Path) -> None:
     assert {} == {address: found for address, found in wide.items() if found}
 
 
-def test_text_stands_out(watch: Watch, site: Path) -> None:
+def test_text_has_contrast(watch: Watch, site: Path) -> None:
     """All text has the contrast of level AA, wide and on a phone, light and dark."""
     page = without_search(watch.new_page(), site)
     faint = {}

@@ -88,7 +88,7 @@ BAD = """
 """
 
 
-def test_faults_of_a_page_are_seen(tmp_path: Path) -> None:
+def test_problems_of_a_page_are_seen(tmp_path: Path) -> None:
     """A reader that saw nothing would let every test here pass."""
     page = read_page(BAD, "")
     (tmp_path / "index.html").write_text(BAD, encoding="utf-8")

@@ -52,7 +52,7 @@ def test_page_without_problems_is_quiet(browser: Browser, folder: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, len(FINDINGS) + 1), ids=list(FINDINGS))
-def test_fault_is_seen(browser: Browser, folder: str, number: int) -> None:
+def test_problem_is_seen(browser: Browser, folder: str, number: int) -> None:
     """Each way in which a page can fail is noted, with its address or that of what is missing."""
     watch = Watch(browser, folder)
     watch.new_page().goto(f"{number}.html", wait_until="networkidle")

@@ -31,7 +31,7 @@ def survey(data: bytes) -> tuple[list[bytes], ReadReport]:
 def check(data: bytes) -> None:
     """Demand that checker and reader agree about *data*, and that findings name places that exist."""
     report, reading = check_bytes(data), read(data, mode="salvage").report
-    assert (report.state, report.profile, report.events) == (reading.state, reading.profile, reading.records)
+    assert (report.state, report.profile, report.records) == (reading.state, reading.profile, reading.records)
     assert report.bytes == len(data)
     lines = data.count(b"\n") + 1
     for finding in report.findings:

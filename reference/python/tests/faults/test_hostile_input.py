@@ -276,7 +276,7 @@ def test_s09_torn_and_damaged_are_two_errors() -> None:
 
 
 def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile_runs: Path) -> None:
-    """``| head -1`` is no error worth a word."""
+    """``| head -1`` is not reported as an error."""
     command = [sys.executable, "-m", "toyspec", "check", "--format", "jsonl", str(hostile_runs)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -287,7 +287,7 @@ def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile
 
 @pytest.mark.parametrize("way", ["read", "check"])
 def test_h25_a_compressed_bomb_is_not_let_off(way: str, tmp_path: Path) -> None:
-    """Compressed bytes are bytes that are no record: a stream of a million lines in 3 KB is checked within 256 MiB."""
+    """Compressed bytes are not a record: a stream of a million lines in 3 KB is checked within 256 MiB."""
     stream = tmp_path / "events.jsonl"
     stream.write_bytes(gzip.compress(gzip.compress(START * 1_000_000)))
     command = [sys.executable, "-m", "faults.probe", "256", way, str(stream)]

@@ -55,7 +55,9 @@ def test_n01_without_append_one_writer_loses_nothing_and_a_second_is_refused(tmp
 
 
 @pytest.mark.parametrize("late", [1, 3, 10])
-def test_n02_attributes_that_are_late_are_no_loss(late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_n02_attributes_that_are_late_are_not_a_loss(
+    late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A follower that sees an old size for a while calls nothing torn, truncated or gone, and then gives it all."""
     path = tmp_path / "events.jsonl"
     path.write_bytes(START)

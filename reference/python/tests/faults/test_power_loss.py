@@ -25,7 +25,7 @@ LINES = LOG.split(b"\n")[:-1]
 
 
 @pytest.mark.parametrize("size", [1, 63, 4096, 100_000])
-def test_d01_d02_nul_bytes_at_the_end_are_set_aside_before_anything_follows(size: int, tmp_path: Path) -> None:
+def test_d01_d02_nul_bytes_at_the_end_are_moved_before_anything_follows(size: int, tmp_path: Path) -> None:
     """A resumed writer moves the bytes that a power loss left, and no record is after them."""
     stream = tmp_path / "run/events.jsonl"
     stream.parent.mkdir()

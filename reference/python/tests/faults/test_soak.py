@@ -249,7 +249,7 @@ def demand_caught(machine: type[Soak]) -> None:
         COUNTS.update(before)
 
 
-def side_by_side(seconds: float, *, writer: str = "library", follower: str = "library") -> Account:
+def alternating(seconds: float, *, writer: str = "library", follower: str = "library") -> Account:
     """Let processes write, kill, rotate and follow for so long; return what it came to."""
     done = subprocess.run(
         [sys.executable, "-m", "faults.soaking", str(seconds), "1", writer, follower],
@@ -262,9 +262,9 @@ def side_by_side(seconds: float, *, writer: str = "library", follower: str = "li
     return msgspec.json.decode(done.stdout, type=Account)
 
 
-def test_p01_p02_r01_processes_side_by_side_lose_nothing() -> None:
+def test_p01_p02_r01_processes_in_parallel_lose_nothing() -> None:
     """However a writer, its killers, a rotator and three followers meet: every file and every follower has it all."""
-    account = side_by_side(scaled(3, 90))
+    account = alternating(scaled(3, 90))
     count("kills", account.kills)
     count("kills inside a write", account.inside)
     count("records acknowledged", account.acknowledged)
@@ -287,6 +287,6 @@ def test_p01_p02_r01_processes_side_by_side_lose_nothing() -> None:
 def test_p03_p04_c09_r01_broken_processes_are_caught(writer: str, follower: str, wrong: str) -> None:
     """Buffers, two writes for a record, a resume without a look and a follower without one are each found out."""
     for _ in range(5):
-        if getattr(side_by_side(scaled(2, 5), writer=writer, follower=follower), wrong):
+        if getattr(alternating(scaled(2, 5), writer=writer, follower=follower), wrong):
             return
     pytest.fail("nothing was wrong")

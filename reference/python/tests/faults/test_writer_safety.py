@@ -195,7 +195,7 @@ def test_a_directory_that_cannot_be_synced(error: int, survives: bool, tmp_path:
 
 @pytest.mark.parametrize("kind", ["directory", "FIFO", "null", "socket"])
 @pytest.mark.parametrize("exist", ["replace", "fail", "resume"])
-def test_what_is_no_file_is_refused_at_once(
+def test_what_is_not_a_file_is_refused_at_once(
     kind: str, exist: Literal["replace", "fail", "resume"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is moved, nothing waits, and the error names the path."""

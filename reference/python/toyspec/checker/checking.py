@@ -77,7 +77,7 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
 def profile_options(profile: str) -> dict[str, Any]:
     """Return the members of CheckOptions for a profile that the user named.
 
-    Raises ProfileError for a directory that is no profile, and ValueError for anything else.
+    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
     """
     if profile in get_args(Profile):
         return {"profile": profile}
@@ -298,7 +298,7 @@ def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
         profile=None,
         state=None,
         valid=collector.valid,
-        events=0,
+        records=0,
         bytes=0,
         findings=collector.findings,
         suppressed={},

@@ -85,7 +85,7 @@ class DialectChecker:
             profile=None,
             state="damaged" if self._gaps else "torn" if is_torn else "complete",
             valid=self._collector.valid,
-            events=self._feed.records,
+            records=self._feed.records,
             bytes=self._feed.size,
             findings=self._collector.findings,
             suppressed=self._collector.suppressed,

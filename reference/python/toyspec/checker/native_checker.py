@@ -71,7 +71,7 @@ def report_of(path: str, fields: toyspec_engine.ReportFields) -> FileReport:
         profile=fields["profile"],
         state=fields["state"],
         valid=fields["valid"],
-        events=fields["events"],
+        records=fields["records"],
         bytes=fields["bytes"],
         findings=[_finding(finding) for finding in fields["findings"]],
         suppressed=fields["suppressed"],

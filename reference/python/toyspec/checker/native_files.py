@@ -90,7 +90,7 @@ def _verdict(path: str, outcome: toyspec_engine.OutcomeFields) -> Verdict | None
         return report_of(path, outcome["report"])
     if outcome["skipped"] is not None:
         return Skipped(path, outcome["skipped"])
-    if outcome["trouble"] is None:
+    if outcome["failure"] is None:
         return None
-    number, words = outcome["trouble"]
+    number, words = outcome["failure"]
     return PathError(path, words if number is None or os.name == "nt" else os.strerror(number))

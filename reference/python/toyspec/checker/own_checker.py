@@ -77,7 +77,7 @@ class OwnChecker:
             profile=self._profile,
             state=self._state(has_fragment=fragment is not None),
             valid=self._collector.valid,
-            events=self._records,
+            records=self._records,
             bytes=self._splitter.size,
             findings=self._collector.findings,
             suppressed=self._collector.suppressed,

@@ -105,7 +105,7 @@ class Seal:
                 return messages.sealed_twice(name=name, line=first)
         found = self._hashed.result if parts == (os.fsencode(self._name),) else digest_in(self._directory, parts)
         if found.problem is not None:
-            return _fault_message(found, name)
+            return _problem_message(found, name)
         if found.digest == sealed.digest:
             return None
         now, then = found.digest[:_SHOWN_DIGITS], sealed.digest[:_SHOWN_DIGITS]
@@ -124,7 +124,7 @@ def _read(directory: str, max_bytes: int) -> SidecarText:
     return read_sidecar(path_in(directory, SEAL_FILE), SEAL_FILE, max_bytes)
 
 
-def _fault_message(found: FileDigest, name: str) -> str:
+def _problem_message(found: FileDigest, name: str) -> str:
     if found.problem == "missing":
         return messages.sealed_missing(name=name)
     if found.problem == "outside":

@@ -144,7 +144,7 @@ class StreamChecker:
             profile=profile,
             state=self._state(fragment),
             valid=self._collector.valid,
-            events=self._records,
+            records=self._records,
             bytes=self._splitter.size,
             findings=self._collector.findings,
             suppressed=dict(sorted(self._collector.suppressed.items())),

@@ -42,7 +42,7 @@ formats:
 
 jsonl:
   Each object has a "type". "finding" has path, rule, severity, line, offset,
-  pointer, message and help; "file" has path, profile, state, valid, events,
+  pointer, message and help; "file" has path, profile, state, valid, records,
   bytes and suppressed; "error" and "skipped" have path and message; "summary",
   the last one, has files, errors, warnings and infos.
 

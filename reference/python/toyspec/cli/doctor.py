@@ -91,8 +91,8 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
         if entry.files > len(entry.examples) > 1:
             terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
     if found.others:
-        noun = "1 other file is" if found.others == 1 else f"{found.others} other files are"
-        terminal.line(f"  {noun} no log that toyspec knows; `toyspec check FILE` says what one looks like")
+        noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
+        terminal.line(f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like")
 
 
 def _row(entry: Lying) -> list[str]:

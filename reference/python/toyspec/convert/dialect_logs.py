@@ -313,7 +313,7 @@ class _Import:
         return used | {keys.prefix + name for name in row.values}
 
     def _settle_other(self, key: str, value: Any, place: str) -> None:
-        """Settle a member that is no metric: a setting that run_start has, else it is dropped."""
+        """Settle a member that is not a metric: a setting that run_start has, else it is dropped."""
         config = self._read_as.dialect.config
         if config and key.startswith(f"{config}/"):
             name = key.removeprefix(f"{config}/")

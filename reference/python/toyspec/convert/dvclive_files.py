@@ -236,7 +236,7 @@ class _Export:
                 params.write(written(config))
 
     def _path(self, name: str) -> str | None:
-        """Return the path of the table of *name*; None for a name that is no path below the directory."""
+        """Return the path of the table of *name*; None for a name that is not a path below the directory."""
         parts = name.split("/")
         if any(part in ("", ".", "..") or "\0" in part or "\\" in part or len(part.encode()) > 250 for part in parts):
             return None

@@ -143,7 +143,7 @@ def _header_is_damaged(buffer: bytes) -> bool:
 
 
 def _to_next_header(buffer: bytes) -> int:
-    """Return the number of bytes from the start of *buffer*, which is no header, to what is or may be one."""
+    """Return the number of bytes from the start of *buffer*, which is not a header, to what is or may be one."""
     for match in _POSSIBLE_HEADER.finditer(buffer, 5):
         at = match.start() - 4
         if at + HEADER_BYTES > len(buffer):

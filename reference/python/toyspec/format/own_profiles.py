@@ -96,7 +96,7 @@ def loaded(name: str) -> OwnProfile:
 def profile_named(text: str) -> str:
     """Return the name of a profile: *text* itself if it is one, else that of the directory *text*, which is loaded.
 
-    Raises ProfileError for a directory that is no profile, and ValueError for anything else.
+    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
     """
     if text in _OURS or text in _LOADED:
         return text

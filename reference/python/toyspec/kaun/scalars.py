@@ -44,7 +44,7 @@ def _lenient(value: Mapping[str, Any]) -> Scalar:
     if step is None:
         raise ValueError("step must be an integer ≥ 0")
     if not isinstance(tag, str):
-        raise ValueError("tag must be a string")  # noqa: TRY004 - one error for what is no scalar
+        raise ValueError("tag must be a string")  # noqa: TRY004 - one error for what is not a scalar
     if number is not None and not _is_number(number):
         raise ValueError("value must be a number or null")
     wall_time, minimize, epoch = value.get("wall_time"), value.get("minimize"), _count(value.get("epoch"))

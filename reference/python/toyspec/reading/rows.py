@@ -69,7 +69,7 @@ class RowFeed:
             if is_document
             else LineSplitter(max_line_bytes=max_line_bytes)
         )
-        # An object in a document is no line: it has no LF of its own.
+        # An object in a document is not a line: it has no LF of its own.
         self._end = 0 if is_document else 1
         self._form = form_of(dialect)
         self._mapping = Mapping(read_as)

@@ -48,7 +48,7 @@ class FileDigest(msgspec.Struct, frozen=True):
     """What the system said, for the problem unreadable."""
 
 
-class _FaultError(Exception):
+class _UnusableError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
@@ -69,7 +69,7 @@ def digest_in(
             return _digest(descriptor, on_bytes)
         finally:
             os.close(descriptor)
-    except _FaultError as error:
+    except _UnusableError as error:
         return FileDigest(problem=error.problem)
     except (FileNotFoundError, NotADirectoryError):
         return FileDigest(problem="missing")
@@ -82,11 +82,11 @@ def digest_in(
 
 def _open_inside(directory: str, parts: Sequence[bytes] | None) -> int:
     if parts is None or (os.name == "nt" and any(set(part) & set(b":\\") for part in parts)):
-        raise _FaultError("outside")
+        raise _UnusableError("outside")
     root = os.path.realpath(os.fsencode(directory), strict=True)
     path = os.path.realpath(os.path.join(root, *parts), strict=True)
     if path != root and not path.startswith(os.path.join(root, b"")):
-        raise _FaultError("outside")
+        raise _UnusableError("outside")
     return os.open(path, _FLAGS)
 
 
@@ -108,7 +108,7 @@ def _remote_digest(directory: str, parts: Sequence[bytes] | None, on_bytes: Call
 
 def _digest(descriptor: int, on_bytes: Callable[[int], None] | None) -> FileDigest:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise _FaultError("irregular")
+        raise _UnusableError("irregular")
     digest, size = sha256(), 0
     while block := os.read(descriptor, _BLOCK_BYTES):
         digest.update(block)

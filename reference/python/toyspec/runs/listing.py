@@ -82,7 +82,7 @@ class Runs(Sequence[RunSummary]):
     ) -> Runs:
         """Return the runs for which *condition* is true, and whose columns have the values that are named.
 
-        *condition* may also be a mapping of columns whose names are no identifiers: ``{"config.lr": 3e-4}``.
+        *condition* may also be a mapping of columns whose names are not identifiers: ``{"config.lr": 3e-4}``.
         """
         wanted = {**condition, **columns} if isinstance(condition, Mapping) else columns
         chosen = [run for run in self._runs if condition is None or isinstance(condition, Mapping) or condition(run)]

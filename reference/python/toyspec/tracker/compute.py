@@ -36,7 +36,7 @@ def compute_model_flops_per_token(  # noqa: PLR0913 - three of them are the call
       arXiv:2204.02311, appendix B). It is counted when *sequence_length* is given and depth and width are known,
       from *n_layers* and *d_model* or from ``model.config``.
 
-    Raise TypeError for what is no model.
+    Raise TypeError for what is not a model.
     """
     parameters = count_parameters(model)
     backward = parameters.trainable if backward_trainable_only else parameters.total

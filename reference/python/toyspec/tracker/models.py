@@ -42,7 +42,7 @@ class Depth(NamedTuple):
 def count_parameters(model: Model) -> ParameterCount:
     """Return the size of *model*; an array that stands twice in a pytree counts twice, in a module once.
 
-    Raise TypeError for what is no model, ValueError for a negative count.
+    Raise TypeError for what is not a model, ValueError for a negative count.
     """
     if is_count(model):
         number = int(model)

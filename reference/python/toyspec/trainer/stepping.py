@@ -52,7 +52,7 @@ def train_step(  # noqa: PLR0913, PLR0917 - the call shape of the source system
 
     """
     output = backward(forward(inputs), target)
-    gradients = _vetted_gradients(output.param_grads, params)
+    gradients = _checked_gradients(output.param_grads, params)
     optimizer.step += 1
     for parameter, gradient in zip(params, gradients, strict=True):
         parameter.grad_norm = grad_norm(gradient)
@@ -61,7 +61,7 @@ def train_step(  # noqa: PLR0913, PLR0917 - the call shape of the source system
         return float(np.float32(output.loss))
 
 
-def _vetted_gradients(param_grads: Sequence[ArrayLike], params: Sequence[Parameter]) -> list[Single]:
+def _checked_gradients(param_grads: Sequence[ArrayLike], params: Sequence[Parameter]) -> list[Single]:
     if len(param_grads) != len(params):
         raise SizeError(f"backward returned {len(param_grads)} param_grads, expected {len(params)}")
     gradients = [_flat(gradient) for gradient in param_grads]

@@ -132,7 +132,7 @@ class Training:
             ended = self._clock.monotonic()
             while self._progress.step < self._settings.steps and aborted is None:
                 ended = self._step(files, watch, ended)
-                aborted = self._judge(files)
+                aborted = self._evaluate(files)
                 if self._is_due(self._settings.checkpoint_every):
                     files.checkpoint(self._model, self._progress)
             return self._end(files.log, aborted)
@@ -163,7 +163,7 @@ class Training:
         self._on_step(step, loss)
         return now
 
-    def _judge(self, files: RunFiles) -> str | None:
+    def _evaluate(self, files: RunFiles) -> str | None:
         """Evaluate, compare and write text where it is due; return why the run should be given up, None to go on."""
         settings, step, log = self._settings, self._progress.step, files.log
         evaluated = None

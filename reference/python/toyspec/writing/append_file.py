@@ -96,7 +96,7 @@ class AppendFile:
         self._sync_seconds = options.sync_seconds if options.durability == "fsync" else None
         self._synced_at = time.monotonic()
         self._next_look = _monotonic() + options.look_seconds
-        self._has_started_anew = False
+        self._has_started_again = False
         self._is_synced = True
         self._pid = os.getpid()
         self._is_writing = False
@@ -298,7 +298,7 @@ class AppendFile:
             is_there = is_at(self._place, self._descriptor)
         if not is_there:
             try:
-                self._start_anew()
+                self._start_again()
             except OSError as error:
                 if error.errno not in PASSING_ERRORS:
                     fact = "the file was deleted, moved or replaced, and could not be written there again"
@@ -306,7 +306,7 @@ class AppendFile:
                 raise named(error, self.path) from None
         self._next_look = _monotonic() + self.options.look_seconds
 
-    def _start_anew(self) -> None:
+    def _start_again(self) -> None:
         os.makedirs(os.path.dirname(self._place), exist_ok=True)
         fresh = opening.replace(self._place, self.calls)
         try:
@@ -323,8 +323,8 @@ class AppendFile:
         old, self._descriptor, self._opened, self.committed = self._descriptor, fresh.descriptor, fresh, copied
         with contextlib.suppress(OSError):
             self.calls.close(old)
-        if not self._has_started_anew:
-            self._has_started_anew = True
+        if not self._has_started_again:
+            self._has_started_again = True
             kept = "".join(f"; the file in its place was moved to {new}" for _, new in fresh.moves[-1:])
             fact = "deleted, moved or replaced while it was open"
             say(f"{self.path}: {fact}; written again with all {copied} bytes{kept}")

@@ -19,7 +19,7 @@ class DeviceMemory(NamedTuple):
 def device_memory() -> DeviceMemory | None:
     """Return the memory of the local device that has the least left; None where neither library can tell.
 
-    A processor's main memory is no device memory: on a CPU the answer is None.
+    A processor's main memory is not device memory: on a CPU the answer is None.
     """
     known = [*_jax_memory(), *_torch_memory()]
     return min(known, key=lambda memory: memory.limit - memory.used, default=None)

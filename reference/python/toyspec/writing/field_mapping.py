@@ -37,7 +37,7 @@ class _Places(NamedTuple):
 def event_members(kind: Kind, metrics: Mapping[str, float]) -> dict[str, Any]:
     """Return the members of an event of *kind* that hold *metrics*, those without a field of their own in ``extra``.
 
-    Of two metrics with the same field the first gets it. Raise ValueError when a count is no whole number from 0.
+    Of two metrics with the same field the first gets it. Raise ValueError when a count is not a whole number from 0.
     """
     places = _places(kind, tuple(metrics))
     members: dict[str, Any] = {field: metrics[name] for field, name in places.fields}

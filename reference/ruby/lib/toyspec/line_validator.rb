@@ -20,7 +20,7 @@ module Toyspec
 
     # Returns the first rule that makes a line unreadable, nil for a readable one. The line is binary, not blank and within
     # the limit of length; first says that it begins the stream. A repeated key leaves a line readable.
-    def vet(line, first: false)
+    def validate(line, first: false)
       return "byte-order-mark" if first && line.start_with?("\xEF\xBB\xBF".b)
       return "nul-bytes" if line.include?("\0")
       return "invalid-utf8" unless line.dup.force_encoding(Encoding::UTF_8).valid_encoding?
@@ -33,7 +33,7 @@ module Toyspec
       def initialize(line)
         @scanner = StringScanner.new(line)
         @open = []
-        @fault = nil
+        @problem = nil
       end
 
       def verdict
@@ -42,7 +42,7 @@ module Toyspec
         stopped = catch(:stop) { text }
         return stopped if stopped
 
-        object ? @fault : "not-an-object"
+        object ? @problem : "not-an-object"
       end
 
       private
@@ -77,8 +77,8 @@ module Toyspec
       def scalar
         if (found = @scanner.scan(STRING)) then note_halves(found)
         elsif @scanner.scan(WORD) then nil
-        elsif @scanner.scan(NOT_FINITE) then @fault ||= "non-finite-number"
-        elsif (found = @scanner.scan(NUMBER)) then @fault ||= "non-finite-number" if Numbers.read(found).infinite?
+        elsif @scanner.scan(NOT_FINITE) then @problem ||= "non-finite-number"
+        elsif (found = @scanner.scan(NUMBER)) then @problem ||= "non-finite-number" if Numbers.read(found).infinite?
         else throw :stop, "invalid-json"
         end
       end
@@ -123,7 +123,7 @@ module Toyspec
           high = code.between?(0xD800, 0xDBFF)
           broken
         end
-        @fault ||= "lone-surrogate" if lone
+        @problem ||= "lone-surrogate" if lone
       end
     end
   end

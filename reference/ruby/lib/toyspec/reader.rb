@@ -81,7 +81,7 @@ module Toyspec
         @committed += @length
         return
       end
-      reason ||= LineValidator.vet(line, first: number == 1)
+      reason ||= LineValidator.validate(line, first: number == 1)
       return gap(Gap.new(number, offset, @length, reason)) if reason
 
       value = Toyspec.parse(line)
@@ -150,7 +150,7 @@ module Toyspec
   # Returns the object in a file of JSON; nil where it cannot be read or holds something else.
   def read_object(path)
     text = File.binread(path, LIMITS["max_line_bytes"] + 1)
-    parse(text) if text && text.bytesize <= LIMITS["max_line_bytes"] && !LineValidator.blank?(text) && LineValidator.vet(text, first: true).nil?
+    parse(text) if text && text.bytesize <= LIMITS["max_line_bytes"] && !LineValidator.blank?(text) && LineValidator.validate(text, first: true).nil?
   rescue SystemCallError
     nil
   end

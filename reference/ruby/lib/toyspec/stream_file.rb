@@ -118,9 +118,9 @@ module Toyspec
       sync
     end
 
-    # Moves the bytes from an offset on, which are no whole line, to a side file, and forces all that to the disk.
+    # Moves the bytes from an offset on, which are not a whole line, to a side file, and forces all that to the disk.
     # Returns the path of the side file.
-    def set_aside(offset)
+    def move_fragment(offset)
       side = SideFiles.keep_fragment(@path, @file, offset)
       cut(offset) { File.unlink(side) }
       @file.fsync

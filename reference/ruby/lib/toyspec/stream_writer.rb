@@ -40,7 +40,7 @@ module Toyspec
       @look_at = now + LOOK_SECONDS
       @file = exist == "replace" ? StreamFile.replace(path) : StreamFile.open(path)
       @start = clock.call
-      take_over(exist)
+      reopen(exist)
     rescue Error, SystemCallError
       @file&.discard
       raise
@@ -170,7 +170,7 @@ module Toyspec
       warn("toyspec: #{@path}: #{GONE}") unless @has_moved
       @has_moved = true
       FileUtils.mkdir_p(File.dirname(@path))
-      toy? ? start_anew : continue_anew
+      toy? ? start_again : continue_again
     rescue StreamRefusedError => error
       @file.close_for_good(error.message)
       raise
@@ -181,7 +181,7 @@ module Toyspec
     end
 
     # Creates the stream again with all that it held.
-    def start_anew
+    def start_again
       new_file = StreamFile.replace(@path)
       new_file.copy(@file)
       take_file(new_file)
@@ -191,9 +191,9 @@ module Toyspec
     end
 
     # Goes on at the end of the file that is at the path now, which may be new.
-    def continue_anew
+    def continue_again
       old, @file = @file, StreamFile.open(@path)
-      take_over("resume")
+      reopen("resume")
       old.close
     rescue Error, SystemCallError
       @file.close unless @file.equal?(old)
@@ -207,7 +207,7 @@ module Toyspec
     end
 
     # Brings the stream to a line end, or says why it cannot be written to.
-    def take_over(exist)
+    def reopen(exist)
       # An empty file too: its creator may be about to write to it.
       refuse("the stream exists") if exist == "fail" && !@file.created?
       return if @file.size.zero?
@@ -219,7 +219,7 @@ module Toyspec
       check_state(report)
       @sequence.resume
       @start -= @sequence.last
-      @file.set_aside(@file.size - report.fragment) if report.fragment.positive?
+      @file.move_fragment(@file.size - report.fragment) if report.fragment.positive?
     end
 
     def check_state(report)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Toyspec
-  # Decides whether a value that was read has an error by its schema. Warnings, such as an unknown key, are no errors.
+  # Decides whether a value that was read has an error by its schema. Warnings, such as an unknown key, are not errors.
   module Validity
     module_function
 

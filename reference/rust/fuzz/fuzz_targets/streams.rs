@@ -80,7 +80,7 @@ fn next_record(is_begun: bool) -> Map {
 fn resume(data: &[u8], whole: &Report) {
     let stream = RUN.join("events.jsonl");
     let committed = data.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-    let aside = RUN.join(format!("events.jsonl.torn-{committed}"));
+    let side_file = RUN.join(format!("events.jsonl.torn-{committed}"));
     fs::write(&stream, data).expect("the stream can be written");
     let opened = Writer::open(&*RUN, Exist::Resume);
     assert!(opened.is_err() || whole.gap_bytes == 0, "damage is refused");
@@ -92,8 +92,8 @@ fn resume(data: &[u8], whole: &Report) {
     }
     assert!(found.len() > committed && found[..committed] == data[..committed]);
     if committed < data.len() {
-        assert_eq!(fs::read(&aside).expect("the rest is kept"), &data[committed..]);
-        fs::remove_file(&aside).expect("it can be removed");
+        assert_eq!(fs::read(&side_file).expect("the rest is kept"), &data[committed..]);
+        fs::remove_file(&side_file).expect("it can be removed");
     }
 }
 
@@ -113,7 +113,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let verdict = check_source(data, "events.jsonl", CheckOptions::default()).expect("memory can be read");
-    assert_eq!((verdict.state, verdict.events, verdict.bytes), (Some(whole.state), whole.records, data.len() as u64));
+    assert_eq!((verdict.state, verdict.records, verdict.bytes), (Some(whole.state), whole.records, data.len() as u64));
     for finding in &verdict.findings {
         assert!(finding.line >= 1 && finding.offset <= data.len() as u64);
         assert!(!finding.message.chars().any(char::is_control), "a message is inert");

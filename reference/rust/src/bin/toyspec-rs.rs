@@ -39,7 +39,7 @@ struct Command {
 /// The verdict on one path.
 enum Verdict {
     File(PathBuf, FileReport),
-    Trouble(PathBuf, String),
+    Failure(PathBuf, String),
     /// A file below a directory that was named, in another format: it is not a run.
     Skipped(PathBuf, String),
 }
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match parse(&arguments) {
-        Err(trouble) => {
-            eprintln!("toyspec-rs: {}\n{}", printable(&trouble), usage());
+        Err(failure) => {
+            eprintln!("toyspec-rs: {}\n{}", printable(&failure), usage());
             ExitCode::from(2)
         }
         // Who no longer reads the output does not want the rest; the status stays what it was.
@@ -99,9 +99,9 @@ fn set(command: &mut Command, name: &str, value: &str) -> Result<(), String> {
         "--ignore" => command.options.ignore.extend(rules()?),
         "--max-line-bytes" => match value.parse() {
             Ok(number) if number > 0 => command.options.max_line_bytes = number,
-            _ => return Err(format!("{value} is no number of bytes")),
+            _ => return Err(format!("{value} is not a number of bytes")),
         },
-        _ => return Err(format!("{name} {value} is no option")),
+        _ => return Err(format!("{name} {value} is not an option")),
     }
     Ok(())
 }
@@ -111,9 +111,9 @@ fn run(command: &Command) -> u8 {
     let mut verdicts = Vec::new();
     let (mut status, mut totals) = (0, [0; 3]);
     for path in &command.paths {
-        for verdict in judge(path, &command.options) {
+        for verdict in verdicts_on(path, &command.options) {
             status = status.max(match &verdict {
-                Verdict::Trouble(..) => 2,
+                Verdict::Failure(..) => 2,
                 Verdict::Skipped(..) => 0,
                 Verdict::File(_, report) => u8::from(!report.valid),
             });
@@ -134,35 +134,35 @@ fn run(command: &Command) -> u8 {
     status
 }
 
-fn judge(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
+fn verdicts_on(path: &Path, options: &CheckOptions) -> Vec<Verdict> {
     if path.as_os_str() == "-" {
         return vec![verdict(path.to_path_buf(), check_source(Source::new(io::stdin().lock()), "", options.clone()))];
     }
     let is_own = |found: &Path| found == path || found.parent() == Some(path);
-    let judged = find_streams(path).into_iter().map(|found| match found {
+    let checked = find_streams(path).into_iter().map(|found| match found {
         Found::Stream(path) => match (check_file(&path, options.clone()), is_own(&path)) {
             (Ok(FileReport { look: Some(look), .. }), false) => Verdict::Skipped(path, look),
             (report, _) => verdict(path, report),
         },
         Found::NoStream(path) => Verdict::File(path, no_stream(options.clone())),
-        Found::Trouble(path, error) => Verdict::Trouble(path, cause_of(&error)),
+        Found::Failure(path, error) => Verdict::Failure(path, cause_of(&error)),
     });
-    let mut judged: Vec<Verdict> = judged.collect();
-    let skipped = judged.iter().filter(|verdict| matches!(verdict, Verdict::Skipped(..))).count();
-    if skipped > 0 && !judged.iter().any(|verdict| matches!(verdict, Verdict::File(..))) {
+    let mut checked: Vec<Verdict> = checked.collect();
+    let skipped = checked.iter().filter(|verdict| matches!(verdict, Verdict::Skipped(..))).count();
+    if skipped > 0 && !checked.iter().any(|verdict| matches!(verdict, Verdict::File(..))) {
         let what = match skipped {
             1 => "1 file of another format was".to_string(),
             count => format!("{count} files of other formats were"),
         };
-        judged.push(Verdict::Trouble(path.to_path_buf(), format!("no run is here or below; {what} skipped")));
+        checked.push(Verdict::Failure(path.to_path_buf(), format!("no run is here or below; {what} skipped")));
     }
-    judged
+    checked
 }
 
 fn verdict(path: PathBuf, report: io::Result<FileReport>) -> Verdict {
     match report {
         Ok(report) => Verdict::File(path, report),
-        Err(error) => Verdict::Trouble(path, cause_of(&error)),
+        Err(error) => Verdict::Failure(path, cause_of(&error)),
     }
 }
 
@@ -179,7 +179,7 @@ fn add(totals: &mut [u64; 3], report: &FileReport) {
 
 fn show(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
     match verdict {
-        Verdict::Trouble(path, message) => {
+        Verdict::Failure(path, message) => {
             out.flush()?;
             eprintln!("{}: {}", printable(&path.to_string_lossy()), printable(message));
             Ok(())
@@ -197,7 +197,7 @@ fn show(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
             }
             let state = report.state.map_or("no stream", |state| state.name());
             let valid = if report.valid { "valid" } else { "not valid" };
-            writeln!(out, "{}: {valid}, {state}, {} records", printable(&path), report.events)
+            writeln!(out, "{}: {valid}, {state}, {} records", printable(&path), report.records)
         }
     }
 }
@@ -229,7 +229,7 @@ fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
     let (mut files, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for verdict in verdicts {
         match verdict {
-            Verdict::Trouble(path, message) => {
+            Verdict::Failure(path, message) => {
                 errors.push(json!({"path": path.to_string_lossy(), "message": message}));
             }
             Verdict::Skipped(path, look) => {
@@ -237,7 +237,7 @@ fn report(verdicts: &[Verdict], totals: [u64; 3]) -> Json {
             }
             Verdict::File(path, report) => files.push(json!({
                 "path": path.to_string_lossy(), "profile": report.profile.map(Profile::name),
-                "state": report.state.map(|state| state.name()), "valid": report.valid, "events": report.events,
+                "state": report.state.map(|state| state.name()), "valid": report.valid, "records": report.records,
                 "bytes": report.bytes, "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
                 "suppressed": report.suppressed,
             })),

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::check::collect::{Collector, Extra, Place};
 use crate::escape::shortened;
+use crate::line_validation::{LineValidator, Problem, Status};
 use crate::messages;
-use crate::record::{judge, Integers};
+use crate::record::{validate, Integers};
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
-use crate::vet::{Fault, Status, Vetter};
 use crate::Profile;
 
 const MANIFEST: &str = "run.json";
@@ -39,50 +39,50 @@ impl Bundle {
     }
 
     /// Reports the sidecars that cannot be read, and what is wrong with a kaun manifest.
-    pub fn judge(&self, profile: Profile, found: &mut Collector) {
+    pub fn check(&self, profile: Profile, found: &mut Collector) {
         for sidecar in &self.sidecars {
             match &sidecar.data {
-                Ok(data) => self.judge_text(sidecar.name, data, profile, found),
-                Err(trouble) => report(found, sidecar.name, b"", unreadable(sidecar.name, 0, trouble)),
+                Ok(data) => self.check_text(sidecar.name, data, profile, found),
+                Err(failure) => report(found, sidecar.name, b"", unreadable(sidecar.name, 0, failure)),
             }
         }
     }
 
-    fn judge_text(&self, name: &'static str, data: &[u8], profile: Profile, found: &mut Collector) {
-        let mut vetter = Vetter::default();
-        let status = vetter.vet(data, true);
-        match vetter.record(data) {
-            Some(value) if name == MANIFEST && profile == Profile::Kaun => self.judge_manifest(data, value, found),
+    fn check_text(&self, name: &'static str, data: &[u8], profile: Profile, found: &mut Collector) {
+        let mut validator = LineValidator::default();
+        let status = validator.validate(data, true);
+        match validator.record(data) {
+            Some(value) if name == MANIFEST && profile == Profile::Kaun => self.check_manifest(data, value, found),
             Some(_) => {}
             None if status == Status::Blank => report(found, name, data, unreadable(name, 0, messages::SIDECAR_EMPTY)),
             None => {
-                let fault = vetter.faults.listed.iter().find(|fault| fault.rule != Rule::DuplicateKey);
-                let (at, message) = fault.map_or((0, ""), |fault| (fault.at, fault.message.as_str()));
+                let problem = validator.problems.listed.iter().find(|problem| problem.rule != Rule::DuplicateKey);
+                let (at, message) = problem.map_or((0, ""), |problem| (problem.at, problem.message.as_str()));
                 report(found, name, data, unreadable(name, at, message));
             }
         }
     }
 
-    fn judge_manifest(&self, data: &[u8], value: Node, found: &mut Collector) {
+    fn check_manifest(&self, data: &[u8], value: Node, found: &mut Collector) {
         let Some(kind) = Profile::Kaun.table().kinds.iter().find(|kind| !kind.is_record) else { return };
-        let judgement = judge(kind, value, Integers::of(Profile::Kaun));
-        let is_wrong = judgement.faults.iter().any(|fault| fault.pointer == "/run_id");
-        let mut faults = judgement.faults;
-        faults.extend(judgement.integer_as_float);
-        faults.extend(judgement.unknown.into_iter().map(|key| {
+        let validation = validate(kind, value, Integers::of(Profile::Kaun));
+        let is_wrong = validation.problems.iter().any(|problem| problem.pointer == "/run_id");
+        let mut problems = validation.problems;
+        problems.extend(validation.integer_as_float);
+        problems.extend(validation.unknown.into_iter().map(|key| {
             let message = messages::unknown_key_of_manifest(shortened(&key.path));
-            Fault { rule: Rule::UnknownKey, at: key.at, pointer: key.pointer, message }
+            Problem { rule: Rule::UnknownKey, at: key.at, pointer: key.pointer, message }
         }));
-        faults.sort_by_key(|fault| (fault.at, fault.rule));
-        for fault in faults {
-            report(found, MANIFEST, data, fault);
+        problems.sort_by_key(|problem| (problem.at, problem.rule));
+        for problem in problems {
+            report(found, MANIFEST, data, problem);
         }
         let (Some(directory), Some(run_id)) = (&self.directory, value.get("run_id")) else { return };
         if !is_wrong && run_id.kind() == Kind::String && run_id.string() != directory.as_str() {
             let (own, named) = (shortened(&run_id.string()), shortened(directory));
             let message = messages::run_id_mismatch(own, named);
             let pointer = "/run_id".to_string();
-            report(found, MANIFEST, data, Fault { rule: Rule::RunIdMismatch, at: run_id.at(), pointer, message });
+            report(found, MANIFEST, data, Problem { rule: Rule::RunIdMismatch, at: run_id.at(), pointer, message });
         }
     }
 }
@@ -120,16 +120,16 @@ pub(crate) fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
     Ok(data)
 }
 
-fn unreadable(name: &str, at: usize, reason: &str) -> Fault {
-    Fault::whole(Rule::SidecarUnreadable, at, messages::sidecar_unreadable(name, reason))
+fn unreadable(name: &str, at: usize, reason: &str) -> Problem {
+    Problem::whole(Rule::SidecarUnreadable, at, messages::sidecar_unreadable(name, reason))
 }
 
-fn report(found: &mut Collector, name: &'static str, data: &[u8], fault: Fault) {
-    let before = &data[..fault.at.min(data.len())];
+fn report(found: &mut Collector, name: &'static str, data: &[u8], problem: Problem) {
+    let before = &data[..problem.at.min(data.len())];
     let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     let end = memchr::memchr(b'\n', &data[before.len()..]).map_or(data.len(), |at| before.len() + at);
     let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
-    let place = Place { line, offset: start as u64, byte: fault.at - start, data: &data[start..end] };
+    let place = Place { line, offset: start as u64, byte: problem.at - start, data: &data[start..end] };
     let extra = Extra { sidecar: Some(name), ..Extra::default() };
-    found.add_full(fault.rule, place, &fault.pointer, || fault.message, extra);
+    found.add_full(problem.rule, place, &problem.pointer, || problem.message, extra);
 }

@@ -40,7 +40,7 @@ impl Place<'_> {
     }
 }
 
-/// What tells a name from others in little memory.
+/// Distinguishes a name from others in little memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     Name(String),

@@ -14,7 +14,7 @@ pub enum Found {
     /// A directory that was named and has no stream in it or below.
     NoStream(PathBuf),
     /// A path that cannot be read.
-    Trouble(PathBuf, io::Error),
+    Failure(PathBuf, io::Error),
 }
 
 /// Returns the stream at a path, or every stream in the directory and below it, in the order of their names.
@@ -23,7 +23,7 @@ pub enum Found {
 /// streams. A directory that cannot be listed does not stop the rest.
 pub fn find_streams(path: &Path) -> Vec<Found> {
     match fs::metadata(path) {
-        Err(error) => return vec![Found::Trouble(path.to_path_buf(), error)],
+        Err(error) => return vec![Found::Failure(path.to_path_buf(), error)],
         Ok(data) if !data.is_dir() => return vec![Found::Stream(path.to_path_buf())],
         Ok(_) => {}
     }
@@ -35,7 +35,7 @@ pub fn find_streams(path: &Path) -> Vec<Found> {
                 found.extend(entries.iter().filter(|path| is_stream(path)).cloned().map(Found::Stream));
                 pending.extend(entries.into_iter().filter(|path| is_directory(path)).rev());
             }
-            Err(error) => found.push(Found::Trouble(directory, error)),
+            Err(error) => found.push(Found::Failure(directory, error)),
         }
     }
     if found.is_empty() {

@@ -310,8 +310,8 @@ impl FastKind {
             after_one = true;
             let head = word(text, at)?;
             let mut index = self.next[before] as usize;
-            if !self.fields.get(index).is_some_and(|field| field.key.is_behind(head, text, at)) {
-                index = self.fields.iter().position(|field| field.key.is_behind(head, text, at))?;
+            if !self.fields.get(index).is_some_and(|field| field.key.is_at_with_head(head, text, at)) {
+                index = self.fields.iter().position(|field| field.key.is_at_with_head(head, text, at))?;
                 self.next[before] = index as u16;
             }
             before = index + 1;

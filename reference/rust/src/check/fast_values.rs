@@ -64,7 +64,7 @@ impl FastField {
             }
             (Role::Phase, Check::OneOf(values)) => {
                 let head = word(text, at)?;
-                let index = values.iter().position(|value| value.is_behind(head, text, at))?;
+                let index = values.iter().position(|value| value.is_at_with_head(head, text, at))?;
                 said.phase = Some(index).filter(|index| *index < MAX_PHASES);
                 said.phase.map(|index| at + values[index].length)
             }

@@ -37,7 +37,7 @@ pub(crate) struct Seen<'a> {
     /// What this revision knows of the kind.
     pub table: Option<&'static KindTable>,
     /// Fields that have an error of their own and take no part.
-    pub faulty: &'a [String],
+    pub invalid: &'a [String],
     /// Line number, from 1.
     pub line: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// Returns the value of a field that takes part.
     pub fn field(&self, name: &str) -> Option<Node<'a>> {
-        if self.table.is_none() || self.faulty.iter().any(|faulty| faulty == name) {
+        if self.table.is_none() || self.invalid.iter().any(|invalid| invalid == name) {
             return None;
         }
         self.node.get(name)

@@ -65,7 +65,7 @@ impl CheckOptions {
 pub struct Finding {
     /// What is broken.
     pub rule: Rule,
-    /// How grave it is in the profile.
+    /// How severe it is in the profile.
     pub severity: Severity,
     /// Line number, from 1.
     pub line: u64,
@@ -106,7 +106,7 @@ pub struct FileReport {
     /// Whether no finding, listed or not, is an error.
     pub valid: bool,
     /// Number of readable records.
-    pub events: u64,
+    pub records: u64,
     /// Size of the stream.
     pub bytes: u64,
     /// The first `MAX_FINDINGS_PER_RULE` findings of each rule, in the order of their lines.
@@ -119,19 +119,19 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 /// Returns the verdict on a stream from any source; `name` is the name of its file, if it has one.
 pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io::Result<FileReport> {
-    judge(source, StreamChecker::named(name, options))
+    check_all(source, StreamChecker::named(name, options))
 }
 
 /// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
 pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
     let checker = StreamChecker::at(path, options.clone());
     let Some(seal) = Seal::beside(path, options.max_line_bytes).filter(|_| options.reports(Rule::SealBroken)) else {
-        return judge(Source::open(path)?, checker);
+        return check_all(Source::open(path)?, checker);
     };
     let mut stream = Hashed::new(File::open(path)?);
-    let mut report = judge(Source::new(&mut stream), checker)?;
+    let mut report = check_all(Source::new(&mut stream), checker)?;
     let mut found = Collector::new(options);
-    seal.judge(stream, &mut found);
+    seal.check(stream, &mut found);
     if found.has_error {
         // Damage can take the profile from a stream; a broken seal shows that it is a run.
         (report.valid, report.look) = (false, None);
@@ -153,14 +153,14 @@ pub fn no_stream(options: CheckOptions) -> FileReport {
         look: None,
         state: None,
         valid,
-        events: 0,
+        records: 0,
         bytes: 0,
         findings,
         suppressed: BTreeMap::new(),
     }
 }
 
-fn judge(mut source: impl Read, mut checker: StreamChecker) -> io::Result<FileReport> {
+fn check_all(mut source: impl Read, mut checker: StreamChecker) -> io::Result<FileReport> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match source.read(&mut chunk) {

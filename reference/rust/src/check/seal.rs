@@ -53,19 +53,19 @@ struct FileDigest {
 }
 
 /// Why a file has no digest.
-enum Fault {
+enum Unusable {
     Missing,
     Outside,
     Irregular,
     Unreadable(io::Error),
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
+impl From<io::Error> for Unusable {
+    fn from(error: io::Error) -> Unusable {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
-            _ if is_irregular(&error) => Fault::Irregular,
-            _ => Fault::Unreadable(error),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unusable::Missing,
+            _ if is_irregular(&error) => Unusable::Irregular,
+            _ => Unusable::Unreadable(error),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Seal {
     }
 
     /// Reports what differs from the seal.
-    pub fn judge(&self, stream: Hashed, found: &mut Collector) {
+    pub fn check(&self, stream: Hashed, found: &mut Collector) {
         let data = match content(&self.directory.join(SEAL), self.limit) {
             Ok(data) => data,
             Err(cause) => return report(found, Place::line(1, 0), messages::sidecar_unreadable(SEAL, &cause)),
@@ -105,7 +105,7 @@ impl Seal {
         for (line, number) in data.split_inclusive(|byte| *byte == b'\n').zip(1..) {
             match line.strip_suffix(b"\n").map(|text| (text, parse(text))) {
                 Some((_, Some(sealed))) => {
-                    if let Some(message) = lines.fault(&sealed, number) {
+                    if let Some(message) = lines.broken(&sealed, number) {
                         report(found, Place::line(number, offset), message);
                     }
                 }
@@ -129,20 +129,20 @@ impl Seal {
     }
 
     /// Returns the digest of a file by its path from the bundle; None leaves the bundle, and is not opened.
-    fn digest(&self, parts: Option<&[Vec<u8>]>) -> Result<FileDigest, Fault> {
-        let parts = parts.ok_or(Fault::Outside)?;
+    fn digest(&self, parts: Option<&[Vec<u8>]>) -> Result<FileDigest, Unusable> {
+        let parts = parts.ok_or(Unusable::Outside)?;
         let root = fs::canonicalize(&self.directory)?;
         let mut path = root.clone();
         for part in parts {
-            path.push(path_of(part).ok_or(Fault::Outside)?);
+            path.push(path_of(part).ok_or(Unusable::Outside)?);
         }
         let path = fs::canonicalize(path)?;
         if !path.starts_with(&root) {
-            return Err(Fault::Outside);
+            return Err(Unusable::Outside);
         }
         let file = open(&path)?;
         if !file.metadata()?.is_file() {
-            return Err(Fault::Irregular);
+            return Err(Unusable::Irregular);
         }
         let mut hashed = Hashed::new(file);
         let mut block = vec![0; 1 << 18];
@@ -164,7 +164,7 @@ struct Lines<'s> {
 
 impl Lines<'_> {
     /// Returns what is wrong with the file that a line names.
-    fn fault(&mut self, sealed: &Line, number: u64) -> Option<String> {
+    fn broken(&mut self, sealed: &Line, number: u64) -> Option<String> {
         let name = shortened(&String::from_utf8_lossy(&sealed.name));
         let parts = parts(&sealed.name);
         if let Some(parts) = &parts {
@@ -178,10 +178,10 @@ impl Lines<'_> {
         }
         match self.seal.digest(parts.as_deref()) {
             Ok(now) => difference(&now, sealed, &name),
-            Err(Fault::Missing) => Some(messages::sealed_missing(&name)),
-            Err(Fault::Outside) => Some(messages::sealed_outside(&name)),
-            Err(Fault::Irregular) => Some(messages::sealed_irregular(&name)),
-            Err(Fault::Unreadable(error)) => Some(messages::sealed_unreadable(&name, crate::cause_of(&error))),
+            Err(Unusable::Missing) => Some(messages::sealed_missing(&name)),
+            Err(Unusable::Outside) => Some(messages::sealed_outside(&name)),
+            Err(Unusable::Irregular) => Some(messages::sealed_irregular(&name)),
+            Err(Unusable::Unreadable(error)) => Some(messages::sealed_unreadable(&name, crate::cause_of(&error))),
         }
     }
 }

@@ -10,17 +10,17 @@ use crate::check::hits::{Hit, Seen};
 use crate::check::rules::StreamRules;
 use crate::check::{CheckOptions, FileReport, Finding};
 use crate::escape::shortened;
+use crate::line_validation::{LineValidator, Problem, Status};
 use crate::lines::{Line, Splitter};
 use crate::looks::{known_start, look_of};
 use crate::messages;
 use crate::nearest::nearest;
 use crate::phrases::typed;
 use crate::profile::{detect, detect_without_record, is_manifest, Hints, StreamName};
-use crate::record::{judge, Integers};
+use crate::record::{validate, Integers};
 use crate::schema::KindTable;
 use crate::tables::{Rule, LOOK_HEAD_BYTES};
 use crate::tape::{Kind, Node};
-use crate::vet::{Fault, Status, Vetter};
 use crate::{Profile, State};
 
 /// Checks a stream as it is fed.
@@ -45,7 +45,7 @@ pub(crate) struct Inner {
     first_gap: Option<Foreign>,
     hints: Hints,
     limit: usize,
-    vetter: Vetter,
+    validator: LineValidator,
     rules: Option<StreamRules>,
     fast: Option<Fast>,
     is_fast: bool,
@@ -101,7 +101,7 @@ impl StreamChecker {
             found: Collector::new(options),
             hints,
             limit,
-            vetter: Vetter::default(),
+            validator: LineValidator::default(),
             rules,
             fast,
             is_fast: true,
@@ -142,7 +142,7 @@ impl StreamChecker {
     /// Checks at most one line the exact way; returns what is after it.
     fn feed_one<'d>(&mut self, data: &'d [u8]) -> &'d [u8] {
         let inner = &mut self.inner;
-        let (taken, _) = self.splitter.feed_one(data, |line| inner.judge_line(line));
+        let (taken, _) = self.splitter.feed_one(data, |line| inner.check_line(line));
         &data[taken..]
     }
 
@@ -234,7 +234,7 @@ impl StreamChecker {
             look,
             state: Some(state),
             valid: !inner.found.has_error,
-            events: inner.records,
+            records: inner.records,
             bytes: splitter.size(),
             findings: inner.found.take(),
             suppressed: inner.found.suppressed,
@@ -290,29 +290,29 @@ impl Inner {
             let place = Place { line, offset, byte, data: &data };
             found.add(Rule::RunIdMismatch, place, "/run_id", || message);
         }
-        bundle.judge(profile, found);
+        bundle.check(profile, found);
     }
 
-    fn judge_line(&mut self, line: Line) {
-        let mut vetter = std::mem::take(&mut self.vetter);
+    fn check_line(&mut self, line: Line) {
+        let mut validator = std::mem::take(&mut self.validator);
         let start = self.found.len();
         let text = line.data.unwrap_or_default();
         match line.data {
-            Some(text) => vetter.vet(text, line.number == 1),
-            None => vetter.too_long(line.length, self.limit),
+            Some(text) => validator.validate(text, line.number == 1),
+            None => validator.too_long(line.length, self.limit),
         };
-        self.report_vetting(line, &mut vetter);
-        if let Some(node) = vetter.record(text) {
+        self.report_line(line, &mut validator);
+        if let Some(node) = validator.record(text) {
             if !self.is_decided {
                 self.decide(line, node);
             }
             if self.foreign.is_some() {
                 self.records += 1;
             } else {
-                self.judge_record(line, node, start);
+                self.check_record(line, node, start);
             }
         }
-        self.vetter = vetter;
+        self.validator = validator;
     }
 
     /// Decides by the first record which profile the stream follows.
@@ -337,15 +337,15 @@ impl Inner {
         self.fast = Some(fast);
     }
 
-    fn report_vetting(&mut self, line: Line, vetter: &mut Vetter) {
-        for fault in vetter.faults.listed.iter_mut().filter(|_| vetter.status != Status::Blank) {
-            let message = std::mem::take(&mut fault.message);
-            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || message);
+    fn report_line(&mut self, line: Line, validator: &mut LineValidator) {
+        for problem in validator.problems.listed.iter_mut().filter(|_| validator.status != Status::Blank) {
+            let message = std::mem::take(&mut problem.message);
+            self.found.add(problem.rule, place(line, problem.at), &problem.pointer, || message);
         }
-        for &(rule, count) in &vetter.faults.unlisted {
+        for &(rule, count) in &validator.problems.unlisted {
             self.found.count(rule, count);
         }
-        if vetter.status == Status::Unreadable {
+        if validator.status == Status::Unreadable {
             self.gaps += 1;
             if self.first_gap.is_none() {
                 self.first_gap = Some(Foreign::of(line, None));
@@ -366,7 +366,7 @@ impl Inner {
     }
 
     /// Checks a record, puts the findings of its line, from index `start` on, in order, and observes it.
-    fn judge_record(&mut self, line: Line, node: Node, start: usize) {
+    fn check_record(&mut self, line: Line, node: Node, start: usize) {
         let Some(profile) = self.found.profile else { return };
         let tag = profile.tag();
         let name = match tag {
@@ -374,9 +374,9 @@ impl Inner {
             Some(tag) => node.get(tag).filter(|value| value.kind() == Kind::String).map(|value| value.string()),
         };
         let kind = name.as_deref().and_then(|name| profile.kind(name));
-        let mut faulty = Vec::new();
+        let mut invalid = Vec::new();
         match (kind, tag) {
-            (Some(kind), _) => faulty = self.judge_fields(kind, line, node),
+            (Some(kind), _) => invalid = self.check_fields(kind, line, node),
             (None, Some(tag)) => self.report_tag(profile, tag, name.as_deref(), line, node),
             (None, None) => {}
         }
@@ -385,26 +385,26 @@ impl Inner {
         self.last = Place::line(line.number, line.offset);
         let is_closing = name.is_some() && name.as_deref() == profile.table().last;
         self.last_kind = if is_closing { LastKind::Closing } else { LastKind::Other };
-        let seen = Seen { node, kind: name.as_deref(), table: kind, faulty: &faulty, line: line.number };
+        let seen = Seen { node, kind: name.as_deref(), table: kind, invalid: &invalid, line: line.number };
         for Hit { rule, pointer, at, message } in self.rules.as_mut().map_or(Vec::new(), |rules| rules.observe(&seen)) {
             let whole = Place::line(line.number, line.offset);
             self.found.add(rule, at.map_or(whole, |at| place(line, at)), &pointer, || message);
         }
         if self.directory.is_some() && seen.is("run_start") {
-            self.hold_against_directory(&seen, line);
+            self.compare_with_directory(&seen, line);
         }
     }
 
     /// Reports the problems of a record; returns the fields that take no part in later rules.
-    fn judge_fields(&mut self, kind: &'static KindTable, line: Line, node: Node) -> Vec<String> {
+    fn check_fields(&mut self, kind: &'static KindTable, line: Line, node: Node) -> Vec<String> {
         let profile = self.found.profile.unwrap_or(Profile::Toy);
-        let found = judge(kind, node, Integers::of(profile));
-        let faulty = found.faulty_fields().map(String::from).collect();
-        for fault in found.faults {
-            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || fault.message);
+        let found = validate(kind, node, Integers::of(profile));
+        let invalid = found.invalid_fields().map(String::from).collect();
+        for problem in found.problems {
+            self.found.add(problem.rule, place(line, problem.at), &problem.pointer, || problem.message);
         }
-        if let Some(fault) = found.integer_as_float {
-            self.report_integer_as_float(fault, line);
+        if let Some(problem) = found.integer_as_float {
+            self.report_integer_as_float(problem, line);
         }
         for key in found.unknown {
             if let (Some(plain), Some(fast)) = (key.plain(), &mut self.fast) {
@@ -417,13 +417,13 @@ impl Inner {
             let identity = key_identity(kind.name, &key.path);
             self.found.tally(Rule::UnknownKey, &identity, place(line, key.at), &key.pointer, message);
         }
-        faulty
+        invalid
     }
 
     /// Reports the first integer of the stream that is written with a fraction or an exponent.
-    fn report_integer_as_float(&mut self, fault: Fault, line: Line) {
+    fn report_integer_as_float(&mut self, problem: Problem, line: Line) {
         if !std::mem::replace(&mut self.has_float, true) {
-            self.found.add(fault.rule, place(line, fault.at), &fault.pointer, || fault.message);
+            self.found.add(problem.rule, place(line, problem.at), &problem.pointer, || problem.message);
         }
         if let Some(fast) = &mut self.fast {
             fast.reported.integer_as_float = true;
@@ -455,7 +455,7 @@ impl Inner {
         }
     }
 
-    fn hold_against_directory(&mut self, seen: &Seen, line: Line) {
+    fn compare_with_directory(&mut self, seen: &Seen, line: Line) {
         let (Some(directory), Some(value)) = (self.directory.take(), seen.field("run_id")) else { return };
         let run_id = value.string();
         if run_id != directory {

@@ -76,7 +76,7 @@ impl Literal {
 pub(crate) struct Token {
     words: [u64; 2],
     masks: [u64; 2],
-    /// What is behind the first two words.
+    /// What follows the first two words.
     rest: Box<[u8]>,
     pub length: usize,
 }
@@ -95,7 +95,7 @@ impl Token {
 
     /// Returns whether the token is at a place whose first word is `head`; false also near the end of the text.
     #[inline(always)]
-    pub fn is_behind(&self, head: u64, text: &[u8], at: usize) -> bool {
+    pub fn is_at_with_head(&self, head: u64, text: &[u8], at: usize) -> bool {
         head & self.masks[0] == self.words[0]
             && (self.masks[1] == 0 || word(text, at + 8).is_some_and(|tail| tail & self.masks[1] == self.words[1]))
             && (self.rest.is_empty() || text.get(at + 16..at + self.length) == Some(&*self.rest))
@@ -104,7 +104,7 @@ impl Token {
     /// Returns whether the token is at a place; false also near the end of the text.
     #[inline(always)]
     pub fn is_at(&self, text: &[u8], at: usize) -> bool {
-        word(text, at).is_some_and(|head| self.is_behind(head, text, at))
+        word(text, at).is_some_and(|head| self.is_at_with_head(head, text, at))
     }
 }
 
@@ -220,7 +220,7 @@ fn integer_as_float(text: &[u8], start: usize) -> Option<(u64, usize)> {
     (integer as f64 == value && integer < EXACT).then_some((integer, literal.end))
 }
 
-/// Returns where a string ends whose opening quote is before `at`; `escapes` tells whether it may have some.
+/// Returns where a string ends whose opening quote is before `at`; `escapes` says whether it may have some.
 #[inline(always)]
 pub(crate) fn string(text: &[u8], mut at: usize, escapes: bool) -> Option<usize> {
     loop {
@@ -300,7 +300,7 @@ mod tests {
                 2 => format!("{whole}.{fraction}e-{}", digits(2)),
                 _ => format!("{whole}.{fraction}"),
             };
-            let padded = format!("{text}, and more behind it");
+            let padded = format!("{text}, and more after it");
             if let Some(literal) = number(padded.as_bytes(), 0) {
                 assert_eq!(text.len(), literal.end);
                 let value = literal.value(padded.as_bytes()).unwrap();

@@ -18,7 +18,7 @@ impl Writer {
         }
         self.looked = Instant::now();
         let Some(mut old) = self.file.take_if(|file| !file.is_at_path()) else { return Ok(()) };
-        match self.start_anew(&mut old) {
+        match self.start_again(&mut old) {
             Ok((file, what)) => {
                 self.file = Some(file);
                 eprintln!("toyspec: {}: deleted, moved or replaced while it was written; {what}", self.path.display());
@@ -37,17 +37,17 @@ impl Writer {
     }
 
     /// Makes the file at the path again: in toy/v1 with all its records, else with those that are there.
-    fn start_anew(&self, old: &mut StreamFile) -> Result<(StreamFile, String), WriteError> {
+    fn start_again(&self, old: &mut StreamFile) -> Result<(StreamFile, String), WriteError> {
         let failed = |error| WriteError::Io(self.path.clone(), error);
         if self.profile != Profile::Toy {
-            let mut other = Writer::take_over(self.path.clone(), self.profile)?;
+            let mut other = Writer::reopen(self.path.clone(), self.profile)?;
             other.begin()?;
             let file = other.file.take().ok_or_else(|| WriteError::Closed(self.path.clone()))?;
             return Ok((file, "records go to the file that is there now".to_string()));
         }
         create_parent(&self.path)?;
         let moves = match StreamFile::open(&self.path)? {
-            Some(other) => other.move_aside().map_err(failed)?,
+            Some(other) => other.move_to_previous().map_err(failed)?,
             None => Vec::new(),
         };
         let mut file = StreamFile::create(&self.path)?;

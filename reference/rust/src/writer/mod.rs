@@ -41,7 +41,7 @@ impl Writer {
     pub fn open(directory: impl AsRef<Path>, exist: Exist) -> Result<Writer, WriteError> {
         let path = directory.as_ref().join(Profile::Toy.file());
         match exist {
-            Exist::Resume => Writer::take_over(path, Profile::Toy),
+            Exist::Resume => Writer::reopen(path, Profile::Toy),
             Exist::Fail if path.symlink_metadata().is_ok() => Err(WriteError::Exists(path)),
             Exist::Fail => Ok(Writer::new(path, Profile::Toy, None)),
             Exist::Replace => {
@@ -63,7 +63,7 @@ impl Writer {
         if profile == Profile::Toy {
             return Err(WriteError::Refused(path, Refused("a toy/v1 stream is not appended to".to_string())));
         }
-        Writer::take_over(path, profile)
+        Writer::reopen(path, profile)
     }
 
     /// Writes a record: anything that serializes to an object. In toy/v1, its `t` is the seconds since the start

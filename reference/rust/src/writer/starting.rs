@@ -17,7 +17,7 @@ pub(super) enum Start {
     Done,
     /// There is no stream.
     Create,
-    /// The stream moves aside.
+    /// The stream moves to the name of a previous run.
     Replace,
     /// What is after this many bytes moves to a side file.
     Cut(u64),
@@ -36,7 +36,7 @@ pub(super) enum Undo {
 
 impl Writer {
     /// Opens a stream that another writer may have left.
-    pub(super) fn take_over(path: PathBuf, profile: Profile) -> Result<Writer, WriteError> {
+    pub(super) fn reopen(path: PathBuf, profile: Profile) -> Result<Writer, WriteError> {
         let file = StreamFile::open(&path)?;
         let mut writer = Writer::new(path, profile, file);
         if writer.file.is_none() {
@@ -94,7 +94,7 @@ impl Writer {
         let failed = |error| WriteError::Io(self.path.clone(), error);
         let undo = match (&self.start, self.file.take()) {
             (Start::Replace, Some(old)) => {
-                let moves = old.move_aside().map_err(failed);
+                let moves = old.move_to_previous().map_err(failed);
                 let moved = moves.and_then(|moves| match StreamFile::create(&self.path) {
                     Ok(file) => Ok((file, moves)),
                     Err(error) => {
@@ -114,9 +114,9 @@ impl Writer {
                 }
             }
             (Start::Cut(committed), Some(mut file)) => {
-                let aside = file.set_aside(*committed).map_err(failed);
+                let side_file = file.move_fragment(*committed).map_err(failed);
                 self.file = Some(file);
-                Undo::PutBack(*committed, aside?)
+                Undo::PutBack(*committed, side_file?)
             }
             (Start::Create, None) => {
                 create_parent(&self.path)?;
@@ -145,8 +145,8 @@ impl Writer {
                 self.file = Some(old);
                 self.start = Start::Replace;
             }
-            (Undo::PutBack(committed, aside), Some(mut file)) => {
-                file.put_back(&aside);
+            (Undo::PutBack(committed, side_file), Some(mut file)) => {
+                file.put_back(&side_file);
                 self.file = Some(file);
                 self.start = Start::Cut(committed);
             }

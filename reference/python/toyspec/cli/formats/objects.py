@@ -35,7 +35,7 @@ def verdict_object(report: FileReport) -> dict[str, Any]:
         **dialect,
         "state": report.state,
         "valid": report.valid,
-        "events": report.events,
+        "records": report.records,
         "bytes": report.bytes,
         "suppressed": report.suppressed,
     }

@@ -13,7 +13,7 @@ use toyspec::{
 use crate::summaries::summarize;
 use crate::tagging::{tag_record, untag_record};
 
-/// An answer without its id; the stream of a writer stands apart.
+/// An answer without its id; the stream of a writer is separate.
 pub struct Answer {
     pub message: Json,
     pub stream: Option<Vec<u8>>,
@@ -34,7 +34,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Returns the answer to a request, whose stream stands apart.
+    /// Returns the answer to a request, whose stream is separate.
     pub fn answer(&mut self, asked: &Json, stream: Vec<u8>) -> Answer {
         let answer = match asked["role"].as_str() {
             Some("reader") => read(asked, &stream).map(Answer::from),
@@ -159,7 +159,7 @@ fn check(asked: &Json, stream: &[u8]) -> Result<Json, String> {
         None => check_source(stream, asked["name"].as_str().unwrap_or_default(), options),
         Some(directory) => match find_streams(Path::new(directory)).into_iter().next() {
             Some(Found::Stream(path)) => check_file(&path, options),
-            Some(Found::Trouble(_, error)) => Err(error),
+            Some(Found::Failure(_, error)) => Err(error),
             _ => Ok(no_stream(options)),
         },
     };

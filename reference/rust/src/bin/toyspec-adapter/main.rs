@@ -111,8 +111,8 @@ fn answer_once(role: &str, options: &[&str]) -> io::Result<u8> {
 }
 
 fn status(answer: &Json) -> u8 {
-    if let Some(trouble) = answer.get("error").or(answer.get("untestable")).and_then(Json::as_str) {
-        eprintln!("toyspec-adapter: {trouble}");
+    if let Some(failure) = answer.get("error").or(answer.get("untestable")).and_then(Json::as_str) {
+        eprintln!("toyspec-adapter: {failure}");
         return 3;
     }
     u8::from(

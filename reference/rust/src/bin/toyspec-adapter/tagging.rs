@@ -49,7 +49,7 @@ fn tag_number(number: &Number, place: NumberPlace) -> Json {
 pub fn untag_record(tagged: &Json) -> Result<Map, String> {
     match untag(tagged)? {
         Value::Object(members) => Ok(members),
-        _ => Err(format!("a record is no object: {tagged}")),
+        _ => Err(format!("a record is not an object: {tagged}")),
     }
 }
 
@@ -64,7 +64,7 @@ fn untag(tagged: &Json) -> Result<Value, String> {
             let mut pairs = members.iter();
             match (pairs.next(), pairs.next()) {
                 (Some((tag, Json::String(text))), None) if TAGS[..3].contains(&tag.as_str()) => {
-                    Value::Number(untag_number(tag, text).ok_or_else(|| format!("{text:?} is no number"))?)
+                    Value::Number(untag_number(tag, text).ok_or_else(|| format!("{text:?} is not a number"))?)
                 }
                 (Some((tag, Json::Object(inner))), None) if tag == "object" => Value::Object(untag_members(inner)?),
                 _ => Value::Object(untag_members(members)?),

@@ -48,7 +48,7 @@ const FRAGMENT_BYTES = 400;
 const NOTHING = new Uint8Array();
 
 /** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
-export async function judge(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
+export async function checkStream(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
   const { path, blob } = stream;
   if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, facts: null, look: null, isPacked: false, breaksSeal: false };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
@@ -87,8 +87,8 @@ function joined(start: Uint8Array, more: Uint8Array): Uint8Array {
 }
 
 async function readSidecar({ name, blob }: SidecarFile): Promise<Sidecar> {
-  if (blob === null) return { name, data: null, trouble: sidecarNotAFile };
-  if (blob.size > LIMITS.max_line_bytes) return { name, data: null, trouble: sidecarTooLong({ limit: LIMITS.max_line_bytes }) };
+  if (blob === null) return { name, data: null, failure: sidecarNotAFile };
+  if (blob.size > LIMITS.max_line_bytes) return { name, data: null, failure: sidecarTooLong({ limit: LIMITS.max_line_bytes }) };
   return { name, data: new Uint8Array(await blob.arrayBuffer()) };
 }
 

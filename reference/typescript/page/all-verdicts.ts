@@ -1,7 +1,7 @@
 /** Checks streams one after the other, and reports how far it is. */
 
 import { MOST_PARTS } from "./curve.js";
-import { judge, type Progress, type ReadError, type Skipped, type Verdict } from "./judging.js";
+import { checkStream, type Progress, type ReadError, type Skipped, type Verdict } from "./verdicts.js";
 import { onlyOtherFormats, streamMissing } from "../src/messages.js";
 import type { FromWorker } from "./messages.js";
 import type { Entry } from "./report.js";
@@ -14,7 +14,7 @@ const ALL_PARTS = 200_000;
 const LEAST_PARTS = 100;
 
 /** Checks the streams; what comes of each goes to *post*, `done` last. */
-export async function judgeAll(streams: readonly Stream[], post: (message: FromWorker) => void): Promise<void> {
+export async function checkAll(streams: readonly Stream[], post: (message: FromWorker) => void): Promise<void> {
   let reported = 0;
   const mostParts = Math.min(MOST_PARTS, Math.max(LEAST_PARTS, Math.floor(ALL_PARTS / streams.length)));
   for (const [index, stream] of streams.entries()) {
@@ -34,7 +34,7 @@ async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number
   const { path, blob, isBundle, isBelow } = stream;
   if (blob === null && !isBundle) return { type: "error", error: { path, message: streamMissing } };
   try {
-    const verdict = await judge(stream, onProgress, mostParts);
+    const verdict = await checkStream(stream, onProgress, mostParts);
     const { profile, findings } = verdict.report;
     // Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     if (isBelow && profile === null && !verdict.breaksSeal) return { type: "skipped", skipped: { path, message: findings[0]!.message } };

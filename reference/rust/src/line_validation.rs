@@ -14,7 +14,7 @@ const LONG_LINE_BYTES: usize = 1 << 20;
 const RECORD_STARTS: [&str; 3] = ["{\"kind\":", "{\"type\":", "{\"step\":"];
 
 /// One problem of the bytes or JSON layer in one line.
-pub(crate) struct Fault {
+pub(crate) struct Problem {
     pub rule: Rule,
     /// Offset of the place in the line; the length of the line when it ends too early.
     pub at: usize,
@@ -22,28 +22,28 @@ pub(crate) struct Fault {
     pub message: String,
 }
 
-impl Fault {
+impl Problem {
     /// Returns a problem of the whole line.
-    pub fn whole(rule: Rule, at: usize, message: String) -> Fault {
-        Fault { rule, at, pointer: String::new(), message }
+    pub fn whole(rule: Rule, at: usize, message: String) -> Problem {
+        Problem { rule, at, pointer: String::new(), message }
     }
 }
 
 /// The problems of one line: at most `MAX_FINDINGS_PER_RULE` of each rule are listed, the others counted.
-pub(crate) struct Faults {
-    pub listed: Vec<Fault>,
+pub(crate) struct Problems {
+    pub listed: Vec<Problem>,
     pub unlisted: Vec<(Rule, u64)>,
     seen: Vec<(Rule, usize)>,
     budget: usize,
 }
 
-impl Default for Faults {
+impl Default for Problems {
     fn default() -> Self {
-        Faults { listed: Vec::new(), unlisted: Vec::new(), seen: Vec::new(), budget: POINTER_BUDGET }
+        Problems { listed: Vec::new(), unlisted: Vec::new(), seen: Vec::new(), budget: POINTER_BUDGET }
     }
 }
 
-impl Faults {
+impl Problems {
     /// Returns whether a problem of the rule is listed; one that is not is counted here.
     pub fn counts(&mut self, rule: Rule) -> bool {
         let listed = self.seen.iter().find(|(seen, _)| *seen == rule).map_or(0, |&(_, count)| count);
@@ -58,13 +58,13 @@ impl Faults {
     }
 
     /// Lists a problem that `counts` has asked for.
-    pub fn list(&mut self, fault: Fault) {
-        self.budget = self.budget.saturating_sub(fault.pointer.chars().count());
-        match self.seen.iter_mut().find(|(rule, _)| *rule == fault.rule) {
+    pub fn list(&mut self, problem: Problem) {
+        self.budget = self.budget.saturating_sub(problem.pointer.chars().count());
+        match self.seen.iter_mut().find(|(rule, _)| *rule == problem.rule) {
             Some((_, count)) => *count += 1,
-            None => self.seen.push((fault.rule, 1)),
+            None => self.seen.push((problem.rule, 1)),
         }
-        self.listed.push(fault);
+        self.listed.push(problem);
     }
 }
 
@@ -76,32 +76,32 @@ pub(crate) enum Status {
 }
 
 /// Checks lines one after the other; holds what the last one was made of.
-pub(crate) struct Vetter {
-    pub faults: Faults,
+pub(crate) struct LineValidator {
+    pub problems: Problems,
     pub status: Status,
     entries: Vec<Entry>,
 }
 
-impl Default for Vetter {
+impl Default for LineValidator {
     fn default() -> Self {
-        Vetter { faults: Faults::default(), status: Status::Blank, entries: Vec::new() }
+        LineValidator { problems: Problems::default(), status: Status::Blank, entries: Vec::new() }
     }
 }
 
-impl Vetter {
+impl LineValidator {
     /// Checks one line of any bytes, LF excluded. `first` says that it begins the stream. A text with LF in it, such
     /// as a file that is one JSON object, is checked the same way: LF is white space.
-    pub fn vet(&mut self, text: &[u8], first: bool) -> Status {
-        if !self.faults.listed.is_empty() {
-            self.faults = Faults::default();
+    pub fn validate(&mut self, text: &[u8], first: bool) -> Status {
+        if !self.problems.listed.is_empty() {
+            self.problems = Problems::default();
         }
         self.status = Status::Unreadable;
         if is_blank(text) {
             self.status = Status::Blank;
-        } else if let Err(fault) = bytes(text, first).and_then(|()| self.scan(text)) {
-            self.faults = Faults::default();
-            self.faults.listed.push(explained(fault, text));
-        } else if self.faults.listed.iter().all(|fault| fault.rule == Rule::DuplicateKey) {
+        } else if let Err(problem) = bytes(text, first).and_then(|()| self.scan(text)) {
+            self.problems = Problems::default();
+            self.problems.listed.push(explained(problem, text));
+        } else if self.problems.listed.iter().all(|problem| problem.rule == Rule::DuplicateKey) {
             self.status = Status::Readable;
         }
         self.status
@@ -109,9 +109,9 @@ impl Vetter {
 
     /// Checks a line that is longer than the limit.
     pub fn too_long(&mut self, length: u64, limit: usize) -> Status {
-        self.faults = Faults::default();
+        self.problems = Problems::default();
         let message = messages::line_too_long(length, limit);
-        self.faults.listed.push(Fault::whole(Rule::LineTooLong, 0, message));
+        self.problems.listed.push(Problem::whole(Rule::LineTooLong, 0, message));
         self.status = Status::Unreadable;
         self.status
     }
@@ -122,35 +122,35 @@ impl Vetter {
     }
 
     fn is_readable(&mut self, text: &[u8]) -> bool {
-        self.scan(text).is_ok() && self.faults.listed.iter().all(|fault| fault.rule == Rule::DuplicateKey)
+        self.scan(text).is_ok() && self.problems.listed.iter().all(|problem| problem.rule == Rule::DuplicateKey)
     }
 
-    fn scan(&mut self, text: &[u8]) -> Result<(), Fault> {
+    fn scan(&mut self, text: &[u8]) -> Result<(), Problem> {
         if text.len() > u32::MAX as usize {
-            return Err(Fault::whole(Rule::LineTooLong, 0, messages::line_too_long(text.len(), u32::MAX)));
+            return Err(Problem::whole(Rule::LineTooLong, 0, messages::line_too_long(text.len(), u32::MAX)));
         }
-        // One long line is no reason to keep its memory.
+        // The memory of one long line is not kept.
         self.entries.clear();
         self.entries.shrink_to(1 << 16);
-        Scanner::new(text, &mut self.entries, &mut self.faults).scan()?;
+        Scanner::new(text, &mut self.entries, &mut self.problems).scan()?;
         let root = Node::root(text, &self.entries);
         if root.kind() != Kind::Object {
-            return Err(Fault::whole(Rule::NotAnObject, root.at(), messages::not_an_object(noun(root.kind()))));
+            return Err(Problem::whole(Rule::NotAnObject, root.at(), messages::not_an_object(noun(root.kind()))));
         }
-        self.faults.listed.sort_by_key(|fault| (fault.at, fault.rule));
+        self.problems.listed.sort_by_key(|problem| (problem.at, problem.rule));
         Ok(())
     }
 }
 
-fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
+fn bytes(text: &[u8], first: bool) -> Result<(), Problem> {
     if first && text.starts_with(b"\xEF\xBB\xBF") {
         let message = messages::BYTE_ORDER_MARK.to_string();
-        return Err(Fault::whole(Rule::ByteOrderMark, 0, message));
+        return Err(Problem::whole(Rule::ByteOrderMark, 0, message));
     }
     if let Some(at) = memchr::memchr(0, text) {
         let count = memchr::memchr_iter(0, text).count();
         let message = messages::nul_bytes(count, text.len());
-        return Err(Fault::whole(Rule::NulBytes, at, message));
+        return Err(Problem::whole(Rule::NulBytes, at, message));
     }
     simdutf8::compat::from_utf8(text).map(|_| ()).map_err(|error| {
         let at = error.valid_up_to();
@@ -159,21 +159,21 @@ fn bytes(text: &[u8], first: bool) -> Result<(), Fault> {
             (_, 0x80..0xC2 | 0xF5..) => "invalid start byte",
             _ => "invalid continuation byte",
         };
-        Fault::whole(Rule::InvalidUtf8, at, messages::invalid_utf8(format!("{:02x}", text[at]), reason))
+        Problem::whole(Rule::InvalidUtf8, at, messages::invalid_utf8(format!("{:02x}", text[at]), reason))
     })
 }
 
 /// Returns a problem, its message naming the record that begins inside another, where one does.
-fn explained(mut fault: Fault, text: &[u8]) -> Fault {
-    if fault.rule != Rule::InvalidJson || text.len() > LONG_LINE_BYTES {
-        return fault;
+fn explained(mut problem: Problem, text: &[u8]) -> Problem {
+    if problem.rule != Rule::InvalidJson || text.len() > LONG_LINE_BYTES {
+        return problem;
     }
     let starts = RECORD_STARTS.into_iter().filter_map(|start| memchr::memmem::rfind(text, start.as_bytes()));
-    let is_record = |at: &usize| *at > 0 && Vetter::default().is_readable(&text[*at..]);
+    let is_record = |at: &usize| *at > 0 && LineValidator::default().is_readable(&text[*at..]);
     if let Some(at) = starts.into_iter().find(is_record) {
-        fault.message = messages::invalid_json_second_record(at);
+        problem.message = messages::invalid_json_second_record(at);
     }
-    fault
+    problem
 }
 
 fn noun(kind: Kind) -> &'static str {
@@ -189,7 +189,7 @@ fn noun(kind: Kind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Status, Vetter};
+    use super::{LineValidator, Status};
     use crate::test_random::Random;
     use crate::{Map, Value};
 
@@ -236,10 +236,10 @@ mod tests {
         "{\"a\":{\"a\":[]}}",
     ];
 
-    fn vetted(text: &[u8]) -> (Status, Option<Map>) {
-        let mut vetter = Vetter::default();
-        let status = vetter.vet(text, false);
-        (status, vetter.record(text).map(Map::of))
+    fn validated(text: &[u8]) -> (Status, Option<Map>) {
+        let mut validator = LineValidator::default();
+        let status = validator.validate(text, false);
+        (status, validator.record(text).map(Map::of))
     }
 
     /// A text is readable where another parser takes it for an object of finite numbers, and then both find one value.
@@ -253,7 +253,7 @@ mod tests {
             if round % 2 == 0 {
                 text = format!("{{\"k\":{text}}}");
             }
-            let (status, record) = vetted(text.as_bytes());
+            let (status, record) = validated(text.as_bytes());
             let other: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(&text).ok();
             assert_eq!(other.is_some(), status == Status::Readable, "{text}");
             if let (Some(other), Some(record)) = (other, record) {
@@ -275,7 +275,7 @@ mod tests {
     fn no_number_is_lost() {
         let key = "$serde_json::private::Number";
         let text = format!("{{\"{key}\":\"1\",\"n\":{}}}", "9".repeat(300));
-        let (_, record) = vetted(text.as_bytes());
+        let (_, record) = validated(text.as_bytes());
         let record = record.unwrap();
         assert_eq!(Some("1"), record.get(key).and_then(Value::as_str));
         let Some(Value::Number(number)) = record.get("n") else { panic!("no number") };
@@ -287,8 +287,8 @@ mod tests {
     fn hostile_texts_come_to_an_end() {
         let wide: String = (0..500_000).map(|n| format!("\"k{n}\":0,")).collect();
         for text in ["[".repeat(1 << 24), "{\"a\":".repeat(1 << 21), "\"\\u".repeat(1 << 20), "9".repeat(1 << 20)] {
-            assert_eq!(Status::Unreadable, vetted(text.as_bytes()).0);
+            assert_eq!(Status::Unreadable, validated(text.as_bytes()).0);
         }
-        assert_eq!(Status::Readable, vetted(format!("{{{wide}\"k\":0}}").as_bytes()).0);
+        assert_eq!(Status::Readable, validated(format!("{{{wide}\"k\":0}}").as_bytes()).0);
     }
 }
