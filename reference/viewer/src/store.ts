@@ -109,9 +109,9 @@ export class Store {
   }
 
   private take(state: ViewState): void {
-    const isListedAnew = state.filter !== this.state.filter || state.sort !== this.state.sort;
+    const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort;
     this.state = state;
-    if (isListedAnew) this.list();
+    if (isListedAgain) this.list();
     else this.palette.give(this.shown.map(({ id }) => id));
     this.tell({ runs: false, state: true });
   }

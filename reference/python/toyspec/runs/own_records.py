@@ -70,7 +70,7 @@ def _step(record: Record, key: str | None, last: int) -> Any:
 def own_metrics(record: Record) -> dict[str, float | int | None]:
     """Return the numbers of *record* by name, those of inner objects too; null where a number may be null.
 
-    The step and the time are no metrics. A key that several kinds have follows its kind and a slash.
+    The step and the time are not metrics. A key that several kinds have follows its kind and a slash.
     """
     profile = _profile(record)
     if profile is None:
