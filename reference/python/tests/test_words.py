@@ -29,6 +29,7 @@ SCOPE = (
 EXCLUDED = (
     "schemas/bundled/",  # generated
     "reference/python/tests/test_words.py",  # this list
+    "reference/python/toyspec/view/app/",  # built
 )
 
 FAULT = r"(?<!make )(?<![/-])\bfault(?:y|s)?\b(?! test| injection|/)"

@@ -44,8 +44,8 @@ export function jsonReport(entries: readonly Entry[]): string {
 }
 
 function fileObject(report: FileReport): object {
-  const { path, profile, state, valid, events, bytes, suppressed } = report;
-  return { path: toWellFormed(path), profile, state, valid, events, bytes, findings: report.findings.map(findingObject), suppressed };
+  const { path, profile, state, valid, records, bytes, suppressed } = report;
+  return { path: toWellFormed(path), profile, state, valid, records, bytes, findings: report.findings.map(findingObject), suppressed };
 }
 
 function findingObject(finding: Finding): object {

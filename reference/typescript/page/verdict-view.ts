@@ -41,10 +41,10 @@ export function findingCounts({ report }: Verdict): string {
 }
 
 function countsOf(verdict: Verdict): string {
-  const { profile, events, bytes, valid } = verdict.report;
-  const records = `${grouped(events)} ${events === 1 ? "record" : "records"}`;
+  const { profile, records, bytes, valid } = verdict.report;
+  const count = `${grouped(records)} ${records === 1 ? "record" : "records"}`;
   const unpacked = verdict.isPacked ? `${size(bytes)} unpacked from gzip` : size(bytes);
-  return [valid ? "valid" : "not valid", profile ?? "no profile", records, unpacked, findingCounts(verdict)].join(" · ");
+  return [valid ? "valid" : "not valid", profile ?? "no profile", count, unpacked, findingCounts(verdict)].join(" · ");
 }
 
 function meaning(verdict: Verdict): string {

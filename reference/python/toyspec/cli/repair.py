@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import fact_of, shown
-from toyspec.cli.terminal import Terminal, without_ci_commands
-from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.escaping import printable, printable_bytes, shortened
-from toyspec.findings import PathError
-from toyspec.runs.discovery import NoStream, Stream, find_streams
-from toyspec.system_calls import cause_of
+from toyspec.cli.paths import shown
+from toyspec.cli.stream_changes import outcome_of, tally
+from toyspec.cli.terminal import Terminal
+from toyspec.escaping import printable_bytes, shortened
+from toyspec.runs.discovery import Stream, find_streams
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.runs.discovery import Found
-
-Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
+Change = Literal["sound", "repaired", "torn"]
+Outcome = Change | Literal["refused", "failed"]
 
 _DESCRIPTION = """\
 Move the fragment that a killed writer left after the last committed line of
@@ -74,36 +72,21 @@ def run(options: Namespace) -> int:
         raise UsageError("cannot ask: standard input is not a terminal; add --yes or --dry-run")
     terminal = Terminal(color="never")
     asks: Literal["plan", "ask", "cut"] = "plan" if options.dry_run else "cut" if options.yes else "ask"
-    outcomes = [_outcome(found, asks, terminal) for path in options.paths for found in find_streams(path)]
-    counts = {outcome: outcomes.count(outcome) for outcome in _OUTCOMES if outcome in outcomes}
-    named = [f"{number} {_OUTCOMES[outcome]}" for outcome, number in counts.items()]
-    if len(outcomes) == 1:
-        named = [named[0].removeprefix("1 ")]
-    terminal.line(f"{counted(len(outcomes), 'stream')}: {', '.join(named)}")
-    if "failed" in counts:
+    repaired = partial(_repaired, asks=asks, terminal=terminal)
+    outcomes: list[Outcome] = [
+        outcome_of(found, repaired, command="repair", missing="no events.jsonl or metrics.jsonl here or below")
+        for path in options.paths
+        for found in find_streams(path)
+    ]
+    terminal.line(f"{counted(len(outcomes), 'stream')}: {tally(outcomes, _OUTCOMES)}")
+    if "failed" in outcomes:
         return exit_codes.USAGE
-    left = "refused" in counts or ("torn" in counts and not options.dry_run)
+    left = "refused" in outcomes or ("torn" in outcomes and not options.dry_run)
     return exit_codes.FINDINGS if left else exit_codes.OK
 
 
-def _outcome(found: Found, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Outcome:
+def _repaired(stream: Stream, *, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Change:
     """Repair one stream, or only plan it, and print what was done."""
-    if isinstance(found, PathError):
-        return _failed(found.path, found.message)
-    if isinstance(found, NoStream):
-        return _failed(found.path, "no events.jsonl or metrics.jsonl here or below")
-    try:
-        return _repaired(found, asks, terminal)
-    except StreamRefusedError as error:
-        _failed(found.path, cause_of(error))
-        return "refused"
-    except StreamError as error:
-        return _failed(found.path, fact_of(error))
-    except OSError as error:
-        return _failed(found.path, cause_of(error))
-
-
-def _repaired(stream: Stream, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Outcome:
     plan = repair_stream(stream.path, dry_run=True)
     if plan.change == "none":
         return "sound"
@@ -133,9 +116,3 @@ def _agreed() -> bool:
     sys.stdout.write("    move it to a side file? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def _failed(path: str, fact: str) -> Outcome:
-    sys.stdout.flush()
-    sys.stderr.write(f"toyspec repair: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
-    return "failed"

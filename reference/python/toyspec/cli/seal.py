@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import fact_of, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.terminal import Terminal, without_ci_commands
-from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.escaping import printable
+from toyspec.cli.stream_changes import failed, outcome_of, refused, tally
+from toyspec.cli.terminal import Terminal
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.generated import messages
 from toyspec.runs.discovery import NoStream, find_streams
-from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -77,14 +75,15 @@ def run(options: Namespace) -> int:
         raise UsageError("standard input cannot be sealed; name a run directory")
     terminal = Terminal(color="never")
     existing: Existing = "keep" if options.again else "refuse"
-    outcomes = [_outcome(found, existing, terminal) for found in _runs(options.paths)]
-    counts = {outcome: outcomes.count(outcome) for outcome in _OUTCOMES if outcome in outcomes}
+    sealed = partial(_sealed, existing=existing, terminal=terminal)
+    outcomes: list[Outcome] = [
+        outcome_of(found, sealed, command="seal", missing=messages.STREAM_MISSING) for found in _runs(options.paths)
+    ]
     if len(outcomes) > 1:
-        named = [f"{number} {_OUTCOMES[outcome]}" for outcome, number in counts.items()]
-        terminal.line(f"{counted(len(outcomes), 'run')}: {', '.join(named)}")
-    if "failed" in counts:
+        terminal.line(f"{counted(len(outcomes), 'run')}: {tally(outcomes, _OUTCOMES)}")
+    if "failed" in outcomes:
         return exit_codes.USAGE
-    return exit_codes.FINDINGS if "refused" in counts else exit_codes.OK
+    return exit_codes.FINDINGS if "refused" in outcomes else exit_codes.OK
 
 
 def _runs(paths: list[str]) -> Iterator[Found]:
@@ -98,36 +97,19 @@ def _runs(paths: list[str]) -> Iterator[Found]:
                 seen.add(directory)
 
 
-def _outcome(found: Found, existing: Existing, terminal: Terminal) -> Outcome:
+def _sealed(stream: Stream, *, existing: Existing, terminal: Terminal) -> Outcome:
     """Seal one run, and print what was done."""
-    if isinstance(found, PathError):
-        return _failed(found.path, found.message)
-    if isinstance(found, NoStream):
-        return _failed(found.path, messages.STREAM_MISSING)
-    progress = Progress("sealing")
-    try:
-        return _sealed(found, existing, terminal, progress)
-    except StreamRefusedError as error:
-        progress.erase()
-        _failed(found.path, cause_of(error))
-        return "refused"
-    except StreamError as error:
-        return _failed(found.path, fact_of(error))
-    except OSError as error:
-        progress.erase()
-        place = os.fsdecode(error.filename) if error.filename else found.path
-        return _failed(place, cause_of(error))
-
-
-def _sealed(stream: Stream, existing: Existing, terminal: Terminal, progress: Progress) -> Outcome:
     # Imported here: the help needs none of it.
     from toyspec.writing.sealing import seal
 
     directory = os.path.dirname(stream.path) or "."
     if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
         return _earlier(stream.path, directory, terminal)
-    done = seal(stream.path, existing=existing, on_progress=progress.update)
-    progress.erase()
+    progress = Progress("sealing")
+    try:
+        done = seal(stream.path, existing=existing, on_progress=progress.update)
+    finally:
+        progress.erase()
     terminal.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
     if done.earlier_path is not None:
         terminal.line(f"    the earlier seal is now {shown(done.earlier_path)}")
@@ -142,23 +124,14 @@ def _earlier(path: str, directory: str, terminal: Terminal) -> Outcome:
 
     report = check(path, select=[rules.SEAL_BROKEN])
     if report.errors:
-        return _failed(path, report.errors[0].message)
+        return failed("seal", path, report.errors[0].message)
     seal_path = os.path.join(directory, SEAL_FILE)
     if not report.files[0].valid:
-        _failed(seal_path, "the run changed since it was sealed: `toyspec check` lists how; --again seals it as it is")
-        return "refused"
+        fact = "the run changed since it was sealed: `toyspec check` lists how; --again seals it as it is"
+        return refused("seal", seal_path, fact)
     left = unsealed_files(directory)
     if left:
-        _failed(
-            seal_path,
-            f"the seal lacks {counted(len(left), 'file')}, for example {left[0]}; --again adds what is new",
-        )
-        return "refused"
+        fact = f"the seal lacks {counted(len(left), 'file')}, for example {left[0]}; --again adds what is new"
+        return refused("seal", seal_path, fact)
     terminal.line(f"{shown(seal_path)}: sealed before, unchanged")
     return "intact"
-
-
-def _failed(path: str, fact: str) -> Outcome:
-    sys.stdout.flush()
-    sys.stderr.write(f"toyspec seal: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
-    return "failed"

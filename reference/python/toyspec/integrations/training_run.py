@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +22,7 @@ from toyspec.system_calls import cause_of, say
 from toyspec.writing.clocks import SYSTEM_CLOCK
 from toyspec.writing.devices import this_backend
 from toyspec.writing.environment import git_revision
-from toyspec.writing.event_arguments import ending_of
+from toyspec.writing.event_arguments import ending_exception, ending_of
 from toyspec.writing.field_mapping import event_members
 from toyspec.writing.run_ids import claim_directory, format_run_id, run_id_from
 from toyspec.writing.run_writer import RunWriter
@@ -239,8 +238,7 @@ class TrainingRun:
         self.close()
 
     def _end_at_exit(self) -> None:
-        # The interpreter keeps the exception that ends the program; in a session it may be an old one.
-        self._end(ending_of(None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)))
+        self._end(ending_of(ending_exception()))
 
     def _note_step(self, step: int | None) -> None:
         if step is not None and (self._last_step is None or step > self._last_step):

@@ -16,7 +16,8 @@ from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.read_reports import Fragment, Gap
+from toyspec.read_reports import Gap
+from toyspec.reading.cut_feed import CutFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +133,7 @@ class _EventRecord(Record, eq=False, gc=False):
 _RECORDS = frozenset([Record, _EventRecord])
 
 
-class RecordFeed:
+class RecordFeed(CutFeed):
     """Makes records from a stream that arrives in pieces of any size.
 
     *profile* None means that the first record decides: *detect* returns the profile, by default from the record
@@ -149,7 +150,7 @@ class RecordFeed:
         detect: Callable[..., Profile | None] = detect_profile,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
+        self._splitter: LineSplitter = LineSplitter(max_line_bytes=max_line_bytes)
         self._target = target
         self._detect = detect
         self._named = profile
@@ -197,11 +198,6 @@ class RecordFeed:
         return found
 
     @property
-    def max_line_bytes(self) -> int:
-        """Longest line that is read, LF excluded."""
-        return self._splitter.max_line_bytes
-
-    @property
     def profile(self) -> Profile | None:
         """The profile of the stream, as far as it is known; None for a file of another format."""
         if self._is_decided:
@@ -222,25 +218,6 @@ class RecordFeed:
             return "torn"
         return "complete"
 
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last LF."""
-        return self._splitter.committed
-
-    @property
-    def next_line(self) -> int:
-        """Number of the line that the next LF ends, counted from 1."""
-        return self._splitter.next_number
-
-    @property
-    def size(self) -> int:
-        """Number of bytes fed so far."""
-        return self._splitter.size
-
-    def fragment(self) -> Fragment | None:
-        """Return the bytes after the last LF at this time; None if there are none."""
-        return self._splitter.fragment()
-
     def uncommitted(self) -> dict[str, Any] | None:
         """Return the object in the bytes after the last LF, or None if they are not a whole object."""
         fragment, data = self._splitter.fragment(), self._splitter.pending()
@@ -254,10 +231,6 @@ class RecordFeed:
     def begin_at(self, line: int, offset: int) -> None:
         """Count from *line* and *offset* on: the bytes that come next are from there. Call it before any are fed."""
         self._splitter.skip(line - 1, offset)
-
-    def drop_fragment(self) -> None:
-        """Drop the bytes after the last LF, as if they had not been fed."""
-        self._splitter.drop_fragment()
 
     def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
         """Add the records and gaps of *lines*, the first at *number* and *offset*; no call is made for a line."""

@@ -27,7 +27,8 @@ from toyspec.format.document_rows import DocumentCutter
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.read_reports import Fragment, Gap
+from toyspec.read_reports import Gap
+from toyspec.reading.cut_feed import CutFeed
 from toyspec.reading.records import Record
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Row(Record, eq=False, gc=False):
         """Keep the object: only its form can decode it."""
 
 
-class RowFeed:
+class RowFeed(CutFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``."""
 
     def __init__(self, read_as: ReadAs, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
@@ -160,11 +161,6 @@ class RowFeed:
         return None
 
     @property
-    def max_line_bytes(self) -> int:
-        """Longest line that is read, LF excluded."""
-        return self._splitter.max_line_bytes
-
-    @property
     def state(self) -> State:
         """The state of the file if it ended now."""
         if self.gap_bytes:
@@ -178,25 +174,6 @@ class RowFeed:
             return not self._splitter.is_closed
         return self.size > self.committed
 
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last LF, or after the last object of a document that is not closed."""
-        return self._splitter.committed
-
-    @property
-    def next_line(self) -> int:
-        """Number of the line that the next LF ends, counted from 1."""
-        return self._splitter.next_number
-
-    @property
-    def size(self) -> int:
-        """Number of bytes fed so far."""
-        return self._splitter.size
-
-    def fragment(self) -> Fragment | None:
-        """Return the bytes that are not committed at this time; None if there are none."""
-        return self._splitter.fragment()
-
     def uncommitted(self) -> dict[str, Any] | None:
         """Return the object in the bytes after the last LF, or None if they are not a whole record."""
         fragment, data = self._splitter.fragment(), self._splitter.pending()
@@ -204,10 +181,6 @@ class RowFeed:
             return None
         is_first = fragment.number == 1
         return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
-
-    def drop_fragment(self) -> None:
-        """Drop the bytes after the last LF, as if they had not been fed."""
-        self._splitter.drop_fragment()
 
 
 def line_too_long(line: Line, limit: int) -> ValidatedLine:

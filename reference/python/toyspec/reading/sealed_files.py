@@ -95,7 +95,7 @@ def _remote_digest(directory: str, parts: Sequence[bytes] | None, on_bytes: Call
     from toyspec.places.remote_files import RemoteFile
 
     if parts is None:
-        raise _FaultError("outside")
+        raise _UnusableError("outside")
     digest, size = sha256(), 0
     with RemoteFile(path_in(directory, "/".join(map(os.fsdecode, parts)))) as file:
         while block := file.read(_BLOCK_BYTES):

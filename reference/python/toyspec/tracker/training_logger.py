@@ -7,7 +7,6 @@ import contextlib
 import math
 import operator
 import os
-import sys
 from typing import TYPE_CHECKING, Any, Self
 
 from toyspec.format.scalars import is_finite, scalar
@@ -15,7 +14,7 @@ from toyspec.tracker.config import LogConfig, configured
 from toyspec.tracker.models import gradients
 from toyspec.tracker.sinks.console import ConsoleSink
 from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.event_arguments import ending_of
+from toyspec.writing.event_arguments import ending_exception, ending_of
 from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
@@ -213,9 +212,7 @@ def _finish_at_exit(logger: TrainingLogger) -> Any:
         if os.getpid() != owner:
             # The exit of a forked child is not the end of the run.
             return
-        # The interpreter keeps the exception that ends the program; in a session it may be an old one.
-        error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
-        logger._finish(error)  # noqa: SLF001 - same module
+        logger._finish(ending_exception())  # noqa: SLF001 - same module
 
     atexit.register(finish)
     return finish

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict
 
@@ -63,6 +64,12 @@ def ending_of(error: BaseException | None) -> dict[str, Any]:
         return _exit_ending(error.code)
     reason = "interrupted" if isinstance(error, KeyboardInterrupt) else "errored"
     return {"reason": reason, "error": _text_of(error)}
+
+
+def ending_exception() -> BaseException | None:
+    """Return the exception that ends this program, None without one; call it while the program exits."""
+    # The interpreter keeps it; in a session it may be an old one.
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 def _exit_ending(code: object) -> dict[str, Any]:
