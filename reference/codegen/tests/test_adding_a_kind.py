@@ -15,6 +15,9 @@ import pytest
 from codegen import sources
 from codegen.diagrams import readings
 
+# They generate everything a second time.
+pytestmark = pytest.mark.slow
+
 PARTS = (
     "conformance",
     "docs",

@@ -62,7 +62,7 @@ class BackgroundMirror:
             self._process.wait(WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             say(f"{self._mirror.to}: the rest of the run is still being sent, by process {self._process.pid}")
-            # Without a parent it is no zombie, and must not be reported as a child that was left.
+            # Without a parent it is not a zombie, and must not be reported as a child that was left.
             self._process.returncode = 0
 
 

@@ -19,7 +19,7 @@ BATCH = 500
 """Most rows in one call."""
 
 
-class Abandoned(Exception):  # noqa: N818 - ends a mirror, and is no error of its caller
+class Abandoned(Exception):  # noqa: N818 - ends a mirror, and is not an error of its caller
     """The service does not answer, and nothing more is waited for."""
 
 
