@@ -230,7 +230,7 @@ def test_link_that_is_put_in_place_of_a_stream_is_not_followed(client: Client, r
     "host", ["evil.example", "evil.example:80", "localhost", "127.0.0.1:1", "localhost:99999", "", "[::1"]
 )
 def test_other_hosts_are_refused(host: str, client: Client) -> None:
-    """A name that another site made lead to this machine is no name of the server."""
+    """A name that another site made lead to this machine is not a name of the server."""
     assert 421 == client.get("/api/runs", Host=host)[0]
 
 
@@ -349,7 +349,7 @@ def test_run_that_is_deleted_or_replaced_is_reported(root: Path, tmp_path: Path)
 
 
 def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows and curves of streams that have not changed come from the cache; a damaged cache is no cache."""
+    """Rows and curves of streams that have not changed come from the cache; a damaged cache is not a cache."""
     with served(root, tmp_path / "cache") as client:
         first = client.json("/api/runs")["runs"]
         curves = [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]

@@ -24,7 +24,7 @@ class Part(NamedTuple):
 def part_of(headers: Mapping[str, str], etag: str, size: int) -> Part:
     """Return the part of a file of *size* bytes with *etag* that the *headers* of a request ask for.
 
-    Several ranges, and a range that is no range of bytes, count as none: the whole file is sent.
+    Several ranges, and a range that is not a range of bytes, count as none: the whole file is sent.
     """
     wanted = headers.get("If-Match")
     if wanted is not None and not _matches(wanted, etag):

@@ -216,7 +216,7 @@ class Scan:
 
 
 def _system_metrics(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a system event, which are no metrics of the training, under names of their own."""
+    """Return the numbers of a system event, which are not metrics of the training, under names of their own."""
     extra = value.get("extra")
     members = {**value, **(extra if isinstance(extra, dict) else {})}
     found = {

@@ -357,7 +357,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         return "toyspec"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is that of the base class
-        """Say nothing: what clients send is no output of a command."""
+        """Say nothing: what clients send is not output of a command."""
 
 
 def serve(server: ViewServer, on_ready: Callable[[], object] | None = None) -> None:
