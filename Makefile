@@ -166,7 +166,7 @@ bench-rust:
 .PHONY: quick-tests
 quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@$(BIN)/python -m pytest -m 'not slow' $(ARGS)
-	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory); `make test-all` runs them too'
+	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory, adding a kind, emitters of the guides); `make test-all` runs them too'
 
 .PHONY: plain-tests
 plain-tests: $(DEV) ## run the tests in which the engine matters with plain Python

@@ -23,6 +23,7 @@ FIRST_GREEN = "## 5. "
 PERL = shutil.which("perl")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(PERL is None and "CI" not in os.environ, reason="perl is not installed"),
 ]
 

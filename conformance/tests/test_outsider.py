@@ -19,6 +19,7 @@ SOURCES = Path(ROOT, "conformance/outsider")
 SOME = ["toy-v1/canonical", "metrics-v1/canonical", "kaun-v1/canonical", "toy-v1/out-of-range", "sessions"]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         (shutil.which("javac") is None or shutil.which("java") is None) and "CI" not in os.environ,
         reason="javac is not installed",
