@@ -5,7 +5,7 @@ import { Palette, type Look } from "./palette.js";
 import type { Backend, Change, Listing, Run } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
-import { hashOf, START, stateIn, type ViewState } from "./view-state.js";
+import { hashOf, stateIn, type ViewState } from "./view-state.js";
 
 /** What has changed since the listener was last called. */
 export interface Changed {
@@ -186,5 +186,3 @@ export class Store {
     });
   }
 }
-
-export { START };

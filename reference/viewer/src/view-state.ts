@@ -26,13 +26,11 @@ export interface ViewState {
   metrics: string;
   /** The one metric that is shown large. */
   focus: string;
-  /** A field whose value puts runs together. */
-  groupBy: string;
 }
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", groupBy: "",
+  zoom: null, metrics: "", focus: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
@@ -75,7 +73,6 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
-  put("by", state.groupBy, state.groupBy === "");
   return found;
 }
 
@@ -98,7 +95,6 @@ export function stateIn(hash: string): ViewState {
     zoom: rangeIn(found.get("zoom")),
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
-    groupBy: found.get("by") ?? "",
   };
 }
 
