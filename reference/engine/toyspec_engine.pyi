@@ -78,5 +78,8 @@ class Batch:
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
 
+def ends(paths: Sequence[str], most_bytes: int) -> list[tuple[Profile, State, int, int, bytes] | None]:
+    """Return profile, state, number of records, size and telling lines of each stream; None where Python reads it."""
+
 def fail() -> None:
     """Panic: shows that a panic becomes an exception."""

@@ -3,6 +3,7 @@
 mod batch;
 mod checker;
 mod columns;
+mod ends;
 mod failures;
 mod reports;
 
@@ -18,5 +19,6 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<checker::Checker>()?;
     module.add_class::<batch::Batch>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
+    module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)
 }

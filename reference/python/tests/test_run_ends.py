@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import strategies
 from toyspec.cli.main import main
+from toyspec.engine import native
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
@@ -96,12 +97,17 @@ def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Pat
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stream=strategies.streams("toy/v1") | strategies.streams("kaun/v1"), block=st.sampled_from([8, 64, 4096]))
+@given(
+    stream=strategies.streams("toy/v1") | strategies.streams("kaun/v1"),
+    block=st.sampled_from([8, 64, 4096]),
+    limit=st.sampled_from([0, 1 << 20]),
+)
 def test_ends_of_any_stream_say_nothing_wrong(
-    stream: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stream: bytes, block: int, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Damage is reported only where there is some, and always where all was read; nothing raises."""
     monkeypatch.setattr(run_ends, "BLOCK_BYTES", block)
+    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", limit)
     path = _write(tmp_path, stream)
     assume(read(path, mode="salvage").report.profile is not None)
     ends, whole = summarize_ends(path), summarize_run(path)
@@ -121,7 +127,7 @@ def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytes
 
     read_at = run_ends._read_at
     monkeypatch.setattr(run_ends, "_read_at", counted)
-    monkeypatch.setattr(run_ends, "_CHECKED_BYTES", 0)
+    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
     summarize_ends(_write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
     assert [BLOCK_BYTES, BLOCK_BYTES] == read
 
@@ -131,7 +137,7 @@ def test_damage_in_a_large_stream_shows_where_it_is_read(
     place: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Damage near an end is reported; damage in the middle only with --full, which counts the records too."""
-    monkeypatch.setattr(run_ends, "_CHECKED_BYTES", 0)
+    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
     lines = SOUND["ended"].splitlines(keepends=True)
     path = _write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
     found = []
@@ -147,4 +153,29 @@ def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None
     lines = _lines([START, *_steps(1, 2_000), END]).splitlines(keepends=True)
     path = _write(tmp_path, b"".join([*lines[:1000], b'{"kind":"st\n', *lines[1000:]]))
     summary = summarize_ends(path)
-    assert ("damaged", None, True) == (summary.extent.state, summary.extent.records, summary.extent.is_checked)
+    assert ("damaged", 2002, True) == (summary.extent.state, summary.extent.records, summary.extent.is_checked)
+
+
+@pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=strategies.streams("toy/v1") | strategies.streams("metrics/v1") | strategies.streams("kaun/v1"))
+def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -> None:
+    """The row of a run, its extent and its kinds do not depend on the engine; some streams are left to Python."""
+    path = _write(tmp_path, stream)
+    (found,) = run_ends.engine_ends([path])
+    if found is not None:
+        alone = summarize_ends(path)
+        assert (alone.extent, alone.row(), alone.kinds) == (found.extent, found.row(), found.kinds)
+
+
+@pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
+    """Ordinary short runs are not left to Python, and have the same row."""
+    paths = []
+    for name in ("ended", "killed", "metrics", "decoding", "blank lines", "evaluation behind training"):
+        folder = tmp_path / name
+        folder.mkdir()
+        paths.append(_write(folder, SOUND[name]))
+    for path, found in zip(paths, run_ends.engine_ends(paths), strict=True):
+        assert found is not None
+        assert (summarize_ends(path).row(), summarize_ends(path).extent) == (found.row(), found.extent)

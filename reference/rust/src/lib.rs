@@ -16,6 +16,7 @@ mod check;
 mod columns;
 mod composer;
 mod dates;
+mod ends;
 mod escape;
 mod follower;
 mod lines;
@@ -53,6 +54,7 @@ pub use check::{
 };
 pub use columns::{columns, Column, Columns, Piece};
 pub use composer::{check_run_id, Composer};
+pub use ends::{ends, Ends};
 pub use escape::printable;
 pub use follower::{Event, Followed, Follower};
 pub use numbers::{binary32_text, binary64_text};

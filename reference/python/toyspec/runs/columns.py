@@ -11,13 +11,25 @@ import msgspec
 from toyspec.format.json_numbers import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from toyspec.runs.summary import RunSummary
 
-_FACTS = frozenset(
-    ["run", "path", "run_id", "profile", "state", "reason", "last_step", "final_loss", "seconds", "started_at", "bytes"]
-)
+FACTS: dict[str, Callable[[RunSummary], Any]] = {
+    "run": lambda run: run.name,
+    "path": lambda run: run.directory,
+    "run_id": lambda run: run.start.get("run_id"),
+    "profile": lambda run: run.profile or (run.dialect.name if run.dialect else None),
+    "state": lambda run: run.state,
+    "reason": lambda run: run.end.get("reason") if run.end else None,
+    "last_step": lambda run: run.last_step,
+    "final_loss": lambda run: run.final_loss,
+    "seconds": lambda run: run.seconds,
+    "started_at": lambda run: run.started_at,
+    "bytes": lambda run: run.extent.size,
+}
+"""What every run has, by the name of its column."""
+
 _PREFIXES = ("config.", "model.", "last.", "best.")
 _OPERATORS = {
     "=": operator.eq,
@@ -74,7 +86,7 @@ def value_of(run: RunSummary, column: str) -> Any:
 
 def needs_whole_streams(columns: Iterable[str]) -> bool:
     """Return whether a column may be a metric, whose last value the end of a stream need not have."""
-    return any(name not in _FACTS and not name.startswith(("config.", "model.")) for name in columns)
+    return any(name not in FACTS and not name.startswith(("config.", "model.")) for name in columns)
 
 
 def sorted_by(runs: Sequence[RunSummary], column: str) -> list[RunSummary]:

@@ -83,7 +83,7 @@ class Curve:
         return means
 
     def _close(self) -> None:
-        self._means.append(_mean(self._open))
+        self._means.append(_mean(self._open) if len(self._open) != 1 else self._open[0])
         self._open, self._taken = [], 0
         if len(self._means) == self._limit:
             self._means = _halved(self._means)

@@ -1,4 +1,4 @@
-"""Summarizes a run from the first and the last lines of its stream, without reading the rest."""
+"""Summarizes a run from the first and the last lines of its stream; of a long one, without reading the rest."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.engine import native
 from toyspec.places.addresses import is_address
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
@@ -17,17 +18,19 @@ from toyspec.runs.metrics_of import LOSS_TAGS
 from toyspec.runs.summary import RunSummary, summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from toyspec.findings import Profile
+    from toyspec.findings import Profile, State
     from toyspec.read_reports import Gap
     from toyspec.reading.log_detection import DialectChoice
+
+    _Found = tuple[Profile, State, int, int, bytes]
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
 
 _MOST_BYTES = 1 << 17
-_CHECKED_BYTES = 1 << 20
+_WHOLE_BYTES = 1 << 20
 """Streams up to this size are read completely, so that damage between the ends is found."""
 _GROWTH = 8
 # The kinds of records that change the meaning of others.
@@ -38,8 +41,8 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_bytes: int | None = None) -> RunSummary:
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
-    If an end has no step with a loss, more of it is read, up to a limit. A stream up to *checked_bytes* (by default
-    1 MiB) is read completely; in a larger one, damage between the ends is not found, as ``extent`` says. Streams that
+    A stream up to *checked_bytes* (by default 1 MiB) is read completely. Of a larger one, more of an end is read, up to
+    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Streams that
     cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
     if is_address(path):
@@ -54,9 +57,8 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     try:
         status = os.fstat(descriptor)
         size = status.st_size
-        ends = _read_ends(path, descriptor, size) if stat.S_ISREG(status.st_mode) else None
-        if ends is not None and size <= (_CHECKED_BYTES if checked_bytes is None else checked_bytes):
-            ends.check(_read_at(descriptor, 0, size))
+        whole = _WHOLE_BYTES if checked_bytes is None else checked_bytes
+        ends = _read_ends(path, descriptor, size, whole) if stat.S_ISREG(status.st_mode) else None
         found = None if ends is None else (ends, size)
     except OSError:
         found = None
@@ -84,7 +86,6 @@ class Ends:
         self._tail: list[Record] = []
         self._is_damaged = feed.gap_bytes > 0
         self._state = feed.state
-        self._is_checked = False
         self._count: int | None = feed.records
         self.profile = feed.profile
         """The format of the stream; None where it is none of toyspec's."""
@@ -103,14 +104,6 @@ class Ends:
         if dialect.is_named:
             return True
         return bool(self.head) and dialect.profile_of(self.head[0].raw + b"\n", self._path) is not None
-
-    def check(self, data: bytes) -> None:
-        """Look for damage in *data*, which is the whole stream."""
-        self._is_checked = True
-        if self._count is None and self._state != "damaged":
-            feed = RecordFeed(profile=self.profile)
-            feed.feed(data)
-            self._state = feed.state
 
     def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
         """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
@@ -133,7 +126,7 @@ class Ends:
             summary.take(self._latest(summary.attempts))
         else:
             summary.take(self._telling([*self.head, *self._tail]), learn="attempts")
-        summary.describe(profile, Extent(self._state, self._count, size, self._is_checked or self._count is not None))
+        summary.describe(profile, Extent(self._state, self._count, size, self._count is not None))
         return summary
 
     def _is_resumed(self) -> bool:
@@ -166,13 +159,30 @@ class Ends:
         return record.profile == "metrics/v1" or self._phases.is_own_step(record)
 
 
+def engine_ends(paths: Sequence[str]) -> list[RunSummary | None]:
+    """Return the summary of each run from a short stream that the compiled engine reads; None for all others."""
+    engine = native()
+    if engine is None:
+        return [None] * len(paths)
+    found: list[_Found | None] = engine.ends(paths, _WHOLE_BYTES)
+    return [None if each is None else _summary(path, each) for path, each in zip(paths, found, strict=True)]
+
+
+def _summary(path: str, found: _Found) -> RunSummary:
+    profile, state, count, size, lines = found
+    summary = RunSummary(path)
+    summary.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
+    summary.describe(profile, Extent(state, count, size))
+    return summary
+
+
 def _records(found: Iterable[Record | Gap]) -> list[Record]:
     return [item for item in found if isinstance(item, Record)]
 
 
-def _read_ends(path: str, descriptor: int, size: int) -> Ends | None:
-    """Return the ends of an open file of *size* bytes; None where they hold no record, as in gzip data."""
-    head = tail = BLOCK_BYTES
+def _read_ends(path: str, descriptor: int, size: int, whole: int) -> Ends | None:
+    """Return the ends of an open file of *size* bytes, all of it up to *whole*; None where they hold no record."""
+    head = tail = BLOCK_BYTES if size > whole else size
     ends = None
     while head + tail < size and head <= _MOST_BYTES:
         ends = Ends(path, _read_at(descriptor, 0, head))

@@ -16,7 +16,7 @@ from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.each_result import each_result
-from toyspec.runs.ends import summarize_ends
+from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.summary import RunSummary, summarize_run
 
 Extent = Literal["ends", "whole"]
@@ -52,7 +52,12 @@ def list_runs(
     errors, streams = streams_below([public(os.fspath(root)) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
     total, done, skipped = sum(stream.size for stream in streams), 0, 0
-    for stream, summary in each_result(streams, lambda stream: summarize(stream.path, dialect=choice)):
+    known: dict[str, RunSummary] = {}
+    if read == "ends" and not (choice.is_named or choice.may_be_own):
+        known = _known_to_engine([stream.path for stream in streams])
+    for stream, summary in each_result(
+        streams, lambda stream: known.get(stream.path) or summarize(stream.path, dialect=choice)
+    ):
         if on_progress is not None:
             on_progress(done, total)
         try:
@@ -65,6 +70,11 @@ def list_runs(
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
     return Runs(found, errors=errors, skipped=skipped).sort("run").sort("final_loss")
+
+
+def _known_to_engine(paths: Sequence[str]) -> dict[str, RunSummary]:
+    """Return the summaries that the compiled engine gives, by path; others have to be read alone."""
+    return {path: summary for path, summary in zip(paths, engine_ends(paths), strict=True) if summary is not None}
 
 
 class Runs(Sequence[RunSummary]):
@@ -94,7 +104,7 @@ class Runs(Sequence[RunSummary]):
 
         The order of runs with equal values stays.
         """
-        key = by if callable(by) else (lambda run: run.row().get(by))
+        key = by if callable(by) else (lambda run: run.cell(by))
         keyed = [(key(run), run) for run in self._runs]
         ordered = sorted((pair for pair in keyed if pair[0] is not None), key=_order, reverse=reverse)
         last = [run for value, run in keyed if value is None]

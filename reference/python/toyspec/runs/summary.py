@@ -22,6 +22,7 @@ from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.reader import read
 from toyspec.reading.rows import Row
 from toyspec.reading.stream_files import locate_stream, stream_size
+from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
 from toyspec.runs.extents import Extent
 from toyspec.runs.members import flat
@@ -166,25 +167,18 @@ class RunSummary:
 
     def row(self) -> dict[str, Any]:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
-        found: dict[str, Any] = {
-            "run": self.name,
-            "path": self.directory,
-            "run_id": self.start.get("run_id"),
-            "profile": self.profile or (self.dialect.name if self.dialect else None),
-            "state": self.state,
-            "reason": self.end.get("reason") if self.end else None,
-            "last_step": self.last_step,
-            "final_loss": self.final_loss,
-            "seconds": self.seconds,
-            "started_at": self.started_at,
-            "bytes": self.extent.size,
-        }
+        found: dict[str, Any] = {name: fact(self) for name, fact in FACTS.items()}
         for part in ("model", "config"):
             if isinstance(self.start.get(part), dict):
                 found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
         best = {name: self.best(name) for name in self.series}
         return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
+
+    def cell(self, column: str) -> Any:
+        """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
+        fact = FACTS.get(column)
+        return self.row().get(column) if fact is None else fact(self)
 
     @property
     def name(self) -> str:
