@@ -141,8 +141,11 @@ bench: build/bench-usual/installed-$(PYTHON_VERSION) build/bench-node/installed 
 	@$(<D)/bin/python $(BENCH) --part engine $(BENCH_OPTIONS)
 
 .PHONY: bench-all
-bench-all: bench build/bench-heavy/installed-$(PYTHON_VERSION) ## measure writers with much to install too
-	@build/bench-heavy/bin/python $(BENCH) --part heavy $(BENCH_OPTIONS)
+bench-all: bench bench-loggers ## measure the loggers of other tools too
+
+.PHONY: bench-loggers
+bench-loggers: build/bench-loggers/installed-$(PYTHON_VERSION) ## measure a logged step in other tools, and what a kill loses (installs 4 GB)
+	@$(<D)/bin/python $(BENCH) --part loggers $(BENCH_OPTIONS)
 
 # What cannot be had on this machine is named, here and among the figures.
 build/bench-%/installed-$(PYTHON_VERSION): $(BENCH)/requirements-%.txt pyproject.toml | python-is-there

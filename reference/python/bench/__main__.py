@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import checking_speed
 import engine_speed
-import heavy_writers
+import logger_costs
 import machine
 import peers
 import publishing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PARTS = {
     "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost),
     "engine": (engine_speed,),
-    "heavy": (heavy_writers,),
+    "loggers": (logger_costs,),
 }
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--part",
         choices=tuple(_PARTS),
         default="usual",
-        help="engine: both engines; heavy: writers with much to install",
+        help="engine: both engines; loggers: the loggers of other tools",
     )
     parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
     parser.add_argument(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 _PACKAGES = (
     "msgspec", "jsonschema", "orjson", "fastjsonschema", "jsonschema-rs", "sourcemeta-jsonschema",
-    "wandb", "tensorboardX", "trackio"
+    "wandb", "torch", "tensorboard", "lightning", "mlflow", "mlflow-skinny", "trackio"
 )  # fmt: skip
 
 

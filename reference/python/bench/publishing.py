@@ -17,7 +17,7 @@ _DATA = Path(__file__).resolve().parents[3] / "build"
 _DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
-_PAGES = {"engine": "explanation/speed.md"}
+_PAGES = {"engine": "explanation/speed.md", "loggers": "parts/logger-costs.md"}
 _ENGINE_COLUMNS = ("engine", "plain Python", "times as fast")
 _VERDICTS = {True: "met", False: "**not\u00a0met**", None: ""}
 
@@ -37,7 +37,8 @@ def publish(part: str) -> None:
     data = json.loads(text)
     rows = [Row(*[figure[name] for name in Row._fields]) for figure in data["figures"]]
     groups = [(group, list(members)) for group, members in groupby(rows, key=attrgetter("group"))]
-    tables = _beside(rows) if part in _PAGES else "\n".join(_table(*group) for group in groups)
+    table = _TABLES.get(part)
+    tables = table(rows) if table is not None else "\n".join(_table(*group) for group in groups)
     described = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
     page = _DOCS / _PAGES[part] if part in _PAGES else Path(__file__).parent / "README.md"
     before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN.format(part=part))
@@ -45,6 +46,21 @@ def publish(part: str) -> None:
     if not begin or not end:
         raise ValueError(f"{page} has no marks for {part}")
     page.write_text(f"{before}{begin}\nTaken with: {described}.\n\n{tables}\n{end}{after}", encoding="utf-8")
+
+
+def _of_loggers(rows: Sequence[Row]) -> str:
+    """Return one table with a line for each logger, the cheapest first."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        name, _, what = row.name.rpartition(": ")
+        found.setdefault(name or what, {})[what] = row
+    columns = ("elapsed", "CPU of the loop", "steps lost")
+    measured = {name: figures for name, figures in found.items() if all(what in figures for what in columns)}
+    lines = ["| logger | elapsed | CPU time of the loop | steps lost by a kill |", "|---|---|---|---|"]
+    for name, figures in sorted(measured.items(), key=lambda item: item[1]["elapsed"].median):
+        cells = [figures[what].figure.replace(" us", " µs").replace(" steps", "") for what in columns]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines) + "\n"
 
 
 def _beside(rows: Sequence[Row]) -> str:
@@ -73,3 +89,6 @@ def _table(group: str, rows: Sequence[Row]) -> str:
         )
         lines.append(f"| {row.name} | {figure.replace(' us ', ' µs ')} | {goal} | {_VERDICTS[row.met]} |")
     return "\n".join(lines) + "\n"
+
+
+_TABLES = {"engine": _beside, "loggers": _of_loggers}
