@@ -203,4 +203,4 @@ def test_costs_of_a_step_are_the_published_ones() -> None:
     """Every writer that the picture shows has its figure in the data of the benchmark, the cheapest first."""
     found = step_costs.costs()
     assert sorted(found, key=lambda cost: cost.microseconds) == found
-    assert {"toyspec", "json.dumps, flushed"} < {cost.writer for cost in found}
+    assert {"toyspec", "TensorBoard", "MLflow"} < {cost.writer for cost in found}
