@@ -43,7 +43,9 @@ def picture() -> dict[str, str]:
     """Return the picture by its name; the length of a bar is logarithmic, and the figure is beside it."""
     found = costs()
     said = ", ".join(f"{cost.writer} {cost.microseconds:.3g} microseconds" for cost in found)
-    drawing = Drawing(NAME, "Processor time that one logged step of five numbers takes from the training loop", f"{said}.")
+    drawing = Drawing(
+        NAME, "Processor time that one logged step of five numbers takes from the training loop", f"{said}."
+    )
     for index, cost in enumerate(found):
         top = 6 + _ROW * index
         width = _WIDEST * math.log10(cost.microseconds) / math.log10(found[-1].microseconds)
