@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import math
@@ -103,6 +104,18 @@ def test_no_spike_is_lost(tmp_path: Path) -> None:
         [(header, columns)] = client.curves("loss", "long", buckets=100, **{"from": 10_000, "to": 12_000})
         assert 50 <= header["buckets"] <= 104
         assert max(values[10_000:12_001]) <= max(columns["max"])
+
+
+def test_zoom_into_a_compressed_stream_shows_what_is_kept(tmp_path: Path) -> None:
+    """The lines of a gzip stream are not where their offsets are in the file, so they are not read again."""
+    # Stored, not compressed: the lines are then in the file as they are, a few bytes further on.
+    stream = gzip.compress(START + b"".join(step(number) for number in range(20_000)) + END, 0)
+    write_run(tmp_path / "runs" / "packed", stream)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        [(header, _)] = client.curves("loss", "packed", buckets=300, **{"from": 9_000, "to": 9_099})
+        assert header["level"] > 1
+        status, _, body = client.get("/api/point?run=packed&metric=loss&x=step&at=9000")
+        assert (404, True) == (status, b"cannot be found" in body)
 
 
 def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.reading.number_blocks import StepFeed
-from toyspec.reading.stream_files import open_stream
+from toyspec.reading.stream_files import is_compressed, open_stream
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, TOKEN_METRICS, Axis, Curve, Request, curve_frames, places
 from toyspec.view.details import detail_of, files_beside
@@ -156,7 +156,7 @@ def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision:
 
 
 def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, begin: int, end: int) -> Buckets | None:
-    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if it has no profile."""
+    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if that is impossible."""
     base = curves.latest(metric)
     profile = _profile_of(curves)
     if base is None or profile is None:
@@ -174,6 +174,9 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
 
 
 def _reach(path: str, base: Buckets, begin: int, end: int) -> tuple[int, int] | None:
+    """Return where the lines of the buckets are in the file; None if they are too much, or the file is compressed."""
+    if is_compressed(path):
+        return None
     offsets = base.columns["offset"]
     first = int(offsets[begin])
     # The line after the last bucket may be in the block that the bucket is in too.
