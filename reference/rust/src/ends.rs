@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
 use crate::schema::{member, Constant};
 use crate::tape::{Kind, Node};
-use crate::vet::{Status, Vetter};
 use crate::{Profile, State};
 
 /// The phase of a run that names none.
@@ -64,16 +64,16 @@ pub fn ends(path: &Path, most_bytes: usize) -> io::Result<Option<Ends>> {
 }
 
 fn ends_of(text: &[u8]) -> Option<Ends> {
-    let mut vetter = Vetter::default();
+    let mut validator = LineValidator::default();
     let mut profile = None;
     let (mut seen, mut run_phase, mut is_damaged, mut start) = (Vec::new(), None, false, 0);
     for end in memchr::memchr_iter(b'\n', text) {
         let line = &text[start..end];
-        match vetter.vet(line, start == 0) {
+        match validator.validate(line, start == 0) {
             Status::Blank => {}
             Status::Unreadable => is_damaged = true,
             Status::Readable => {
-                let record = vetter.record(line).filter(|_| vetter.faults.listed.is_empty())?;
+                let record = validator.record(line).filter(|_| validator.problems.listed.is_empty())?;
                 let profile = match profile {
                     Some(profile) => profile,
                     None => *profile.insert(detect(record, Hints::default())?),
