@@ -108,7 +108,7 @@ def test_no_spike_is_lost(tmp_path: Path) -> None:
 
 def test_zoom_into_a_compressed_stream_shows_what_is_kept(tmp_path: Path) -> None:
     """The lines of a gzip stream are not where their offsets are in the file, so they are not read again."""
-    # Stored, not compressed: the lines are then in the file as they are, a few bytes further on.
+    # Stored, not compressed: the lines are then in the file unchanged, a few bytes further on.
     stream = gzip.compress(START + b"".join(step(number) for number in range(20_000)) + END, 0)
     write_run(tmp_path / "runs" / "packed", stream)
     with served(tmp_path / "runs", tmp_path / "cache") as client:
