@@ -33,6 +33,19 @@ def no_space_once(case: Case, error: str) -> None:
     case.demand(sum(map(count_in, found.own)) == 1, "no note counts the dropped record")
 
 
+def first_write(case: Case, error: str, exist: str, before: bytes = b"") -> None:
+    """The first write of a start fails; every file is as it was, and none is new."""
+    if before:
+        case.make(before)
+    files = case.files()
+    _start(case, WRITES, f"error={error}:when=1")
+    case.say_all(f"open {exist} {case.directory}")
+    case.refused("resume 1" if exist == "resume" else "start")
+    case.say("close")
+    case.stop()
+    case.demand(case.files() == files, f"the start failed, but files changed: {sorted(case.files())}")
+
+
 def input_output_error(case: Case) -> None:
     """The third write fails for good; nothing before it is lost, and no later record is acknowledged and lost."""
     _start(case, WRITES, "error=EIO:when=3")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.faults import calls, deaths, fragments, interrupts, limits, meddling, places, values
+from conformance.faults.case import START, STEP
 from conformance.faults.tracing import COPIES, SYNCS
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ def _calls() -> list[Fault]:
     return [
         Fault(
             "a write fails: ENOSPC, EDQUOT", tuple(partial(calls.no_space_once, error=e) for e in ("ENOSPC", "EDQUOT"))
+        ),
+        Fault(
+            "the first write fails: EIO, ENOSPC",
+            tuple(
+                partial(calls.first_write, error=error, exist=exist, before=before)
+                for error in ("EIO", "ENOSPC")
+                for exist, before in (("replace", b""), ("fail", b""), ("replace", START + STEP), ("resume", START + STEP))
+            ),
         ),
         Fault("a write fails in metrics/v1: ENOSPC", (calls.metrics_no_space,)),
         Fault("a write fails: EIO", (calls.input_output_error,)),

@@ -2069,11 +2069,15 @@ static double seconds_since(const struct timespec *start) {
 
 static bool is_toy(const struct toyspec_writer *w) { return *w->profile->last; }
 
-/* Closes the writer for good, and returns why. */
+static void abandon(struct toyspec_writer *w);
+
+/* Closes the writer for good, and returns why. A start that failed leaves everything as it was. */
 static const char *give_up(struct toyspec_writer *w, int code, int undone) {
     const char *also = undone ? reason_of(undone) : NULL;
     size_t length = (size_t)snprintf(w->why, sizeof w->why, "the writer is closed for good: %s", reason_of(code));
     if (also && length < sizeof w->why) snprintf(w->why + length, sizeof w->why - length, "; a part of the line could not be removed: %s", also);
+    if (w->pristine) abandon(w);
+    w->pristine = false;
     close(w->descriptor);
     w->descriptor = -1;
     return w->why;

@@ -26,7 +26,8 @@ type streamFile struct {
 	why      error // why it was closed for good
 	unsynced error // why a sync failed; it is never tried again, since the system may have dropped the data
 	looked   time.Time
-	reported bool // that the path does not name the file any more
+	reported bool         // that the path does not name the file any more
+	abandon  func() error // undoes the opening, as long as nothing is written; then nil
 }
 
 // system has the calls that a test replaces to see what happens when they fail.
@@ -77,11 +78,22 @@ func (s *streamFile) takeBack(part []byte) error {
 	return s.file.Truncate(start)
 }
 
-// giveUp closes the file for good, and returns the error that reports it once.
+// giveUp closes the file for good, and returns the error that reports it once. A start that failed leaves everything as it
+// was.
 func (s *streamFile) giveUp(err error) error {
-	s.why = errors.Join(err, s.file.Close())
+	s.why = errors.Join(err, s.undo(), s.file.Close())
 	s.file = nil
 	return fmt.Errorf("%s: the writer is closed for good: %w", s.path, s.why)
+}
+
+// undo brings everything back to where it was before the opening, if nothing is written.
+func (s *streamFile) undo() error {
+	if s.abandon == nil {
+		return nil
+	}
+	err := s.abandon()
+	s.abandon = nil
+	return err
 }
 
 // closedError says why nothing can be written.

@@ -51,9 +51,8 @@ type Writer struct {
 	sequence   Sequence
 	now        func() time.Time
 	dropped    int
-	unreported int          // of the dropped records, those that no note in the stream speaks of
-	cause      error        // why the last of them was dropped
-	abandon    func() error // undoes the opening, as long as nothing is written; then nil
+	unreported int   // of the dropped records, those that no note in the stream speaks of
+	cause      error // why the last of them was dropped
 }
 
 // Open opens a toy/v1 stream in a directory, which it makes.
@@ -84,7 +83,7 @@ func open(path string, profile Profile, exist Exist) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{stream: newStreamFile(stream.file, path), profile: profile, start: time.Now(), now: time.Now}
-	w.abandon = func() error {
+	w.stream.abandon = func() error {
 		defer removeDirectories()
 		return stream.undo()
 	}
@@ -181,7 +180,7 @@ func (w *Writer) write(record map[string]any) error {
 		}
 		return err
 	}
-	w.abandon = nil
+	w.stream.abandon = nil
 	if w.profile == Toy {
 		w.sequence.Note(record)
 	}
@@ -264,11 +263,7 @@ func (w *Writer) Close() error {
 	if w.stream.file == nil {
 		return nil
 	}
-	var err error
-	if w.abandon != nil {
-		err = w.abandon()
-	}
-	err = errors.Join(err, w.stream.file.Close())
+	err := errors.Join(w.stream.undo(), w.stream.file.Close())
 	w.stream.file = nil
 	return err
 }

@@ -31,15 +31,25 @@ let close f =
   Option.iter (fun d -> try Unix.close d with Unix.Unix_error _ -> ()) f.descriptor;
   f.descriptor <- None
 
-let close_for_good f reason =
-  if f.closed_because = None then f.closed_because <- Some reason;
-  close f
-
 let is_at_path f =
   let here = Unix.fstat (descriptor f) in
   match Unix.stat f.path with
   | there -> (here.st_dev, here.st_ino) = (there.st_dev, there.st_ino)
   | exception Unix.Unix_error ((ENOENT | ENOTDIR), _, _) -> false
+
+let discard f =
+  (try
+     if f.created && (not (is_closed f)) && (not (is_foreign f)) && size f = 0 && is_at_path f then begin
+       Unix.unlink f.path;
+       Option.iter (Side_files.restore_previous f.path) f.replaced
+     end
+   with Unix.Unix_error _ -> ());
+  close f
+
+(* A start that failed leaves everything as it was. *)
+let close_for_good f reason =
+  if f.closed_because = None then f.closed_because <- Some reason;
+  discard f
 
 let with_path path body =
   try body () with Unix.Unix_error (error, call, _) -> raise (Unix.Unix_error (error, call, path))
@@ -197,15 +207,6 @@ let sync f =
 let copy_from f other =
   with_path f.path (fun () -> Side_files.copy f.calls (descriptor other) 0 (descriptor f));
   sync f
-
-let discard f =
-  (try
-     if f.created && (not (is_closed f)) && (not (is_foreign f)) && size f = 0 && is_at_path f then begin
-       Unix.unlink f.path;
-       Option.iter (Side_files.restore_previous f.path) f.replaced
-     end
-   with Unix.Unix_error _ -> ());
-  close f
 
 let abandon f =
   (try if not (is_closed f) then f.calls.ftruncate (descriptor f) 0 with Unix.Unix_error _ -> ());

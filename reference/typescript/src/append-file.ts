@@ -53,6 +53,8 @@ export class AppendFile {
 
   /** True where this writer created the file and nothing is in it yet. */
   private isCreated: boolean;
+  /** Moves the earlier log back, as long as nothing is written. */
+  private restore: (() => void) | null = null;
 
   /** True where there was no file before, and nothing is in this one yet. */
   get isNew(): boolean {
@@ -94,6 +96,7 @@ export class AppendFile {
         undo();
         throw error;
       }
+      this.restore = undo;
     });
     release(old);
   }
@@ -105,13 +108,14 @@ export class AppendFile {
     try {
       while (written < line.length) written += writeSome(descriptor, line, written);
       this.isCreated = false;
+      this.restore = null;
     } catch (error) {
       const failure = new StreamWriteError(this.path, "a record could not be written", error);
       if (written > 0 && !this.takesBack(line.subarray(0, written))) {
         this.release();
         throw new StreamWriteError(this.path, "half a record was written and cannot be taken back; the stream is closed", error);
       }
-      if (!failure.canPass) this.release();
+      if (!failure.canPass) this.close();
       throw failure;
     }
   }
@@ -158,10 +162,13 @@ export class AppendFile {
     release(old);
   }
 
-  /** Releases the file; one that this writer created and left empty is taken away again. */
+  /** Releases the file; one that this writer created and left empty is taken away again, and an earlier log moves back. */
   close(): void {
     if (this.descriptor === null) return;
-    if (this.isCreated && this.size === 0 && this.isAtPath()) unlinkSync(this.path);
+    if (this.isCreated && this.size === 0 && this.isAtPath()) {
+      unlinkSync(this.path);
+      this.restore?.();
+    }
     this.release();
   }
 

@@ -179,9 +179,10 @@ module Toyspec
       close
     end
 
+    # Closes the file. A start that failed leaves everything as it was.
     def close_for_good(reason)
       @closed_because ||= reason
-      close
+      discard
     end
 
     protected
