@@ -25,6 +25,8 @@ ANSWER_SECONDS = 10.0
 _MIB = 1024 * 1024
 _STDERR_BYTES = 300
 _ENDING_SECONDS = 2.0
+_MOST_PROGRAMS = 8
+_LEAST_BUSY_SECONDS = 0.005
 
 
 class AdapterError(Exception):
@@ -59,6 +61,8 @@ class Adapter:
         self.hello: dict[str, Any] = {}
         self.hello_seconds = 0.0
         """How long the program took to start, print its hello and exit."""
+        self._waits = 1.0
+        """How many programs one processor can start at a time: a program that waits leaves it to others."""
 
     @property
     def lines(self) -> bool:
@@ -67,10 +71,11 @@ class Adapter:
 
     def ask_hello(self) -> dict[str, Any]:
         """Return the hello that ``--hello`` prints; raise AdapterError."""
-        start = time.monotonic()
+        start, busy = time.monotonic(), _busy_seconds()
         with Process(self, ["--hello"]) as process:
             output, status = process.communicate(b"", HELLO_SECONDS)
             self.hello_seconds = time.monotonic() - start
+            self._waits = self.hello_seconds / max(_busy_seconds() - busy, _LEAST_BUSY_SECONDS)
             if status != 0:
                 raise AdapterError(f"--hello {ended(status)}", stderr=process.stderr())
             try:
@@ -82,6 +87,10 @@ class Adapter:
             except ProtocolError as error:
                 raise AdapterError(f"the hello is outside the protocol: {error}") from None
         return self.hello
+
+    def jobs(self, processors: int) -> int:
+        """Return how many programs to run in parallel on so many *processors*."""
+        return processors if self.lines else max(processors, min(_MOST_PROGRAMS, round(processors * self._waits)))
 
     def seconds_for(self, request: Mapping[str, Any]) -> float:
         """Return how long an answer to *request* may take."""
@@ -156,6 +165,12 @@ class Process:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _busy_seconds() -> float:
+    """Return the processor time of this process and of the child processes that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def ended(status: int) -> str:

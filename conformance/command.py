@@ -68,6 +68,7 @@ def configure(parser: ArgumentParser) -> None:
         help="a folder of cases, a name with * and ?, or proves:STATEMENT (repeatable)",
     )
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
+    add("--core", action="store_true", help="ask only the core: few questions that catch every mutant")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")
     add("--mode", choices=("auto", "lines", "oneshot"), default="auto", help="how to send requests to the adapter")
@@ -260,11 +261,11 @@ def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
     progress = _progress(options)
 
     def start(questions: int) -> None:
-        seconds = questions * adapter.hello_seconds / options.jobs
+        seconds = questions * adapter.hello_seconds / adapter.jobs(options.jobs)
         if seconds > _LONG_SECONDS:
             sys.stderr.write(
                 f"conform: the adapter is started for each of {questions} questions: about {seconds / 60:.0f} minutes. "
-                "With --lines it is started once.\n"
+                "With --lines it is started once; --core asks only the questions that catch every mutant.\n"
             )
 
     def show(result: Result) -> None:

@@ -30,7 +30,7 @@ def selected(patterns: Collection[str], root: str = CASES) -> Iterator[Case]:
     requirement.
     """
     for case in itertools.chain(load(root), load_sessions() if root == CASES else ()):
-        if not patterns or any(_matches(case, pattern) for pattern in patterns):
+        if not patterns or any(matches(case, pattern) for pattern in patterns):
             yield case
 
 
@@ -63,7 +63,8 @@ def revisions() -> dict[str, str]:
     }
 
 
-def _matches(case: Case, pattern: str) -> bool:
+def matches(case: Case, pattern: str) -> bool:
+    """Return whether *pattern* selects *case*."""
     if pattern.startswith("proves:"):
         return pattern.removeprefix("proves:") in (*case.accepts, *case.rejects)
     pattern = pattern.rstrip("/")

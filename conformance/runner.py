@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance import baseline, registry
+from conformance import baseline, core, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected, version
 from conformance.reports.run import Run
@@ -47,15 +47,24 @@ def prove(
     from conformance.command import UsageError
 
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
-    cases = list(selected(options.select))
-    questions = questions_of(cases, roles)
+    jobs = adapter.jobs(options.jobs)
+    # One program per question takes minutes: the first failure is there before the rest of the corpus is loaded.
+    first = core.questions(roles, options.select) if options.core or not adapter.lines else []
+    known = {result.question.name: result for result in run(adapter, first, jobs=jobs, on_result=on_result)}
+    if options.core:
+        cases, questions = list({question.case.name: question.case for question in first}.values()), first
+    else:
+        cases = list(selected(options.select))
+        questions = questions_of(cases, roles)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
-    if on_start is not None:
-        on_start(len(questions))
-    results = [decided(result) for result in run(adapter, questions, jobs=options.jobs, on_result=on_result)]
+    rest = [question for question in questions if question.name not in known]
+    if on_start is not None and rest:
+        on_start(len(rest))
+    known |= {result.question.name: result for result in run(adapter, rest, jobs=jobs, on_result=on_result)}
+    results = [decided(known[question.name]) for question in questions]
     stale: list[baseline.Entry] = []
-    is_whole = not options.select and not options.role
+    is_whole = not (options.select or options.role or options.core)
     if options.baseline:
         try:
             results, unused = baseline.apply(baseline.load(options.baseline), results)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from conformance.faults.case import Case
 
 
+_RUN = START + STEP
+
+
 @dataclass(frozen=True)
 class Fault:
     """One row of the table; its parts are run one after the other, each in a folder of its own."""
@@ -35,7 +38,7 @@ def _calls() -> list[Fault]:
             tuple(
                 partial(calls.first_write, error=error, exist=exist, before=before)
                 for error in ("EIO", "ENOSPC")
-                for exist, before in (("replace", b""), ("fail", b""), ("replace", START + STEP), ("resume", START + STEP))
+                for exist, before in (("replace", b""), ("fail", b""), ("replace", _RUN), ("resume", _RUN))
             ),
         ),
         Fault("a write fails in metrics/v1: ENOSPC", (calls.metrics_no_space,)),

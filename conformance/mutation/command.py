@@ -8,8 +8,10 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
+from conformance import core
 from conformance.mutation import survivors
 from conformance.mutation.memory import FOLDER, Memory
 from conformance.mutation.score import Findings, page, report
@@ -17,7 +19,7 @@ from conformance.mutation.subjects import MODULES
 from conformance.mutation.sweep import Corpus, Sweep, all_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from conformance.mutation.sites import Mutant
     from conformance.mutation.sweep import Fate
@@ -41,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--sample", type=int, metavar="N", help="ask N mutants, always the same ones")
     add("--jobs", type=int, default=2, metavar="N", help="number of processes (default: 2)")
     add("--page", metavar="FILE", help="put the score of a full sweep into a page of the site")
+    add("--core", metavar="FILE", help="write the questions of a full sweep that killed a mutant: the core")
     add("--survivors", metavar="FILE", help="write the survivors that are not listed, in the form of survivors.json")
     add("--memory", default=FOLDER, metavar="FOLDER", help="where findings are kept (default: build/mutants)")
     options = parser.parse_args(arguments)
@@ -80,11 +83,24 @@ def _sweep(options: argparse.Namespace) -> int:
         with open(options.survivors, "w", encoding="utf-8") as file:
             json.dump([survivors.as_json(fate.mutant) for fate in found.survivors], file, indent=2)
     is_good = found.is_good and not corpus.problems
-    if options.page and is_good and not options.sample and not options.module:
+    if is_good and not options.sample and not options.module:
+        _publish(options, corpus, memory, mutants, page(found, listed))
+    return 0 if is_good else 1
+
+
+def _publish(
+    options: argparse.Namespace, corpus: Corpus, memory: Memory, mutants: Sequence[Mutant], score: Iterator[str]
+) -> None:
+    """Write what a full sweep found, where *options* ask for it."""
+    if options.page:
         from conformance import page as pages
 
-        pages.put(options.page, "mutants", page(found, listed))
-    return 0 if is_good else 1
+        pages.put(options.page, "mutants", score)
+    if options.core:
+        names = {digest: question.name for digest, question in zip(corpus.digests, corpus.questions, strict=True)}
+        killers = Counter(names[killer] for mutant in mutants if (killer := memory.killer(mutant.key)) in names)
+        with open(options.core, "w", encoding="utf-8") as file:
+            file.write(core.as_text(name for name, _ in sorted(killers.items(), key=lambda item: (-item[1], item[0]))))
 
 
 class _Progress:

@@ -180,3 +180,22 @@ pub(crate) fn detect_without_record(hints: Hints, has_gap: bool) -> Option<Profi
         _ => Some(Profile::Toy),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest that is longer than a line may be shows nothing.
+    #[test]
+    fn a_manifest_has_the_limit_of_a_line() {
+        let folder = std::env::temp_dir().join(format!("toyspec-manifest-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let has_manifest = |spaces: usize| {
+            std::fs::write(folder.join("run.json"), format!("{{\"run_id\":\"r\"}}{}", " ".repeat(spaces))).unwrap();
+            Hints::of_path(&folder.join("events.jsonl")).has_manifest
+        };
+        let found = [has_manifest(0), has_manifest(MAX_LINE_BYTES)];
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!([true, false], found);
+    }
+}

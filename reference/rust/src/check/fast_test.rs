@@ -149,3 +149,16 @@ fn the_fast_path_takes_in_what_is_clean() {
     // The first line names the profile; the last one lies too near to the end of the text to be looked at in words.
     assert!(checker.lines_taken_fast() >= 99, "{}", checker.lines_taken_fast());
 }
+
+/// A key that the fast path has learned is counted in every line, as on the exact path.
+#[test]
+fn a_learned_key_is_counted() {
+    let mut text = String::from("{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n");
+    for step in 1..=9 {
+        text += &format!("{{\"kind\":\"step\",\"t\":{step}.5,\"step\":{step},\"loss\":0.1,\"mine\":1}}\n");
+    }
+    text += "{\"kind\":\"run_end\",\"t\":99.0,\"reason\":\"completed\"}\n";
+    let fast = report(text.as_bytes(), text.len(), true, 1 << 24);
+    assert_eq!(format!("{:?}", report(text.as_bytes(), text.len(), false, 1 << 24)), format!("{fast:?}"));
+    assert!(fast.findings[0].message.contains('9'), "{}", fast.findings[0].message);
+}

@@ -1,0 +1,51 @@
+"""The core: the questions that a sweep needed to catch every mutant, a small part of the corpus that is asked first.
+
+``make mutants ARGS='--core conformance/core.json'`` writes the list anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from conformance.corpus import matches, questions_of
+from conformance.loading import CASES, load_folder
+from conformance.session_cases import SESSIONS, load_session
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from conformance.cases import Case
+    from conformance.probes.question import Question
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "core.json")
+_SESSIONS = "sessions/"
+
+
+def names(path: str = PATH) -> list[str]:
+    """Return the names of the questions, the ones that catch most mutants first."""
+    with open(path, encoding="utf-8") as file:
+        found: list[str] = json.load(file)["questions"]
+    return found
+
+
+def as_text(questions: Iterable[str]) -> str:
+    """Return the content of the file for these names."""
+    return json.dumps({"questions": list(questions)}, indent=0, ensure_ascii=False) + "\n"
+
+
+def questions(roles: Collection[str], patterns: Collection[str] = ()) -> list[Question]:
+    """Return the questions of the core for *roles* about cases that match *patterns*, without loading other cases."""
+    order = {name: index for index, name in enumerate(names())}
+    cases = [case for case in _cases(order) if not patterns or any(matches(case, pattern) for pattern in patterns)]
+    found = [question for question in questions_of(cases, roles) if question.name in order]
+    return sorted(found, key=lambda question: order[question.name])
+
+
+def _cases(questions: Iterable[str]) -> Iterator[Case]:
+    for folder in dict.fromkeys(name.rpartition(" [")[0].partition("#")[0] for name in questions):
+        if folder.startswith(_SESSIONS):
+            yield load_session(os.path.join(SESSIONS, folder.removeprefix(_SESSIONS)))
+        else:
+            yield from load_folder(os.path.join(CASES, folder), CASES)

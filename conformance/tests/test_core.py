@@ -1,0 +1,50 @@
+"""The core of the corpus: its questions exist, are few, and are asked first where each costs a start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance import core, registry
+from conformance.command import BAD, GOOD, main
+from conformance.corpus import questions_of
+from conformance.probes.question import ROLES
+from conformance.tests.adapters_for_tests import HEAD, program
+
+if TYPE_CHECKING:
+    from conformance.cases import Case
+
+ORACLE = f"{sys.executable} -m conformance.oracle"
+
+
+def test_core_names_questions_of_the_corpus(cases: list[Case]) -> None:
+    """Each name of the core is a question; a case that is renamed or deleted has to leave it."""
+    assert set() == set(core.names()) - {question.name for question in questions_of(cases, ROLES)}
+
+
+def test_core_is_small_and_has_every_role() -> None:
+    """The core takes a second or two, and no role is left out."""
+    assert len(core.names()) < 1000
+    assert set(ROLES) == {question.role for question in core.questions(ROLES)}
+
+
+@pytest.mark.parametrize("mode", ["lines", "oneshot"])
+def test_core_alone(mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --core, only its questions are asked, and no conformance is claimed."""
+    monkeypatch.chdir(registry.ROOT)
+    arguments = ["--adapter", ORACLE, "--core", "--role", "canonical-writer", "--mode", mode]
+    assert GOOD == main(arguments)
+    assert "no failure in the selected part of the corpus" in capsys.readouterr().out
+
+
+def test_core_is_asked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that is started for each question shows a failure of the core before the other questions are loaded."""
+    crash = HEAD.replace("sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))", "sys.exit(3)")
+    adapter = " ".join(program(tmp_path, "", head=crash))
+    first = next(question for question in core.questions(["checker"]))
+    topic = first.case.name.rpartition("/")[0]
+    assert BAD == main(["--adapter", adapter, "--mode", "oneshot", "--select", topic, "--jobs", "1"])
+    assert f"ERROR  {first.name}" == capsys.readouterr().err.splitlines()[0]
