@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -34,6 +35,31 @@ def test_seals_each_run_once(runs: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "runs/a/SHA256SUMS: sealed before, unchanged\n" == capsys.readouterr().out
     assert before == (runs / "a" / "SHA256SUMS").read_bytes()
     assert exit_codes.OK == main(["check", "runs"])
+
+
+def test_ls_and_show_name_the_seal(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both name a run that is sealed, and show whether the seal holds, which only reading all files can tell."""
+    write_run(runs / "b")
+    main(["seal", "runs/a"])
+    capsys.readouterr()
+    assert exit_codes.OK == main(["ls", "runs"])
+    assert {"a": True, "b": False} == {line[0]: ", sealed" in line for line in capsys.readouterr().out.splitlines()[1:]}
+    assert exit_codes.OK == main(["ls", "--where", "sealed=true", "--json", "runs"])
+    assert [("runs/a/events.jsonl", True)] == [
+        (run["path"], run["sealed"]) for run in json.loads(capsys.readouterr().out)
+    ]
+    for directory, line, member in (("runs/a", "seal      intact", "intact"), ("runs/b", "", None)):
+        assert shown_seal(directory, capsys) == (line, member)
+    (runs / "a" / "flow.json").write_text("{ }")
+    assert shown_seal("runs/a", capsys) == ("seal      broken", "broken")
+
+
+def shown_seal(directory: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str | None]:
+    """Return what `toyspec show` says of the seal in *directory*, as a line and as a member of its object."""
+    assert exit_codes.OK == main(["show", directory])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("seal  ")]
+    assert exit_codes.OK == main(["show", "--json", directory])
+    return "".join(lines), json.loads(capsys.readouterr().out)["seal"]
 
 
 @pytest.mark.parametrize(

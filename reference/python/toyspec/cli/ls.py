@@ -59,8 +59,9 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "List the runs below each ROOT: the lowest final loss first, runs without one\n"
         "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
-        "run that a writer has open is shown as running. The final loss is that of\n"
-        "run_end, else that of the last step with a loss.\n"
+        "run that a writer has open is shown as running. A sealed run has a seal, with\n"
+        "which `toyspec check` and `toyspec show` compare its files. The final loss is\n"
+        "that of run_end, else that of the last step with a loss.\n"
         "\n"
         "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
         "the end are read, and its state has a question mark; --full reads everything.\n"
@@ -207,7 +208,7 @@ def _row(run: RunSummary, root: str | None) -> list[str]:
     reason = run.end.get("reason") if run.end else None
     return [
         shown(_relative(run, root)),
-        run.state if run.extent.is_checked else f"{run.state}?",
+        (run.state if run.extent.is_checked else f"{run.state}?") + (", sealed" if run.is_sealed else ""),
         figure(reason) if isinstance(reason, str) else "",
         "" if run.last_step is None else figure(run.last_step),
         figure(run.final_loss) if run.says_final_loss else "",
@@ -246,6 +247,7 @@ def _object(run: RunSummary, columns: list[str]) -> dict[str, Any]:
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
+        "sealed": run.is_sealed,
         "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,

@@ -21,6 +21,7 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
@@ -102,6 +103,7 @@ def _show(options: Namespace, path: str) -> int:
 
 def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:
     """Return all that is known of the run as a JSON object; the name of standard input is ``-``."""
+    counts = _finding_counts(run, choice)
     return {
         "path": "-" if path == STANDARD_INPUT else encodable(run.path),
         "profile": run.profile,
@@ -119,7 +121,8 @@ def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]
         "evals": run.evals,
         "kinds": run.kinds,
         "series": {name: _series(curve) for name, curve in run.series.items()},
-        "findings": _finding_counts(run, choice),
+        "seal": _seal(counts) if run.is_sealed else None,
+        "findings": counts,
     }
 
 
@@ -251,11 +254,18 @@ def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str
     if isinstance(counts, str):
         yield "findings", counts
         return
+    if run.is_sealed:
+        yield "seal", _seal(counts) or ""
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     profile = "" if choice.profile is None else f"--profile {shown(choice.profile)} "
     yield "findings", f"{named}; see `toyspec check {profile}{shown(run.directory)}`" if named else "none"
     if run.report.fragment is not None:
         yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
+
+
+def _seal(counts: dict[str, int] | str) -> Literal["intact", "broken"] | None:
+    """Return what a check with these findings says of the seal; None if the run could not be checked."""
+    return None if isinstance(counts, str) else "broken" if SEAL_BROKEN in counts else "intact"
 
 
 def _kept(report: ReadReport) -> str:

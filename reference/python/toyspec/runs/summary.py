@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET
 
 from toyspec.format.json_numbers import number
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
@@ -199,6 +199,11 @@ class RunSummary:
             return number(self.end["final_loss"])
         loss = self.loss
         return loss.last[1] if loss is not None and loss.last is not None else None
+
+    @property
+    def is_sealed(self) -> bool:
+        """True when the run has a seal; ``toyspec.check`` finds out whether it holds."""
+        return os.path.lexists(os.path.join(self.directory, SEAL_FILE))
 
     @property
     def says_final_loss(self) -> bool:
