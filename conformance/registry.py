@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.commands import captured
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 REGISTRY = os.path.join(HERE, "implementations.json")
@@ -63,15 +65,7 @@ class Implementation:
         for command in self.build:
             words = filled(command)
             try:
-                done = subprocess.run(
-                    words,
-                    cwd=self.folder,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                    timeout=_BUILD_SECONDS,
-                    check=False,
-                )
+                done = captured(words, self.folder, _BUILD_SECONDS)
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise BuildError(f"`{' '.join(words)}` in {self.directory}: {error}") from None
             if done.returncode != 0:

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import Protocol
 
 Place = tuple[str, str, str, str, int]
 """Module, function, original and mutated source, and which of several such mutants, from 1."""
 
 
-class Mutant(Protocol):
+@dataclass(frozen=True)
+class Mutant:
     """One change of one module."""
 
-    @property
-    def module(self) -> str:
-        """Short name of the module."""
-
-    @property
-    def function(self) -> str:
-        """Name of the function, or of the constant."""
-
-    @property
-    def operator(self) -> str:
-        """What kind of change it is."""
-
-    @property
-    def original(self) -> str:
-        """The source that is changed."""
-
-    @property
-    def mutated(self) -> str:
-        """What it becomes."""
+    module: str
+    """Short name of the module."""
+    function: str
+    """Qualified name of the function, or name of the constant."""
+    operator: str
+    """What kind of change it is."""
+    original: str
+    """The source that is changed, on one line."""
+    mutated: str
+    """What it becomes."""
+    occurrence: int
+    """Counts, from 1, the mutants of one function that are the same in all of the above."""
 
     @property
     def place(self) -> Place:
         """What names it in a list of survivors."""
+        return self.module, self.function, self.original, self.mutated, self.occurrence
+
+    @property
+    def key(self) -> str:
+        """A short name that does not depend on line numbers."""
+        digest = hashlib.sha256(repr(self.place).encode()).hexdigest()[:12]
+        return f"{self.module}-{digest}"
 
 
 class Fate(Protocol):

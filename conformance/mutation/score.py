@@ -10,7 +10,7 @@ from conformance.escaping import markdown
 from conformance.mutation.survivors import VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.mutation.changes import Fate
     from conformance.mutation.survivors import Listed, Survivors
@@ -107,12 +107,20 @@ def page(found: Findings, listed: Survivors) -> Iterator[str]:
     yield ""
     yield "Survivors are listed for one of three reasons."
     yield ""
-    counts = Counter((entry.verdict, entry.module, entry.reason) for entry in listed.entries.values())
-    for verdict, meaning in VERDICTS.items():
+    yield from reasons(listed.entries.values(), VERDICTS, "module")
+
+
+def reasons(entries: Iterable[Listed], verdicts: Mapping[str, str], column: str, suffix: str = "") -> Iterator[str]:
+    """Yield how many *entries* have each of *verdicts*, with its meaning, and a table of their reasons.
+
+    *column* is the title of the column of modules; *suffix* follows the name of each.
+    """
+    counts = Counter((entry.verdict, entry.module, entry.reason) for entry in entries)
+    for verdict, meaning in verdicts.items():
         number = sum(count for key, count in counts.items() if key[0] == verdict)
         yield f"- *{verdict}*: {number}. The mutant {meaning}."
     yield ""
-    yield "| verdict | module | mutants | why no question can catch them |"
+    yield f"| verdict | {column} | mutants | why no question can catch them |"
     yield "|---|---|---|---|"
     for (verdict, module, reason), count in sorted(counts.items()):
-        yield f"| {verdict} | {module} | {count} | {markdown(reason)} |"
+        yield f"| {verdict} | {module}{suffix} | {count} | {markdown(reason)} |"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import ast
 import copy
-import hashlib
 import itertools
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.mutation import operators
+from conformance.mutation import changes, operators
 from conformance.mutation.subjects import MESSAGES, is_mutated, source_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.mutation.changes import Place
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise, ast.Delete, ast.Continue, ast.Break)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -27,33 +25,16 @@ EVERYWHERE = -1
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One change of one module. Its place is known by numbers that hold for the same source only."""
+class Mutant(changes.Mutant):
+    """One change of one module. Its place is known by numbers that hold for the same source only.
 
-    module: str
-    function: str
-    """Qualified name of the function, or name of the constant."""
-    operator: str
-    original: str
-    """Source of the statement; of a statement with a body, its first line."""
-    mutated: str
-    occurrence: int
-    """Counts, from 1, the mutants of one function that are the same in all of the above."""
+    The original source is the statement; of a statement with a body, its first line.
+    """
+
     statement: int
     """Number of the statement, as :func:`statements` counts, or EVERYWHERE."""
     index: int
     """Which change of the module it is."""
-
-    @property
-    def place(self) -> Place:
-        """What names it in ``survivors.json``."""
-        return self.module, self.function, self.original, self.mutated, self.occurrence
-
-    @property
-    def key(self) -> str:
-        """A short name that does not depend on line numbers."""
-        digest = hashlib.sha256(repr(self.place).encode()).hexdigest()[:12]
-        return f"{self.module}-{digest}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.mutation import changes
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
@@ -39,19 +40,12 @@ class ListingError(Exception):
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One change of one file of the crate."""
+class Mutant(changes.Mutant):
+    """One change of one file of the crate. Its module is the path of the file below ``src/``, without its suffix.
 
-    module: str
-    """Path of the file below ``src/``, without its suffix."""
-    function: str
-    operator: str
-    """What kind of change it is, as cargo-mutants calls it."""
-    original: str
-    """The line that is changed; of a function whose body is replaced, its name and type."""
-    mutated: str
-    occurrence: int
-    """Counts, from 1, the mutants of one function that are the same in all of the above."""
+    The original source is the line that is changed; of a function whose body is replaced, its name and type.
+    """
+
     path: str
     """Path of the file, from the folder of the crate."""
     span: tuple[int, int]
@@ -59,17 +53,6 @@ class Mutant:
     replacement: str
     digest: str
     """Changes with the source of the function, or with the line of a constant."""
-
-    @property
-    def place(self) -> tuple[str, str, str, str, int]:
-        """What names it in ``survivors.json``."""
-        return self.module, self.function, self.original, self.mutated, self.occurrence
-
-    @property
-    def key(self) -> str:
-        """A short name that does not depend on line numbers."""
-        digest = hashlib.sha256(repr(self.place).encode()).hexdigest()[:12]
-        return f"{self.module}-{digest}"
 
     def source(self, folder: str = CRATE) -> str:
         """Return the changed text of the file, which is read from the crate in *folder*."""

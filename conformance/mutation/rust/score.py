@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from conformance.escaping import markdown
+from conformance.mutation.score import reasons
 from conformance.mutation.survivors import VERDICTS
 
 if TYPE_CHECKING:
@@ -35,14 +34,7 @@ def page(fates: Sequence[Fate], found: Findings, listed: Survivors, every: int) 
         )
     yield ""
     entries = [listed.entries[fate.mutant.place] for fate in fates if fate.mutant.place in listed.entries]
-    counts = Counter((entry.verdict, entry.module, entry.reason) for entry in entries)
     yield "Survivors are listed for one of two reasons."
     yield ""
-    for verdict in ("equivalent", "not-observable"):
-        number = sum(count for key, count in counts.items() if key[0] == verdict)
-        yield f"- *{verdict}*: {number}. The mutant {VERDICTS[verdict].replace('the oracle', 'the crate')}."
-    yield ""
-    yield "| verdict | source file | mutants | why no question can catch them |"
-    yield "|---|---|---|---|"
-    for (verdict, module, reason), count in sorted(counts.items()):
-        yield f"| {verdict} | {module}.rs | {count} | {markdown(reason)} |"
+    meanings = {name: VERDICTS[name].replace("the oracle", "the crate") for name in ("equivalent", "not-observable")}
+    yield from reasons(entries, meanings, "source file", ".rs")

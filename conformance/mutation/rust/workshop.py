@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from conformance.commands import captured
 from conformance.mutation.rust.listing import CRATE, Mutant
 from conformance.mutation.subjects import ROOT
 
@@ -80,16 +81,7 @@ class Workshop:
 
     def _error(self, words: Sequence[str], seconds: float) -> str | None:
         try:
-            done = subprocess.run(
-                words,
-                cwd=self._crate,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=seconds,
-                check=False,
-            )
+            done = captured(words, self._crate, seconds, self._environment)
         except subprocess.TimeoutExpired:
             return f"`{' '.join(words)}` took more than {seconds} seconds"
         return None if done.returncode == 0 else _gist(done.stdout.decode(errors="replace"))
