@@ -1,6 +1,6 @@
 """The core: the questions that a sweep needed to catch every mutant, a small part of the corpus that is asked first.
 
-``make mutants ARGS='--core conformance/core.json'`` writes the list anew.
+``make mutants ARGS='--core conformance/core.json'`` writes the list again.
 """
 
 from __future__ import annotations

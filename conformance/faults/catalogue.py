@@ -28,19 +28,22 @@ class Fault:
     parts: tuple[Callable[[Case], None], ...]
 
 
+_FIRST_WRITE = Fault(
+    "the first write fails: EIO, ENOSPC",
+    tuple(
+        partial(calls.first_write, error=error, exist=exist, before=before)
+        for error in ("EIO", "ENOSPC")
+        for exist, before in (("replace", b""), ("fail", b""), ("replace", _RUN), ("resume", _RUN))
+    ),
+)
+
+
 def _calls() -> list[Fault]:
     return [
         Fault(
             "a write fails: ENOSPC, EDQUOT", tuple(partial(calls.no_space_once, error=e) for e in ("ENOSPC", "EDQUOT"))
         ),
-        Fault(
-            "the first write fails: EIO, ENOSPC",
-            tuple(
-                partial(calls.first_write, error=error, exist=exist, before=before)
-                for error in ("EIO", "ENOSPC")
-                for exist, before in (("replace", b""), ("fail", b""), ("replace", _RUN), ("resume", _RUN))
-            ),
-        ),
+        _FIRST_WRITE,
         Fault("a write fails in metrics/v1: ENOSPC", (calls.metrics_no_space,)),
         Fault("a write fails: EIO", (calls.input_output_error,)),
         Fault(

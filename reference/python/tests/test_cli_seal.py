@@ -55,7 +55,7 @@ def test_ls_and_show_name_the_seal(runs: Path, capsys: pytest.CaptureFixture[str
 
 
 def shown_seal(directory: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str | None]:
-    """Return what `toyspec show` says of the seal in *directory*, as a line and as a member of its object."""
+    """Return the state of the seal in *directory* in `toyspec show`, as a line and as a member of its object."""
     assert exit_codes.OK == main(["show", directory])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("seal  ")]
     assert exit_codes.OK == main(["show", "--json", directory])

@@ -20,6 +20,7 @@ from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import printable, shortened
 from toyspec.places.addresses import is_address, path_in, public
+from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.columns import Condition, condition, needs_whole_streams, sorted_by, value_of
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _row(run: RunSummary, root: str | None) -> list[str]:
     reason = run.end.get("reason") if run.end else None
     return [
         shown(_relative(run, root)),
-        (run.state if run.extent.is_checked else f"{run.state}?") + (", sealed" if run.is_sealed else ""),
+        (run.state if run.extent.is_checked else f"{run.state}?") + (", sealed" if has_seal(run.directory) else ""),
         figure(reason) if isinstance(reason, str) else "",
         "" if run.last_step is None else figure(run.last_step),
         figure(run.final_loss) if run.says_final_loss else "",
@@ -247,7 +248,7 @@ def _object(run: RunSummary, columns: list[str]) -> dict[str, Any]:
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
-        "sealed": run.is_sealed,
+        "sealed": has_seal(run.directory),
         "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,

@@ -23,6 +23,7 @@ from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
+from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
 from toyspec.runs.members import flat
@@ -121,7 +122,7 @@ def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]
         "evals": run.evals,
         "kinds": run.kinds,
         "series": {name: _series(curve) for name, curve in run.series.items()},
-        "seal": _seal(counts) if run.is_sealed else None,
+        "seal": _seal(counts) if has_seal(run.directory) else None,
         "findings": counts,
     }
 
@@ -254,7 +255,7 @@ def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str
     if isinstance(counts, str):
         yield "findings", counts
         return
-    if run.is_sealed:
+    if has_seal(run.directory):
         yield "seal", _seal(counts) or ""
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     profile = "" if choice.profile is None else f"--profile {shown(choice.profile)} "
@@ -264,7 +265,7 @@ def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str
 
 
 def _seal(counts: dict[str, int] | str) -> Literal["intact", "broken"] | None:
-    """Return what a check with these findings says of the seal; None if the run could not be checked."""
+    """Return whether a check with these findings found the seal intact; None if the run could not be checked."""
     return None if isinstance(counts, str) else "broken" if SEAL_BROKEN in counts else "intact"
 
 

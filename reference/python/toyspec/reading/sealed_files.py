@@ -138,3 +138,8 @@ def _walk(root: bytes, below: bytes) -> Iterator[tuple[bytes, int]]:
                     pending.append(name + b"/")
                 elif entry.is_file(follow_symlinks=False):
                     yield name, entry.stat(follow_symlinks=False).st_size
+
+
+def has_seal(directory: str) -> bool:
+    """Return whether the run in *directory* has a seal; a check finds out whether it holds."""
+    return os.path.lexists(os.path.join(directory, SEAL_FILE))

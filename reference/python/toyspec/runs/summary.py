@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET
 
 from toyspec.format.json_numbers import number
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
@@ -21,6 +21,7 @@ from toyspec.reading.manifests import read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.reader import read
 from toyspec.reading.rows import Row
+from toyspec.reading.sealed_files import has_seal
 from toyspec.reading.stream_files import locate_stream, stream_size
 from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
@@ -199,11 +200,6 @@ class RunSummary:
             return number(self.end["final_loss"])
         loss = self.loss
         return loss.last[1] if loss is not None and loss.last is not None else None
-
-    @property
-    def is_sealed(self) -> bool:
-        """True when the run has a seal; ``toyspec.check`` finds out whether it holds."""
-        return os.path.lexists(os.path.join(self.directory, SEAL_FILE))
 
     @property
     def says_final_loss(self) -> bool:
