@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance import baseline, core, registry
+from conformance import baseline, first_questions, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected, version
 from conformance.reports.run import Run
@@ -49,7 +49,7 @@ def prove(
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
     jobs = adapter.jobs(options.jobs)
     # One program per question takes minutes: the first failure is there before the rest of the corpus is loaded.
-    first = core.questions(roles, options.select) if options.core or not adapter.lines else []
+    first = first_questions.questions(roles, options.select) if options.core or not adapter.lines else []
     known = {result.question.name: result for result in run(adapter, first, jobs=jobs, on_result=on_result)}
     if options.core:
         cases, questions = list({question.case.name: question.case for question in first}.values()), first

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
-from conformance import core
+from conformance import first_questions
 from conformance.mutation import survivors
 from conformance.mutation.memory import FOLDER, Memory
 from conformance.mutation.score import Findings, page, report
@@ -100,7 +100,11 @@ def _publish(
         names = {digest: question.name for digest, question in zip(corpus.digests, corpus.questions, strict=True)}
         killers = Counter(names[killer] for mutant in mutants if (killer := memory.killer(mutant.key)) in names)
         with open(options.core, "w", encoding="utf-8") as file:
-            file.write(core.as_text(name for name, _ in sorted(killers.items(), key=lambda item: (-item[1], item[0]))))
+            file.write(
+                first_questions.as_text(
+                    name for name, _ in sorted(killers.items(), key=lambda item: (-item[1], item[0]))
+                )
+            )
 
 
 class _Progress:

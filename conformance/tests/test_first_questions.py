@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import core, registry
+from conformance import first_questions, registry
 from conformance.command import BAD, GOOD, main
 from conformance.corpus import questions_of, selected
 from conformance.probes.question import ROLES
@@ -18,13 +18,13 @@ ORACLE = f"{sys.executable} -m conformance.oracle"
 
 def test_core_names_questions_of_the_corpus() -> None:
     """Each name of the core is a question; a case that is renamed or deleted has to leave it."""
-    assert set() == set(core.names()) - {question.name for question in questions_of(selected(()), ROLES)}
+    assert set() == set(first_questions.names()) - {question.name for question in questions_of(selected(()), ROLES)}
 
 
 def test_core_is_small_and_has_every_role() -> None:
     """The core takes a second or two, and no role is left out."""
-    assert 100 < len(core.names()) < 1000
-    assert set(ROLES) == {question.role for question in core.questions(ROLES)}
+    assert 100 < len(first_questions.names()) < 1000
+    assert set(ROLES) == {question.role for question in first_questions.questions(ROLES)}
 
 
 @pytest.mark.parametrize("mode", ["lines", "oneshot"])
@@ -40,6 +40,6 @@ def test_core_is_asked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     """A program that is started for each question shows a failure of the core before the other questions are loaded."""
     crash = HEAD.replace("sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))", "sys.exit(3)")
     adapter = " ".join(program(tmp_path, "", head=crash))
-    topic = core.names()[0].partition(" [")[0].rpartition("/")[0]
+    topic = first_questions.names()[0].partition(" [")[0].rpartition("/")[0]
     assert BAD == main(["--adapter", adapter, "--mode", "oneshot", "--select", topic, "--jobs", "1"])
-    assert capsys.readouterr().err.splitlines()[0].removeprefix("ERROR  ") in core.names()
+    assert capsys.readouterr().err.splitlines()[0].removeprefix("ERROR  ") in first_questions.names()
