@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.format.json_numbers import number
+from toyspec.reading.sealed_files import has_seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -21,7 +21,6 @@ from toyspec.reading.manifests import read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.reader import read
 from toyspec.reading.rows import Row
-from toyspec.reading.sealed_files import has_seal
 from toyspec.reading.stream_files import locate_stream, stream_size
 from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
