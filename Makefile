@@ -118,6 +118,10 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
+.PHONY: viewer-picture
+viewer-picture: $(DEV) ## take the picture of the viewer that the README and the start page show
+	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.viewer_picture
+
 INTEROP := reference/python/interop
 
 .PHONY: interop

@@ -1,0 +1,68 @@
+"""``make viewer-picture``: the picture of the viewer on the start page and in the README, of a made-up sweep."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+import toyspec
+from browser.serving import ROOT, browser_program
+from browser.watching import FLAGS
+from toyspec.testing import ManualClock
+from view_client import served
+
+PICTURE = ROOT / "docs/assets/viewer.png"
+RATES = (1e-3, 6e-4, 3e-4, 1.5e-4)
+STEPS = 2000
+
+
+def write_run(root: Path, number: int, rate: float) -> None:
+    """Write a run of a sweep below *root*; the second one is still without an end."""
+    chance = random.Random(number)
+    config = {"lr": rate, "seed": number}
+    run = toyspec.start_run(root, run_id=f"llama-{number:03}", arch="llama", config=config, clock=ManualClock())
+    for step in range(1, (1300 if number == 2 else STEPS) + 1):
+        done = step / STEPS
+        warm = min(1.0, step / 100) * 0.5 * (1 + math.cos(math.pi * done))
+        loss = 1.9 + 0.25 * number**0.5 + 2.6 * math.exp(-done * 9 * rate**0.25 * 4) + chance.gauss(0, 0.05)
+        if step == 950 and number == 1:
+            loss += 2.0
+        norm = (0.3 + math.exp(-6 * done)) * math.exp(chance.gauss(0, 0.25))
+        run.log({"loss": loss, "lr": rate * warm, "grad_norm": norm}, step=step)
+        if step % 100 == 0:
+            run.log(
+                {"val/loss": loss + 0.1, "val/accuracy": 0.74 - 0.12 * (loss - 1.9) + chance.gauss(0, 0.004)}, step=step
+            )
+    if number != 2:
+        run.run_end("completed")
+
+
+def main() -> int:
+    """Write the picture."""
+    program = browser_program()
+    if program is None:
+        sys.exit("chromium is not installed (apt install chromium)")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        root = Path(folder, "runs")
+        for number, rate in enumerate(RATES, 1):
+            write_run(root, number, rate)
+        with served(root, Path(folder, "cache")) as client:
+            client.settled_rows()
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS, chromium_sandbox=False)
+            page = browser.new_page(viewport={"width": 1440, "height": 640}, color_scheme="light")
+            page.goto(f"http://127.0.0.1:{client.server.port}/#charts")
+            page.get_by_text("loss", exact=True).first.wait_for()
+            page.wait_for_timeout(2000)
+            page.screenshot(path=PICTURE)
+            browser.close()
+    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
