@@ -364,7 +364,7 @@ def test_run_that_is_deleted_or_replaced_is_reported(root: Path, tmp_path: Path)
 def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and curves of streams that have not changed come from the cache; a damaged cache is not a cache."""
     with served(root, tmp_path / "cache") as client:
-        first = client.json("/api/runs")["runs"]
+        first = list(client.settled_rows().values())
         curves = [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
     monkeypatch.setattr("toyspec.view.scanning.RunFile", None)
     with served(root, tmp_path / "cache") as client:

@@ -211,13 +211,16 @@ def test_h37_h38_s03_no_code_from_data_no_network_no_mapping() -> None:
         "requests",
     }
     for path in PACKAGE.rglob("*.py"):
-        if {"trainer", "tracker"} & set(path.relative_to(PACKAGE).parts):
+        rooms = set(path.relative_to(PACKAGE).parts)
+        if {"trainer", "tracker"} & rooms:
             continue
+        # The viewer's server listens; it calls nobody.
+        wrong_here = wrong - {"socket"} if "view" in rooms else wrong
         for node in ast.walk(ast.parse(path.read_bytes())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [node.func.id] if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else []
-            assert not {"eval", "exec", "compile", *wrong} & set(names), path
+            assert not {"eval", "exec", "compile", *wrong_here} & set(names), path
 
 
 def test_h38_h37_h29_reading_asks_the_system_for_nothing_but_files(hostile_runs: Path) -> None:
