@@ -14,11 +14,15 @@ from urllib.parse import quote, urlencode
 
 from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.scanning import quick_row
 from toyspec.view.server import ViewServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.view.scanning import Work
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","config":{"lr":0.1}}\n'
 END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
@@ -35,6 +39,12 @@ def write_run(folder: Path, *lines: bytes) -> Path:
     stream = folder / "events.jsonl"
     stream.write_bytes(b"".join(lines))
     return stream
+
+
+def late_quick_row(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+    """Return the row of the ends of a stream when its scan has probably ended."""
+    time.sleep(0.7)
+    return quick_row(work, dialect)
 
 
 class Client:

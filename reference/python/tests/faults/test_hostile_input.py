@@ -214,7 +214,7 @@ def test_h37_h38_s03_no_code_from_data_no_network_no_mapping() -> None:
         rooms = set(path.relative_to(PACKAGE).parts)
         if {"trainer", "tracker"} & rooms:
             continue
-        # The viewer's server listens; it calls nobody.
+        # The viewer's server accepts connections; it opens none.
         wrong_here = wrong - {"socket"} if "view" in rooms else wrong
         for node in ast.walk(ast.parse(path.read_bytes())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

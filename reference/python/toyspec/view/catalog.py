@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
-    from toyspec.runs.discovery import Stream
     from toyspec.view.curve_store import Identity, StoredCurves
 
 _POLL_SECONDS = 0.04
@@ -252,11 +251,8 @@ class Catalog:
 
     def _walk(self) -> None:
         """Find the runs below the root, those that are new and those that are gone."""
-        found: dict[str, Stream] = {}
         _, streams = streams_below([self.root], usual_names(self.dialect))
-        for stream in streams:
-            if self._is_inside(stream.path):
-                found[stream.path] = stream
+        found = {stream.path: stream for stream in streams if self._is_inside(stream.path)}
         new = []
         with self._lock:
             for path in [path for path in self._by_path if path not in found]:
@@ -325,7 +321,10 @@ class Catalog:
         if entry.row is not None and entry.row_identity == entry.identity:
             return entry.row
         if entry.file is None and entry.path in self._pending:
-            entry.row = entry.row or quick_row(entry.work(), self.dialect)
+            quick = entry.row or quick_row(entry.work(), self.dialect)
+            with self._lock:
+                # The scan may have ended meanwhile, and its row says more.
+                entry.row = entry.row or quick
             return entry.row
         return self._follow(entry)
 
