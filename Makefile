@@ -172,8 +172,9 @@ bench-rust:
 
 .PHONY: quick-tests
 quick-tests: $(DEV) ## run the tests that take no more than a moment each
-	@$(BIN)/python -m pytest -m 'not slow' $(ARGS)
-	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory, adding a kind, emitters of the guides); `make test-all` runs them too'
+	@TOYSPEC_EXAMPLES=quick $(BIN)/python -m pytest -m 'not slow' $(ARGS)
+	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory, mutants, links of the site, the conformance tools with real programs, long guides),'
+	@echo 'and most random examples of each property; `make test-all` runs them too'
 
 .PHONY: plain-tests
 plain-tests: $(DEV) ## run the tests in which the engine matters with plain Python

@@ -12,6 +12,8 @@ from conformance import command, registry
 from conformance.command import BAD, GOOD, USAGE, main
 from conformance.tests.adapters_for_tests import HEAD, program
 
+pytestmark = pytest.mark.slow
+
 ORACLE = f"{sys.executable} -m conformance.oracle"
 TOPIC = ["--select", "toy-v1/step-skipped"]
 WRONG = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request), 'valid': False})\n"

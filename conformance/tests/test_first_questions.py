@@ -13,6 +13,8 @@ from conformance.corpus import questions_of, selected
 from conformance.probes.question import ROLES
 from conformance.tests.adapters_for_tests import HEAD, program
 
+pytestmark = pytest.mark.slow
+
 ORACLE = f"{sys.executable} -m conformance.oracle"
 
 

@@ -17,6 +17,8 @@ from conformance.registry import ROOT
 from conformance.tagging import f32_text
 from conformance.tests.adapters_for_tests import HEAD, program
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def oracle() -> Adapter:

@@ -13,6 +13,8 @@ from conformance.locks.matrix import fill, lines
 from conformance.locks.parties import AdapterParty, Party, RepairParty, foreign
 from conformance.registry import ROOT
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import fcntl, sys
 from conformance import locking

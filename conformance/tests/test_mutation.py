@@ -16,6 +16,8 @@ from conformance.mutation.sites import EVERYWHERE, Module
 from conformance.mutation.survivors import Listed, Survivors, SurvivorsError
 from conformance.mutation.sweep import Corpus, Fate, Sweep, all_modules
 
+pytestmark = pytest.mark.slow
+
 CASES = ("toy-v1/time-goes-backwards", "toy-v1/step-skipped", "metrics-v1/golden")
 
 

@@ -24,6 +24,8 @@ from conformance.probes.question import ROLES
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SOURCE = "fn is_one(n: u8) -> bool {\n    // \u00e4\n    n == 1\n}\n"
 CASES = ("toy-v1/step-skipped", "metrics-v1/golden")
 

@@ -87,6 +87,7 @@ def test_mutants_are_described() -> None:
     assert [] == [name for name, mutant in ALL.items() if not mutant.about.endswith(".")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["first-key-wins", "widens-f32", "hides-torn-tails", "dies", "without-step-skipped-in-toy"]
 )

@@ -26,6 +26,8 @@ from codegen.site.statements import blocks, moved, requirements, statements
 from conformance.corpus import selected
 from conformance.loading import CASES, load_case
 
+pytestmark = pytest.mark.slow
+
 SHOWN = re.compile(
     r'<!-- example profile=(\S+) findings="([^"]*)"( unterminated)? -->\n```jsonl\n(.*?)^```$', re.MULTILINE | re.DOTALL
 )

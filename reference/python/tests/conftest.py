@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,19 @@ if TYPE_CHECKING:
     from loopback_store import Store
 
 # A busy machine, or the first import, is not a defect of what is tested.
-settings.register_profile("toyspec", deadline=None)
-settings.load_profile("toyspec")
+settings.register_profile("whole", deadline=None)
+# `make test` tries fewer examples of each property.
+settings.register_profile("quick", deadline=None, max_examples=15)
+settings.load_profile(os.environ.get("TOYSPEC_EXAMPLES", "whole"))
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser
     "faults/test_fuzzing.py",
     "faults/test_hostile_input.py",
     "faults/test_soak.py",
+    "faults/test_power_loss.py",
+    "faults/test_process_death.py",
+    "faults/test_write_errors.py",
     "test_demo.py",
     "test_mirroring.py",
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
@@ -36,11 +42,20 @@ SLOW_FILES = (
 
 SLOW_TESTS = (
     "test_convert_importing.py::test_import_takes_bounded_memory",
+    "test_cli_follow.py::test_interrupt_shows_the_verdict",
+    "test_docs_examples.py::test_page_runs[docs/how-to/come-from-another-tracker.md]",
+    "test_docs_examples.py::test_page_runs[docs/how-to/log-from-frameworks.md]",
+    "test_docs_examples.py::test_page_runs[docs/how-to/make-your-own-profile.md]",
+    "test_docs_examples.py::test_page_runs[docs/how-to/read-any-log.md]",
+    "test_docs_examples.py::test_page_runs[docs/how-to/read-with-pandas-polars-duckdb.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
+    "test_number_columns.py::test_summary_of_a_long_stream_is_alike",
+    "test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
+    "test_own_profiles.py::test_command_line",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
 )
-"""Single tests that read much or train."""
+"""Single tests that read much, train, start many commands, or import what takes seconds."""
 
 
 @pytest.fixture
