@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import ValidatedLine, decode, validate
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 
 if TYPE_CHECKING:
     from toyspec.format.dialects import Dialect
@@ -195,7 +195,7 @@ def _explained(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
     if glue <= 0 or len(data) > _LONG_LINE or decode(data[glue:]) is None:
         return verdict
     first = verdict.findings[0]
-    fact = f"a second record starts inside the first, at byte {glue} of the line"
+    fact = messages.invalid_json_second_record(at=glue)
     return _unreadable([LineFinding(first.rule, first.offset, first.pointer, fact)])
 
 
