@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import toyspec
-from view_client import END, START, Client, late_quick_row, served, step, write_run
+from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,9 +57,7 @@ def test_rows_say_state_and_metrics(client: Client) -> None:
 
 def test_quick_row_replaces_none_of_a_scan(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of the ends of a stream that comes after the scan is dropped."""
-    monkeypatch.setattr("toyspec.view.catalog.quick_row", late_quick_row)
-    with served(root, tmp_path / "cache") as client:
-        assert 20 == client.settled_rows()["sweep/complete"]["metrics"]["loss"]["count"]
+    assert 20 == row_with_late_quick_row(root, "sweep/complete", tmp_path, monkeypatch)["metrics"]["loss"]["count"]
 
 
 def test_findings_follow_the_rows(client: Client) -> None:

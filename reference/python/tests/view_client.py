@@ -8,18 +8,21 @@ import struct
 import threading
 import time
 from array import array
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
-from toyspec.view.scanning import quick_row
+from toyspec.view.scanning import quick_row, scan_stream
 from toyspec.view.server import ViewServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import pytest
 
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.view.scanning import Work
@@ -41,10 +44,23 @@ def write_run(folder: Path, *lines: bytes) -> Path:
     return stream
 
 
-def late_quick_row(work: Work, dialect: DialectChoice) -> dict[str, Any]:
-    """Return the row of the ends of a stream when its scan has probably ended."""
-    time.sleep(0.7)
-    return quick_row(work, dialect)
+def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the row of *run* when its scan ends while a request makes the row of the ends of its stream."""
+    catalog = Catalog(str(root), store=CurveStore(str(cache)))
+    catalog._walk()
+    entry = catalog.entry(run)
+    assert entry is not None
+    # A second scan goes on, so that nothing is checked yet.
+    catalog._pending = {entry.path: Future(), "another": Future()}
+
+    def late(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+        catalog._take_scanned([scan_stream(work, catalog.store, dialect)])
+        return quick_row(work, dialect)
+
+    monkeypatch.setattr("toyspec.view.catalog.quick_row", late)
+    row = catalog.row(entry)
+    catalog.close()
+    return row
 
 
 class Client:
