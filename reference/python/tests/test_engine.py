@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from command_line import command, environment
-from toyspec import EngineError, StreamError, check, check_bytes, engine
+from run_facts import facts
+from toyspec import EngineError, check, check_bytes, engine
 from toyspec.checker import CheckOptions, open_checker
 from toyspec.findings import FileReport
-from toyspec.runs.summary import summarize_run
 from toyspec.version import __version__
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
@@ -172,17 +172,6 @@ def test_mutated_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch) -> N
             data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
         native, python = both(monkeypatch, lambda data=bytes(data): check_bytes(data, name="events.jsonl"))
         assert native == python, bytes(data)
-
-
-def facts(path: Path) -> tuple[Any, ...] | str:
-    """Return everything that a summary knows of the run at *path*, or why there is none."""
-    try:
-        run = summarize_run(str(path), measure="loss")
-    except StreamError as error:
-        return str(error)
-    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
-    measured = [(step, run.measured.value(step)) for step in run.measured.steps]
-    return run.row(), run.kinds, run.first_step, run.evals, run.goals, run.report, curves, measured, run.measures
 
 
 @pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1"])

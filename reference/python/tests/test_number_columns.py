@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toyspec import StreamError
+from run_facts import facts
 from toyspec.format.number_columns import columns
 from toyspec.reading.reader import Reading
-from toyspec.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from toyspec.findings import Profile
@@ -21,21 +20,7 @@ CASES = Path(__file__).resolve().parents[3] / "conformance/cases"
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 
 
-@pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use plain Python, whether or not the compiled engine is installed."""
-    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
-
-
-def facts(path: Path) -> tuple[Any, ...] | str:
-    """Return everything that a summary knows of the run at *path*, or why there is none."""
-    try:
-        run = summarize_run(str(path), measure="loss")
-    except StreamError as error:
-        return str(error)
-    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
-    measured = [(step, run.measured.value(step)) for step in run.measured.steps]
-    return run.row(), run.kinds, run.first_step, run.evals, run.goals, run.report, curves, measured, run.measures
+pytestmark = pytest.mark.usefixtures("plain_python")
 
 
 def both(path: Path) -> tuple[Any, Any]:

@@ -1,0 +1,20 @@
+"""What a summary knows of a run, as one value that tests compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toyspec import StreamError
+from toyspec.runs.summary import summarize_run
+
+
+def facts(path: Path) -> tuple[Any, ...] | str:
+    """Return everything that a summary knows of the run at *path*, or why there is none."""
+    try:
+        run = summarize_run(str(path), measure="loss")
+    except StreamError as error:
+        return str(error)
+    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
+    measured = [(step, run.measured.value(step)) for step in run.measured.steps]
+    return run.row(), run.kinds, run.first_step, run.evals, run.goals, run.report, curves, measured, run.measures
