@@ -9,20 +9,25 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from command_line import toyspec
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
 from toyspec.view.report import html_report
+from toyspec.view.short_columns import short_columns
 from view_client import END, START, step, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+FINITE = st.floats(-1e9, 1e9)
 ROOT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>|`$(x)\\u202e"
 
@@ -63,6 +68,35 @@ def test_page_has_everything_in_it(root: Path) -> None:
     assert f"script-src 'sha256-{digest}'" in page
     assert ("unsafe" in page.partition("</head>")[0], 2) == (False, page.count("</script>"))
     assert "http://" not in page.partition("<style>")[0]
+
+
+@given(curve=st.lists(st.tuples(FINITE, FINITE, FINITE), min_size=1))
+def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float, float]]) -> None:
+    """Minimum and maximum are within a step of 65,534 over the curve, the mean within one of 254 of its bucket."""
+    low, mean, high = (array("d", column) for column in zip(*map(sorted, curve), strict=True))
+    columns = {"min": low, "max": high, "mean": mean}
+    found = {header["name"]: (header, data) for header, data in short_columns(columns)}
+    for name in ("min", "max"):
+        header, data = found[name]
+        step = (max(columns[name]) - min(columns[name])) / 65534
+        assert all(map(within(step), columns[name], scaled(header, data)))
+    places = found["mean"][1]
+    shown = [a + (b - a) * place / 254 for a, b, place in zip(low, high, places, strict=True)]
+    assert all(within((b - a) / 254)(at, value) for a, b, at, value in zip(low, high, mean, shown, strict=True))
+
+
+def within(step: float) -> Callable[[float, float], bool]:
+    """Return whether two numbers differ by at most a step, and the rounding of binary64."""
+    return lambda one, other: abs(one - other) <= step + 1e-12 * (abs(one) + 1)
+
+
+def scaled(header: dict[str, Any], data: bytes) -> Iterator[float]:
+    """Yield the values of a column of differences."""
+    number, half = 0, len(data) // 2
+    offset, step = header["scale"]
+    for place in range(half):
+        number = (number + 256 * data[place] + data[half + place]) & 0xFFFF
+        yield offset + step * number
 
 
 def test_table_is_inert(root: Path) -> None:

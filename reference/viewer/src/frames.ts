@@ -3,8 +3,10 @@
 import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
-const WIDTH = { f8: 8, f4: 4, u2: 2 } as const;
+const WIDTH = { f8: 8, d2: 2, u1: 1 } as const;
 const NO_VALUE = 65_535;
+const NO_PLACE = 255;
+const PLACES = 254;
 /** No honest server sends more in one frame. */
 const LONGEST = 1 << 30;
 
@@ -102,15 +104,30 @@ function columnsOf({ header, columns }: Frame): Map<string, Float64Array> {
     found.set(column.name, unpacked(column, columns, at, header.buckets));
     at += Math.ceil(bytes / 8) * 8;
   }
+  const [low, high] = [found.get("min"), found.get("max")];
+  for (const { name, type } of header.columns) {
+    if (type !== "u1") continue;
+    if (!low || !high) throw new Error(`the column ${name} of a curve is a place between min and max, which are missing`);
+    found.set(name, found.get(name)!.map((place, bucket) => (place === NO_PLACE ? NaN : between(low[bucket]!, high[bucket]!, place / PLACES))));
+  }
   return found;
+}
+
+/** A share of two large numbers, whose difference may be infinite. */
+function between(low: number, high: number, share: number): number {
+  return low * (1 - share) + high * share;
 }
 
 function unpacked(column: Column, data: Uint8Array, at: number, length: number): Float64Array {
   const start = data.byteOffset + at;
   if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
-  if (column.type === "f4") return Float64Array.from(new Float32Array(data.buffer as ArrayBuffer, start, length));
+  if (column.type === "u1") return Float64Array.from(data.subarray(at, at + length));
   const [offset, step] = column.scale ?? [0, 1];
-  return Float64Array.from(new Uint16Array(data.buffer as ArrayBuffer, start, length), (value) => (value === NO_VALUE ? NaN : offset + step * value));
+  let number = 0;
+  return Float64Array.from({ length }, (_, bucket) => {
+    number = (number + 256 * data[at + bucket]! + data[at + length + bucket]!) & 0xffff;
+    return number === NO_VALUE ? NaN : offset + step * number;
+  });
 }
 
 /** Returns a frame as bytes; the test back end and the reader of dropped folders make them. */

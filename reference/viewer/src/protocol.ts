@@ -65,8 +65,8 @@ export interface CurveRequest {
 
 export interface Column {
   name: string;
-  type: "f8" | "f4" | "u2";
-  /** Offset and step of a `u2`. */
+  type: "f8" | "d2" | "u1";
+  /** Offset and step of a `d2`. */
   scale?: [number, number];
 }
 

@@ -40,16 +40,24 @@ test("what is left out of a frame follows from its header", () => {
   assert.equal(curveOf(frame!, "time"), null);
 });
 
-test("short columns are read with their scale", () => {
-  const data = new Uint8Array(16);
-  new Uint16Array(data.buffer).set([0, 100, 65_535], 0);
-  new Float32Array(data.buffer, 8).set([0.5, 1.5]);
-  const header = { ...HEADER, buckets: 2, columns: [{ name: "step", type: "f4" }, { name: "last", type: "u2", scale: [1, 0.5] }] } as CurveHeader;
-  const columns = new Uint8Array([...data.subarray(8), ...data.subarray(0, 8)]);
-  const curve = curveOf({ header, columns }, "step")!;
-  assert.deepEqual([[...curve.place], [...curve.last]], [[0.5, 1.5], [1, 51]]);
-  assert.equal(curveOf({ header: { ...header, buckets: 3 }, columns: new Uint8Array([...columns, ...columns]) }, "step")!.last[0], 1);
-  assert.throws(() => curveOf({ header: { ...header, buckets: 9 }, columns }, "step"), /cut off/);
+test("short columns are read with their scale, and between minimum and maximum", () => {
+  // 0, 300, NaN, 1 as differences: 0, 300, 65235, 2; then a place between minimum and maximum.
+  const columns = new Uint8Array([
+    0, 1, 254, 0, 0, 44, 211, 2,
+    0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 100, 100, 100, 100,
+    0, 127, 254, 255, 0, 0, 0, 0,
+  ]);
+  const scaled = { type: "d2", scale: [1, 0.5] };
+  const header = {
+    ...HEADER, buckets: 4,
+    columns: [{ name: "step", ...scaled }, { name: "min", ...scaled }, { name: "max", type: "d2", scale: [3, 0] }, { name: "mean", type: "u1" }],
+  } as CurveHeader;
+  const last = { ...header, columns: header.columns.map((column) => (column.name === "mean" ? { ...column, name: "last" } : column)) };
+  const curve = curveOf({ header: last, columns }, "step")!;
+  assert.deepEqual([[...curve.place], [...curve.min], [...curve.last]], [[1, 151, NaN, 1.5], [1, 1, 1, 1], [1, 2, 3, NaN]]);
+  assert.throws(() => curveOf({ header: { ...last, buckets: 9 }, columns }, "step"), /cut off/);
+  assert.throws(() => curveOf({ header: { ...last, columns: last.columns.slice(3) }, columns }, "step"), /which are missing/);
 });
 
 test("a frame without columns has a header alone", () => {

@@ -11,10 +11,10 @@ from toyspec.view.buckets import Buckets, span
 from toyspec.view.frames import frame, little
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Deepen = Callable[[int, int], Buckets | None]
-    Encode = Callable[[str, array[float]], tuple[dict[str, Any], bytes]]
+    Encode = Callable[[Mapping[str, array[float]]], Iterable[tuple[dict[str, Any], bytes]]]
 
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
@@ -198,10 +198,11 @@ def _frame(
     if any(buckets.columns["nan"]):
         columns["nan"] = buckets.columns["nan"]
         del constants["nan"]
-    encoded = [encode(name, column) for name, column in columns.items()]
+    encoded = list(encode(columns))
     more = {"columns": [each for each, _ in encoded], "constants": constants, **({"tail": tail} if tail else {})}
     return frame(header | more, [data for _, data in encoded])
 
 
-def _plain(name: str, column: array[float]) -> tuple[dict[str, Any], bytes]:
-    return {"name": name, "type": "f8"}, little(column)
+def _plain(columns: Mapping[str, array[float]]) -> Iterator[tuple[dict[str, Any], bytes]]:
+    for name, column in columns.items():
+        yield {"name": name, "type": "f8"}, little(column)

@@ -7,8 +7,6 @@ import gzip
 import hashlib
 import os
 import re
-import sys
-from array import array
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +16,20 @@ from toyspec.runs.listing import streams_below
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
-from toyspec.view.frames import frame, little
+from toyspec.view.frames import frame
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.requests import curve_of
 from toyspec.view.rows import row_of
 from toyspec.view.run_files import RunFile
 from toyspec.view.scanning import count_findings
 from toyspec.view.server import app_files
+from toyspec.view.short_columns import short_columns
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 DEFAULT_BUCKETS = 1000
-_STEPS = 65534
-_NAN = 65535
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)')
 
 
@@ -91,35 +88,13 @@ def _frames(file: RunFile, run: str, buckets: int) -> Iterator[bytes]:
     for metric in curves.metrics:
         curve = curve_of(curves, run, metric, str(file.size))
         axes = tuple(axis for axis in AXES if axis in ("step", "time") or _has(curve, axis))
-        yield from curve_frames(curve, Request(axes, buckets), encode=_packed)
+        yield from curve_frames(curve, Request(axes, buckets), encode=short_columns)
 
 
 def _has(curve: Any, axis: str) -> bool:
     if axis == "tokens":
         return curve.tokens is not None
     return curve.buckets is not None and any(map(isfinite, curve.buckets.columns["epoch"]))
-
-
-def _packed(name: str, column: array[float]) -> tuple[dict[str, Any], bytes]:
-    """Return a column in 16 bits a value, which the drawing cannot tell from more; whole steps stay exact."""
-    known = [value for value in column if isfinite(value)]
-    low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    unit = (high - low) / _STEPS
-    if name == "step" and len(column) > 1 and column[1] > column[0]:
-        gap = column[1] - column[0]
-        unit = gap if all((value - low) % gap == 0 for value in known) and (high - low) / gap <= _STEPS else unit
-    if not isfinite(unit) or (name in ("step", "count", "nan") and unit != 0 and unit % 1):
-        return {"name": name, "type": "f8"}, little(column)
-    numbers = array("H", [_number(value, low, unit) for value in column])
-    if sys.byteorder != "little":
-        numbers.byteswap()
-    return {"name": name, "type": "u2", "scale": [low, unit]}, numbers.tobytes()
-
-
-def _number(value: float, low: float, unit: float) -> int:
-    if not isfinite(value):
-        return _NAN
-    return round((value - low) / unit) if unit else 0
 
 
 def _page(files: dict[str, bytes], data: str) -> str:
