@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toyspec.cli.columns import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 
@@ -26,8 +28,20 @@ def test_wrapped_counts_columns() -> None:
 
 
 def test_names_that_differ_stay_different() -> None:
-    """A name loses its middle, where runs of one series are alike; if that makes two alike, less is cut."""
+    """A name loses its middle, where runs of one series are alike; of those that stay alike, the start."""
     assert ("llama-…1-001", "run") == (cut_middle("llama-20261121-001", 12), cut_middle("run", 12))
     dates = [f"{name}-20261121-001" for name in ("llama", "llava", "gemma")]
     assert ["llama-…1-001", "llava-…1-001", "gemma-…1-001"] == cut_apart(dates, 12)
-    assert ["run-a…-last", "run-b…-last"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 7)
+    assert ["run-a…", "run-b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
+    assert ["…n-a-…ast", "…n-b-…ast"] == cut_apart(["run-a-and-more-last", "run-b-and-yet-more-last"], 9)
+    sweep = [f"llama-lr-{lr}-wd-{wd}-20261121" for lr in (1, 2) for wd in (1, 2)]
+    assert ["…1-wd-1…", "…1-wd-2…", "…2-wd-1…", "…2-wd-2…"] == cut_apart(sweep, 14)
+    assert ["same", "same"] == cut_apart(["same", "same"], 8)
+
+
+@given(st.lists(st.text(alphabet="ab-損", max_size=30), max_size=12), st.integers(0, 20))
+def test_cut_names_are_distinct_and_fit(names: list[str], limit: int) -> None:
+    """Whatever the names are, none is wider than the limit, from 8 columns on, and different ones stay different."""
+    found = cut_apart(names, limit)
+    assert all(width(name) <= max(limit, 8) for name in found)
+    assert len(set(names)) == len(set(found))

@@ -17,7 +17,7 @@ from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
-from toyspec.runs.columns import condition, sorted_by, value_of
+from toyspec.runs.columns import Fields, sorted_by
 
 SAMPLES = Path(__file__).parent / "dialects"
 NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
@@ -232,12 +232,13 @@ def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
     assert 0 == runs.skipped
     found = {run.dialect.name: run for run in runs if run.dialect}
     assert ["hf-trainer", "lightning-csv", "ray-tune"] == sorted(found)
-    assert 0.98 == value_of(found["lightning-csv"], "val_acc") == value_of(found["lightning-csv"], "last.val_acc")
+    fields = Fields(found["lightning-csv"])
+    assert 0.98 == fields.value("val_acc") == fields.value("last.val_acc")
     assert {"lr": 0.01, "layers": 2} == found["ray-tune"].start["config"]
-    assert 0.01 == value_of(found["ray-tune"], "lr")
-    assert found["ray-tune"] is sorted_by(list(runs), "mean_loss")[0]
+    assert 0.01 == Fields(found["ray-tune"]).value("lr")
+    assert found["ray-tune"] is sorted_by([Fields(run) for run in runs], "mean_loss")[0].run
     assert [0.625, 3.0] == [found["ray-tune"].final_loss, found["ray-tune"].seconds]
-    assert ["ray-tune"] == [run.dialect.name for run in runs if run.dialect and condition("lr<0.1").holds(run)]
+    assert ["ray-tune"] == [run.dialect.name for run in runs.filter("lr<0.1") if run.dialect]
 
 
 def test_newest_checkpoint_is_the_run(tmp_path: Path) -> None:

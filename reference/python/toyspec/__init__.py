@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toyspec.errors import (
         DamagedStreamError,
         EngineError,
+        ExpressionError,
         PlaceError,
         ProfileError,
         RunStartMissingError,
@@ -65,6 +66,7 @@ _HOMES = {
     "DamagedStreamError": "errors",
     "DialectUse": "findings",
     "EngineError": "errors",
+    "ExpressionError": "errors",
     "FileReport": "findings",
     "Finding": "findings",
     "Follower": "reading.follower",
@@ -125,6 +127,7 @@ __all__ = [
     "DamagedStreamError",
     "DialectUse",
     "EngineError",
+    "ExpressionError",
     "FileReport",
     "Finding",
     "Follower",

@@ -4,6 +4,7 @@
 
     ToyspecError
     ├── EngineError                 TOYSPEC_ENGINE names an engine that does not exist or is not installed
+    ├── ExpressionError             a filter of runs cannot be read (a ValueError too)
     ├── ProfileError                the directory of a user's profile is wrong (a ValueError too)
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
@@ -39,6 +40,17 @@ class ToyspecError(Exception):
 
 class EngineError(ToyspecError, ValueError):
     """The variable ``TOYSPEC_ENGINE`` names an engine that does not exist or is not installed."""
+
+
+class ExpressionError(ToyspecError, ValueError):
+    """A filter of runs cannot be read; the message says what was expected, and where."""
+
+    def __init__(self, fact: str, at: int) -> None:
+        super().__init__(f"{fact}, at character {at + 1}")
+        self.fact = fact
+        """The message without the place."""
+        self.at = at
+        """Number of characters before the place."""
 
 
 class ProfileError(ToyspecError, ValueError):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _ELLIPSIS = "…"
+# A point is part of a number.
+_WORDS = re.compile(r"([-_/ ]+)")
 
 
 def width(text: str) -> int:
@@ -44,13 +48,76 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
-    """Return *texts*, cut to *limit* columns or to as many more as it takes to keep different ones different."""
-    longest = max(map(width, texts), default=0)
-    for columns in range(limit, longest, 4):
-        found = [cut_middle(text, columns) for text in texts]
-        if len(set(found)) == len(set(texts)):
-            return found
-    return list(texts)
+    """Return *texts*, cut to *limit* columns, at least 8, so that different ones stay different.
+
+    Each is cut in its middle. Where that makes two alike, what all names share is cut, word by word; else what the
+    alike ones share at their start.
+    """
+    limit = max(limit, 8)
+    different = list(dict.fromkeys(texts))
+    found = {text: cut_middle(text, limit) for text in different}
+    if len(set(found.values())) < len(different):
+        found = _without_shared_words(different, limit) or found
+    if len(set(found.values())) < len(different):
+        _separate(different, limit, found)
+        _number_alike(found, limit)
+    return [found[text] for text in texts]
+
+
+def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | None:
+    """Return the cut of each of *texts*, which differ in some of equally many words; None if they do not fit so."""
+    words = [_WORDS.split(text) for text in texts]
+    if len(set(map(len, words))) > 1:
+        return None
+    shared = [len(set(column)) == 1 for column in zip(*words, strict=True)]
+    spans = sorted(_spans(shared), key=lambda span: -width("".join(words[0][span[0] : span[1]])))
+    for begin, end in spans:
+        for each in words:
+            each[begin:end] = [_ELLIPSIS, *([""] * (end - begin - 1))]
+        found = ["".join(each) for each in words]
+        if max(map(width, found)) <= limit:
+            return dict(zip(texts, found, strict=True))
+    return None
+
+
+def _spans(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each stretch of true *flags*."""
+    at = 0
+    for is_true, stretch in groupby(flags):
+        begin, at = at, at + len(list(stretch))
+        if is_true:
+            yield begin, at
+
+
+def _number_alike(found: dict[str, str], limit: int) -> None:
+    taken: set[str] = set()
+    for text, shown in found.items():
+        number = 2
+        while found[text] in taken:
+            mark = f"~{number}"
+            found[text] = cut(shown, limit - len(mark)) + mark
+            number += 1
+        taken.add(found[text])
+
+
+def _separate(texts: Sequence[str], limit: int, found: dict[str, str], shared: int = 0) -> None:
+    """Put the cut of each of *texts* into *found*; of alike ones, what they share at their start is cut first."""
+    kept = max(shared - 2, 0)
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        found[text] = _ELLIPSIS + cut_middle(text[kept:], limit - 1) if kept else cut_middle(text, limit)
+        alike.setdefault(found[text], []).append(text)
+    for group in alike.values():
+        begin = _shared(group)
+        if len(group) > 1 and begin > shared:
+            _separate(group, limit, found, begin)
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Return the number of characters at the start that all *texts* share."""
+    first, last = min(texts), max(texts)
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
 
 
 def padded(text: str, columns: int) -> str:

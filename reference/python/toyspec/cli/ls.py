@@ -3,82 +3,81 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut_apart, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.parsers import Parser, add_color
+from toyspec.cli.parsers import Parser, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
-from toyspec.cli.tables import Side, joined, lined_up
-from toyspec.cli.terminal import Style, Terminal, columns
-from toyspec.escaping import printable, shortened
-from toyspec.places.addresses import is_address, path_in, public
+from toyspec.cli.run_tables import STATES, RunTable
+from toyspec.cli.terminal import Terminal
+from toyspec.errors import ExpressionError
+from toyspec.escaping import printable
+from toyspec.places.addresses import public
 from toyspec.reading.sealed_files import has_seal
-from toyspec.runs.columns import Condition, condition, needs_whole_streams, sorted_by, value_of
+from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, sorted_by
+from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Extent, Runs
-    from toyspec.runs.summary import RunState, RunSummary
+    from toyspec.runs.summary import RunSummary
 
-_STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
-_TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
-_SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
-_LEAST_NAME_COLUMNS = 12
-_BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
-# The width where the output is not a terminal.
-_PIPED_COLUMNS = 1000
-
-
-def _by_loss(run: RunSummary) -> tuple[bool, float]:
-    return (run.final_loss is None, run.final_loss or 0.0)
-
-
+# What to sort by, beside columns; runs without a value come last.
 _ORDERS: dict[str, Callable[[RunSummary], Any]] = {
-    "loss": _by_loss,
+    "loss": lambda run: run.final_loss,
     "name": lambda run: run.path,
-    "state": lambda run: tuple(_STATES).index(run.state),
-    "steps": lambda run: -(run.last_step or 0),
-    "took": lambda run: -(run.seconds or 0.0),
-    "started": lambda run: run.started_at or "",
+    "state": lambda run: tuple(STATES).index(run.state),
+    "steps": lambda run: -run.last_step if run.last_step else None,
+    "took": lambda run: -run.seconds if run.seconds else None,
+    "started": lambda run: run.started_at,
 }
+_DESCRIPTION = (
+    "List the runs below each ROOT: the lowest final loss first, runs without one\n"
+    "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
+    "run that a writer has open is shown as running. A sealed run has a seal, with\n"
+    "which `toyspec check` and `toyspec show` compare its files. The final loss is\n"
+    "that of run_end, else that of the last step with a loss.\n"
+    "\n"
+    "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
+    "the end are read, and its state has a question mark; --full reads everything.\n"
+    "Of a stream in an object store, 128 KiB are read.\n"
+    "\n"
+    "A column is a fact of every run such as last_step, a setting such as config.lr,\n"
+    "or a metric: val/acc is its last value, best.val/acc its best, nan.val/acc the\n"
+    "number of values that are not finite. The goal of a metric is the one that the\n"
+    "run defines; without one, smaller is better for names with loss, error, ppl or\n"
+    "perplexity. Metrics need whole streams.\n"
+    "\n"
+    "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
+    "~ (contains), numbers with units (2h, 5mb, 70%), and, or, not, parentheses. A\n"
+    "word alone is searched in name, path, group, tags, state and profile.\n"
+    "\n"
+    "On a terminal, columns that do not fit are hidden; --csv and --md have them all."
+)
+_EXAMPLES = (
+    "examples:\n"
+    "  toyspec ls runs/\n"
+    "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
+    "  toyspec ls --sort val/acc -n 5 --columns lr runs/\n"
+    "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' --csv runs/ > best.csv\n"
+    "  toyspec ls --where 'state != complete or nan.loss > 0' runs/"
+)
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec ls [OPTION…] [ROOT…]"
-    parser.description = (
-        "List the runs below each ROOT: the lowest final loss first, runs without one\n"
-        "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
-        "run that a writer has open is shown as running. A sealed run has a seal, with\n"
-        "which `toyspec check` and `toyspec show` compare its files. The final loss is\n"
-        "that of run_end, else that of the last step with a loss.\n"
-        "\n"
-        "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
-        "the end are read, and its state has a question mark; --full reads everything.\n"
-        "Of a stream in an object store, 128 KiB are read.\n"
-        "\n"
-        "A column is a fact of every run such as last_step, a setting such as config.lr,\n"
-        "or a metric: val/acc is its last value, best.val/acc its best. The goal of a\n"
-        "metric is the one that the run defines; without one, smaller is better for\n"
-        "names with loss, error, ppl or perplexity. Metrics need whole streams."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec ls runs/\n"
-        "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
-        "  toyspec ls --sort best.val/acc --columns config.lr --where 'val/acc>0.7' runs/"
-    )
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "roots",
         metavar="ROOT",
@@ -89,7 +88,10 @@ def configure(parser: Parser) -> None:
     _add_columns(parser)
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
-    parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    forms.add_argument("--csv", action="store_true", help="print CSV; an apostrophe precedes what would be a formula")
+    forms.add_argument("--md", action="store_true", help="print a Markdown table, for a pull request")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -102,15 +104,18 @@ def _add_columns(parser: Parser) -> None:
         default="loss",
         help=f"{', '.join(_ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
     )
-    parser.add_argument("--columns", metavar="NAME[,NAME…]", type=_names, default=[], help="columns to show as well")
+    parser.add_argument(
+        "--columns", metavar="COLUMN[,COLUMN…]", type=_names, default=[], help="columns to show as well"
+    )
     parser.add_argument(
         "--where",
-        metavar="CONDITION",
-        type=_condition,
+        metavar="FILTER",
+        type=_filter,
         action="append",
         default=[],
-        help="list only runs that meet it: 'val/acc>0.7', 'config.opt=adam'; may be repeated",
+        help="list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
     )
+    parser.add_argument("-n", "--number", metavar="N", type=number_from(1), help="list only the first N runs")
 
 
 def run(options: Namespace) -> int:
@@ -124,23 +129,26 @@ def run(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> int:
-    columns = [*options.columns, *(each.column for each in options.where)]
-    columns += [] if options.sort in _ORDERS else [options.sort]
+    order = [] if options.sort in _ORDERS else [options.sort]
+    columns = list(dict.fromkeys([*options.columns, *order]))
+    asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
     options.roots = options.roots or list(configuration.roots) or ["."]
-    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(columns) else "ends", choice)
-    runs = sorted(found, key=lambda each: each.path)
-    runs = [each for each in runs if all(condition.holds(each) for condition in options.where)]
-    if options.sort in _ORDERS:
-        runs.sort(key=_ORDERS[options.sort], reverse=options.reverse)
-    else:
-        runs = sorted_by(runs, options.sort)[:: -1 if options.reverse else 1]
-    shown_columns = list(dict.fromkeys([*options.columns, *([] if options.sort in _ORDERS else [options.sort])]))
+    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    met = _met(found, options.where, asked, choice)
+    met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
+    table = RunTable(
+        met[: options.number], options.roots, columns, left_out=max(0, len(met) - (options.number or len(met)))
+    )
     if options.json:
-        _print_json(runs, shown_columns)
-    elif runs:
-        _print_table(runs, options.roots, Terminal(color=options.color), shown_columns)
+        _print_json(table.runs, columns)
+    elif options.csv:
+        table.print_csv()
+    elif met and options.md:
+        table.print_markdown()
+    elif met:
+        table.print_text(Terminal(color=options.color))
     elif len(found):
         sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
     elif not found.errors:
@@ -150,15 +158,34 @@ def _list(options: Namespace) -> int:
     return exit_codes.USAGE if found.errors else exit_codes.OK
 
 
+def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice: DialectChoice) -> list[Fields]:
+    """Return the fields of the runs that meet all *filters*, in the order of their paths."""
+    counts = any(name in FINDING_FIELDS for name in asked)
+    found = [Fields(run, _findings(run, choice) if counts else None) for run in sorted(runs, key=lambda run: run.path)]
+    return [each for each in found if all(filter_.holds(each.question) for filter_ in filters)]
+
+
+def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
+    from toyspec.view.scanning import count_findings
+
+    return count_findings(run.path, choice)
+
+
+def _ordered(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
+    keyed = [(_ORDERS[options.sort](each.run), each) for each in runs]
+    known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=options.reverse)
+    return [each for _, each in known] + [each for key, each in keyed if key is None]
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _condition(text: str) -> Condition:
+def _filter(text: str) -> Expression:
     try:
-        return condition(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+        return expression(text)
+    except ExpressionError as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
@@ -180,68 +207,20 @@ def _skipped(number: int) -> str:
     )
 
 
-def _print_table(runs: list[RunSummary], roots: list[str], terminal: Terminal, more: list[str]) -> None:
-    is_directory = len(roots) == 1 and (is_address(roots[0]) or os.path.isdir(roots[0]))
-    root = path_in(roots[0], "") if is_directory else None
-    rows = [[*_TITLES, *(shortened(name) for name in more)]]
-    rows += [[*_row(run, root), *(_cell(value_of(run, name)) for name in more)] for run in runs]
-    room = (columns() if terminal.interactive else _PIPED_COLUMNS) - sum(
-        max(width(row[index]) for row in rows) + 2 for index in range(1, len(rows[0]))
-    )
-    names = cut_apart([row[0] for row in rows], max(room, _LEAST_NAME_COLUMNS))
-    rows = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
-    right: list[Side] = ["right"] * len(more)
-    titles, *lines = lined_up(rows, [*_SIDES, *right])
-    terminal.line(terminal.styled(joined(titles), "dim"))
-    for cells, run in zip(lines, runs, strict=True):
-        cells[1] = terminal.styled(cells[1], _STATES[run.state])
-        terminal.line(joined(cells))
-    # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
-    if terminal.interactive and not all(run.extent.is_checked for run in runs):
-        terminal.line(terminal.styled(_BY_ENDS, "dim"))
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else figure(value)
-
-
-def _row(run: RunSummary, root: str | None) -> list[str]:
-    reason = run.end.get("reason") if run.end else None
-    return [
-        shown(_relative(run, root)),
-        (run.state if run.extent.is_checked else f"{run.state}?") + (", sealed" if has_seal(run.directory) else ""),
-        figure(reason) if isinstance(reason, str) else "",
-        "" if run.last_step is None else figure(run.last_step),
-        figure(run.final_loss) if run.says_final_loss else "",
-        "" if run.seconds is None else duration(run.seconds),
-        "" if run.started_at is None else when(run.started_at),
-    ]
-
-
 def _read(run: RunSummary) -> Literal["ends", "whole"]:
     """Return how much of the stream was read; with the ends alone, the number of records is unknown."""
     return "ends" if run.extent.records is None else "whole"
 
 
-def _relative(run: RunSummary, root: str | None) -> str:
-    """Return the path of the run's directory from *root* if there is only one root, else its own path."""
-    directory = run.directory
-    if root is None:
-        return directory
-    if directory.startswith(root):
-        return directory[len(root) :]
-    relative = os.path.relpath(directory, root)
-    return run.name if relative == "." else relative
-
-
-def _print_json(runs: list[RunSummary], columns: list[str]) -> None:
+def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
     from toyspec.cli.formats.inert_json import inert_json
 
     sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
 
 
-def _object(run: RunSummary, columns: list[str]) -> dict[str, Any]:
-    more = {"columns": {name: value_of(run, name) for name in columns}} if columns else {}
+def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
+    run = fields.run
+    more = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
     return more | {
         "path": encodable(run.path),
         "run_id": run.start.get("run_id"),

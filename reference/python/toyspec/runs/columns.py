@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import operator
-import re
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from toyspec.format.json_numbers import number
 from toyspec.reading.sealed_files import has_seal
+from toyspec.runs.expressions import UNKNOWN, Question
+from toyspec.runs.rows import row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from toyspec.runs.summary import RunSummary
 
@@ -32,74 +30,99 @@ FACTS: dict[str, Callable[[RunSummary], Any]] = {
 }
 """What every run has, by the name of its column."""
 
-_PREFIXES = ("config.", "model.", "last.", "best.")
-_OPERATORS = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|!=|=|<|>)\s*(.*?)\s*")
+FINDING_FIELDS = ("errors", "warnings", "findings")
+"""The fields whose values a check must count."""
 
-
-class Condition(msgspec.Struct, frozen=True):
-    """A comparison of a column with a value."""
-
-    column: str
-    sign: str
-    value: float | str
-
-    def holds(self, run: RunSummary) -> bool:
-        """Return whether *run* has the column and the comparison is true; text and numbers are never in order."""
-        found = value_of(run, self.column)
-        if isinstance(found, bool):
-            found = "true" if found else "false"
-        figure = number(found)
-        if figure is not None and isinstance(self.value, float):
-            return bool(_OPERATORS[self.sign](figure, self.value))
-        if isinstance(found, str) and self.sign in ("=", "!="):
-            return (found == str(self.value)) == (self.sign == "=")
-        return False
-
-
-def condition(text: str) -> Condition:
-    """Return the condition in *text*, for example ``config.lr<1e-3``; raise ValueError for anything else."""
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a condition; write NAME, one of {' '.join(_OPERATORS)}, and a value")
-    column, sign, value = match.groups()
-    try:
-        return Condition(column, sign, float(value))
-    except ValueError:
-        return Condition(column, sign, value)
-
-
-def value_of(run: RunSummary, column: str) -> Any:
-    """Return the value of *column* in the row of *run*, None if it has none.
-
-    A name without a prefix is a fact of every run, else a setting, else the last value of a metric.
-    """
-    row = run.row()
-    names = (column, f"config.{column}", f"model.{column}", f"last.{column}")
-    return next((row[name] for name in names if name in row), None)
+_MEMBERS = {
+    "name": "name", "id": "id", "group": "group", "tag": "tags", "tags": "tags", "state": "state",
+    "started": "started", "took": "seconds", "seconds": "seconds", "duration": "seconds", "steps": "steps",
+    "progress": "progress", "bytes": "bytes", "size": "bytes",
+}  # fmt: skip
+_COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
+_PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
 
 
 def needs_whole_streams(columns: Iterable[str]) -> bool:
     """Return whether a column may be a metric, whose last value the end of a stream need not have."""
-    return any(name not in FACTS and not name.startswith(("config.", "model.")) for name in columns)
+    own = {*FACTS, *_MEMBERS, *_COUNTS}
+    return any(name not in own and not name.startswith(("config.", "model.")) for name in columns)
 
 
-def sorted_by(runs: Sequence[RunSummary], column: str) -> list[RunSummary]:
-    """Return *runs*, the best value of a metric with a goal first, else the smallest; runs without one come last."""
+class Fields:
+    """The fields of a run by name, made once."""
+
+    def __init__(self, run: RunSummary, findings: Mapping[str, int] | None = None) -> None:
+        """Take the fields of *run*; *findings* are the numbers of its findings by severity, where they are known."""
+        self.run = run
+        self._row = row_of(run, run.directory) | {"findings": findings}
+
+    def value(self, name: str) -> Any:
+        """Return the value of a field, None if the run has none."""
+        found = self._field(name)
+        return None if found is UNKNOWN else found
+
+    @property
+    def question(self) -> Question:
+        """What a filter may ask of the run."""
+        return Question(self._field, text_of(self._row))
+
+    def _field(self, name: str) -> Any:
+        fact = FACTS.get(name)
+        return field_of(self._row, name) if fact is None else fact(self.run)
+
+
+def text_of(row: Mapping[str, Any]) -> str:
+    """Return everything that words are looked for in, in lower case."""
+    members = ("name", "id", "group", "state", "profile", "dialect")
+    return "\n".join([*(row[name] or "" for name in members), *row["tags"]]).lower()
+
+
+def field_of(row: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field of the run with this *row*; UNKNOWN if it has none.
+
+    A field is a fact of every run, ``config.NAME``, ``last.NAME``, ``best.NAME``, ``nan.NAME``, and without a prefix
+    a setting, the end of the name of a setting, or the last value of a metric.
+    """
+    if name in _MEMBERS:
+        return row[_MEMBERS[name]]
+    if name == "profile":
+        return row["profile"] or row["dialect"]
+    if name in _COUNTS:
+        counts = row["findings"]
+        return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])
+    found = _setting(row["config"], name)
+    found = _metric(row["metrics"], name) if found is UNKNOWN else found
+    if found is UNKNOWN:
+        ending = f".{name}"
+        found = next((value for key, value in row["config"].items() if key.endswith(ending)), UNKNOWN)
+    return found
+
+
+def _setting(config: Mapping[str, Any], name: str) -> Any:
+    short = name.removeprefix("config.")
+    return config[short] if short in config else config.get(name, UNKNOWN)
+
+
+def _metric(metrics: Mapping[str, Any], name: str) -> Any:
+    part, _, rest = name.partition(".")
+    if part not in ("last", "best", "nan") or rest not in metrics:
+        part, rest = "last", name
+    value = metrics[rest][part] if rest in metrics else None
+    return UNKNOWN if value is None else value
+
+
+def sorted_by(runs: Sequence[Fields], column: str, *, reverse: bool = False) -> list[Fields]:
+    """Return *runs*, the best value of a metric with a goal first, else the smallest, or with *reverse* the other way.
+
+    Text comes after numbers, and runs without a value come last.
+    """
     metric = column
     for prefix in _PREFIXES:
         metric = metric.removeprefix(prefix)
-    keyed = [(value_of(run, column), run) for run in runs]
-    numbers = [(value, run) for value, run in keyed if number(value) is not None]
-    others = [(str(value), run) for value, run in keyed if number(value) is None and value is not None]
-    is_larger_better = any(run.smaller_is_better(metric) is False for run in runs if metric in run.series)
-    numbers.sort(key=lambda pair: pair[0], reverse=is_larger_better)
-    others.sort(key=lambda pair: pair[0])
-    return [run for _, run in (*numbers, *others)] + [run for value, run in keyed if value is None]
+    keyed = [(each.value(column), each) for each in runs]
+    numbers = [(value, each) for value, each in keyed if number(value) is not None]
+    others = [(str(value), each) for value, each in keyed if number(value) is None and value is not None]
+    is_larger_better = any(each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series)
+    numbers.sort(key=lambda pair: pair[0], reverse=is_larger_better != reverse)
+    others.sort(key=lambda pair: pair[0], reverse=reverse)
+    return [each for _, each in (*numbers, *others)] + [each for value, each in keyed if value is None]

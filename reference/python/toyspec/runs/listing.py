@@ -14,9 +14,11 @@ from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice, usual_names
+from toyspec.runs.columns import Fields
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
+from toyspec.runs.expressions import expression
 from toyspec.runs.summary import RunSummary, summarize_run
 
 Extent = Literal["ends", "whole"]
@@ -88,12 +90,16 @@ class Runs(Sequence[RunSummary]):
         """Number of files of other formats below the roots."""
 
     def filter(
-        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | None = None, /, **columns: Any
+        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | str | None = None, /, **columns: Any
     ) -> Runs:
         """Return the runs for which *condition* is true, and whose columns have the values that are named.
 
-        *condition* may also be a mapping of columns whose names are not identifiers: ``{"config.lr": 3e-4}``.
+        *condition* may also be a filter as in the viewer, ``"lr < 1e-3 and val/acc > .7"``, which raises
+        ExpressionError if it cannot be read, or a mapping of columns: ``{"config.lr": 3e-4}``.
         """
+        if isinstance(condition, str):
+            holds = expression(condition).holds
+            condition = lambda run: holds(Fields(run).question)  # noqa: E731 - it is the condition that follows
         wanted = {**condition, **columns} if isinstance(condition, Mapping) else columns
         chosen = [run for run in self._runs if condition is None or isinstance(condition, Mapping) or condition(run)]
         kept = [run for run in chosen if not wanted or _has(run.row(), wanted)]

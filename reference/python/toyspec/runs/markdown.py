@@ -28,12 +28,12 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
     for name in names:
         title = escaped(name)
         head += [title, f"best {title}", ""]
-    lines = [_line(head), _line(["---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
+    lines = [table_line(head), table_line(["---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
     for run in runs:
         cells = [escaped(run.name), run.state, "" if run.last_step is None else str(run.last_step)]
         for name in names:
             cells += _cells(run, name, is_default=not metrics)
-        lines.append(_line(cells))
+        lines.append(table_line(cells))
     return "\n".join(lines) + "\n"
 
 
@@ -57,5 +57,6 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", shortened(text, _NAME_CHARS))
 
 
-def _line(cells: Sequence[str]) -> str:
+def table_line(cells: Sequence[str]) -> str:
+    """Return a row of a table whose *cells* are Markdown already."""
     return f"| {' | '.join(cells)} |"

@@ -13,11 +13,11 @@ from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.listing import streams_below
+from toyspec.runs.rows import encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
 from toyspec.view.changes import Changes
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_curves import LiveCurves
-from toyspec.view.rows import encodable, row_of, unreadable_row
 from toyspec.view.run_files import RunFile
 from toyspec.view.scanning import Scanned, Work, Workers, identity_at, quick_row, scan_stream
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.listing import streams_below
+from toyspec.runs.rows import row_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
 from toyspec.view.frames import frame
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.requests import curve_of
-from toyspec.view.rows import row_of
 from toyspec.view.run_files import RunFile
 from toyspec.view.scanning import count_findings
 from toyspec.view.server import app_files

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.errors import StreamError
 from toyspec.findings import FileReport
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.rows import row_of, unreadable_row
 from toyspec.view.curve_store import CurveStore, Identity, pack
-from toyspec.view.rows import row_of, unreadable_row
 from toyspec.view.run_files import RunFile, identity_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,143 @@
+"""Runs as a table: text that fits the terminal, CSV, Markdown."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from toyspec.cli.columns import cut_apart, width, wrapped
+from toyspec.cli.csv_cells import csv_row
+from toyspec.cli.figures import duration, figure, when
+from toyspec.cli.paths import shown
+from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.terminal import Style, Terminal, columns
+from toyspec.escaping import shortened
+from toyspec.places.addresses import is_address, path_in
+from toyspec.reading.sealed_files import has_seal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.runs.columns import Fields
+    from toyspec.runs.summary import RunState, RunSummary
+
+STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
+"""The states of runs, the best first, each with its style."""
+
+_TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
+_SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
+# What a narrow terminal does without first.
+_HIDDEN_FIRST = ("took", "end", "started", "steps")
+_CSV_FACTS = ("state", "reason", "last_step", "final_loss", "seconds", "started_at")
+_LEAST_NAME_COLUMNS = 20
+_BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
+_GAP = 2
+
+
+class RunTable:
+    """Rows of runs, with the usual columns and those that were asked for."""
+
+    def __init__(self, runs: Sequence[Fields], roots: Sequence[str], more: Sequence[str], *, left_out: int = 0) -> None:
+        """Show *runs*, found below *roots*, with the columns *more*; *left_out* is the number of runs not shown."""
+        self.runs = runs
+        self._more = more
+        self._left_out = left_out
+        is_directory = len(roots) == 1 and (is_address(roots[0]) or os.path.isdir(roots[0]))
+        self._root = path_in(roots[0], "") if is_directory else None
+
+    def print_text(self, terminal: Terminal) -> None:
+        """Print the table; on a terminal no line is longer than it is wide."""
+        table = [[*_TITLES, *(shortened(name) for name in self._more)], *map(self._row, self.runs)]
+        sides: list[Side] = list(_SIDES)
+        sides += ["right"] * len(self._more)
+        notes: list[str] = []
+        if terminal.interactive:
+            hidden = _fitted(table, columns())
+            notes = self._notes([table[0][index] for index in hidden])
+            table = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
+            sides = [side for index, side in enumerate(sides) if index not in hidden]
+        titles, *lines = lined_up(table, sides)
+        terminal.line(terminal.styled(joined(titles), "dim"))
+        for cells, each in zip(lines, self.runs, strict=True):
+            if "state" in table[0]:
+                cells[1] = terminal.styled(cells[1], STATES[each.run.state])
+            terminal.line(joined(cells))
+        for note in notes:
+            for line in wrapped(note, columns(), "  "):
+                terminal.line(terminal.styled(line, "dim"))
+
+    def print_csv(self) -> None:
+        """Print CSV: whole numbers, seconds, and times as the run gives them."""
+        sys.stdout.write(csv_row(["run", *_CSV_FACTS, *self._more]) + "\n")
+        for each in self.runs:
+            values = (each.value(name) for name in (*_CSV_FACTS, *self._more))
+            sys.stdout.write(csv_row([_relative(each.run, self._root), *map(_csv_cell, values)]) + "\n")
+
+    def print_markdown(self) -> None:
+        """Print a Markdown table, in which the text of a log is text."""
+        from toyspec.runs.markdown import escaped, table_line
+
+        lines = [table_line([*_TITLES, *map(escaped, self._more)])]
+        rules = ["---:" if side == "right" else "---" for side in _SIDES]
+        lines.append(table_line([*rules, *(["---:"] * len(self._more))]))
+        lines += [table_line([escaped(cell) for cell in self._row(each)]) for each in self.runs]
+        sys.stdout.write("\n".join(lines) + "\n")
+
+    # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
+    def _notes(self, hidden: Sequence[str]) -> list[str]:
+        notes = [f"{len(self.runs)} of {len(self.runs) + self._left_out} runs"] if self._left_out else []
+        notes += [f"hidden for lack of room: {', '.join(hidden)}; --csv and --md have every column"] if hidden else []
+        return notes + ([] if all(each.run.extent.is_checked for each in self.runs) else [_BY_ENDS])
+
+    def _row(self, fields: Fields) -> list[str]:
+        run = fields.run
+        reason = run.end.get("reason") if run.end else None
+        state = run.state if run.extent.is_checked else f"{run.state}?"
+        values = [fields.value(name) for name in self._more]
+        return [
+            shown(_relative(run, self._root)),
+            state + (", sealed" if has_seal(run.directory) else ""),
+            figure(reason) if isinstance(reason, str) else "",
+            "" if run.last_step is None else figure(run.last_step),
+            figure(run.final_loss) if run.says_final_loss else "",
+            "" if run.seconds is None else duration(run.seconds),
+            "" if run.started_at is None else when(run.started_at),
+            *("" if value is None else figure(value) for value in values),
+        ]
+
+
+def _fitted(table: list[list[str]], room: int) -> list[int]:
+    """Cut the names in *table* to fit *room* columns; return the columns that must be hidden for that.
+
+    The usual columns go before those that were asked for.
+    """
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
+    least = min(widths[0], _LEAST_NAME_COLUMNS)
+    droppable = [_TITLES.index(title) for title in _HIDDEN_FIRST]
+    droppable += [*range(len(widths) - 1, len(_TITLES) - 1, -1), _TITLES.index("final loss"), _TITLES.index("state")]
+    hidden: list[int] = []
+
+    def left() -> int:
+        return room - sum(each + _GAP for index, each in enumerate(widths) if index and index not in hidden)
+
+    while left() < least and droppable:
+        hidden.append(droppable.pop(0))
+    for row, name in zip(table, cut_apart([row[0] for row in table], left()), strict=True):
+        row[0] = name
+    return sorted(hidden)
+
+
+def _relative(run: RunSummary, root: str | None) -> str:
+    """Return the path of the run's directory from *root* if there is only one root, else its own path."""
+    directory = run.directory
+    if root is None:
+        return directory
+    if directory.startswith(root):
+        return directory[len(root) :]
+    relative = os.path.relpath(directory, root)
+    return run.name if relative == "." else relative
+
+
+def _csv_cell(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else figure(value)
