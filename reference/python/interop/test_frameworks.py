@@ -24,6 +24,7 @@ RESUMED = {
     "keras_model": 6,
     "lightgbm_rounds": 13,
     "lightning_module": 12,
+    "torch_loop": 14,
     "xgboost_rounds": 13,
 }
 
@@ -109,6 +110,16 @@ def test_log_has_what_the_framework_reports(name: str, tmp_path: Path) -> None:
         if not any(math.isclose(number, row[2], rel_tol=1e-5) for number in values.get((row[0], row[1]), []))
     ]
     assert [] == missing
+
+
+def test_keras_logs_the_same_on_jax(tmp_path: Path) -> None:
+    """The callback is that of Keras 3, whatever computes below it."""
+    done = run("keras_model", tmp_path, KERAS_BACKEND="jax")
+    assert done.returncode == 0, done.stderr
+    found = logged(tmp_path)
+    expected = {(step, name): pytest.approx(number, rel=1e-5) for step, name, number in reported(tmp_path)}
+    assert 8 == len(expected)
+    assert expected == {key: found[key][0] for key in expected}
 
 
 @pytest.mark.parametrize("name", sorted(OWN_LOGS))

@@ -1,7 +1,8 @@
-"""Trains a linear model in a plain loop of PyTorch, through the calls of SummaryWriter."""
+"""Trains a linear model with PyTorch, logged by the calls of SummaryWriter; a second start continues it."""
 
 # --8<-- [start:program]
 import json
+import os
 
 import torch
 
@@ -11,10 +12,17 @@ torch.manual_seed(7)
 numbers = torch.randn(160, 4)
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-reported = []
+done, reported = 0, []
+if os.path.exists("checkpoint.pt"):
+    saved = torch.load("checkpoint.pt")
+    done, reported = saved["done"], saved["reported"]
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
 
-with SummaryWriter("runs", comment="line") as writer:
-    for step in range(20):
+# After a restart, the steps from `purge_step` on are logged again.
+with SummaryWriter("runs", comment="line", run_id="line", purge_step=done or None) as writer:
+    writer.add_hparams({"lr": 0.05}, {})
+    for step in range(done, 20):
         batch = numbers[8 * step : 8 * step + 8]
         loss = torch.nn.functional.mse_loss(model(batch).squeeze(), batch.sum(dim=1))
         optimizer.zero_grad()
@@ -22,7 +30,9 @@ with SummaryWriter("runs", comment="line") as writer:
         optimizer.step()
         writer.add_scalar("loss", loss, step)
         reported.append([step, "loss", loss.item()])
-    writer.add_hparams({"lr": 0.05}, {"final": loss.item()})
+        if step % 5 == 4:
+            states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({"done": step + 1, "reported": reported, **states}, "checkpoint.pt")
 
 # --8<-- [end:program]
 with open("reported.json", "w", encoding="utf-8") as file:
