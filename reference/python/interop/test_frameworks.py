@@ -24,6 +24,7 @@ RESUMED = {
     "keras_model": 6,
     "lightgbm_rounds": 13,
     "lightning_module": 12,
+    "skorch_net": 5,
     "torch_loop": 14,
     "xgboost_rounds": 13,
 }
@@ -172,6 +173,18 @@ def test_killed_training_that_resumes_has_the_same_curve(name: str, tmp_path: Pa
     assert 1 == stream.read_text().count('{"kind":"run_resume"')
     metrics = {name for _, name, _ in reported(straight)}
     assert curves(straight, metrics) == curves(killed, metrics)
+
+
+def test_killed_agent_that_resumes_has_each_step_once(tmp_path: Path) -> None:
+    """The state of an environment is in no checkpoint, so the curve may differ, but no step is double or missing."""
+    died = run("stable_baselines3_agent", tmp_path, KILL_AFTER_RECORDS="5")
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    trained("stable_baselines3_agent", tmp_path)
+    found = logged(tmp_path)
+    assert {32: 1, 64: 1, 96: 1, 128: 1} == {
+        step: len(numbers) for (step, name), numbers in found.items() if name == "time/total_timesteps"
+    }
+    assert 1 == (tmp_path / "runs/cart-pole/events.jsonl").read_text().count('{"kind":"run_resume"')
 
 
 def curves(directory: Path, metrics: set[str]) -> dict[tuple[int | None, str], list[float]]:
