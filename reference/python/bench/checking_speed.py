@@ -92,7 +92,7 @@ def _bundles(folder: Path, bundles: int) -> Iterator[Row]:
     name = f"{bundles:,} bundles of 100 steps"
     yield ratio(_GROUP, f"{name}, against reading and typed decoding", times["check"], times["decode"], most=2)
     yield ratio(_GROUP, f"{name}, against reading alone", times["check"], times["read"])
-    gains = [_wall(partial(check, runs)) / _wall(partial(check, runs, jobs=2)) for _ in range(2)]
+    gains = [_wall(partial(check, runs)) / _wall(partial(check, runs, workers=2)) for _ in range(2)]
     yield spread(_GROUP, f"{name}, elapsed time with one job against two", "x", gains)
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -15,8 +17,9 @@ from toyspec.checker import (
     iter_reports,
     summarize,
 )
-from toyspec.checker.parallel import batches
+from toyspec.checker.parallel import weight
 from toyspec.checker.stream_checker import StreamChecker
+from toyspec.distributed.running import batches
 from toyspec.findings import FileReport, PathError
 from toyspec.format.date_times import is_date_time
 from toyspec.generated.limits import EXCERPT_BYTES
@@ -82,26 +85,28 @@ def test_rotten_run_among_many_stops_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("plain_python")
-def test_no_thread_of_a_pool_is_left(tmp_path: Path) -> None:
-    """A thread that closes its pipe while the interpreter ends makes that end with "Bad file descriptor"."""
+def test_no_worker_is_left(tmp_path: Path) -> None:
+    """The workers end with the reports, also if the last ones are not taken."""
     for name in "abc":
         (tmp_path / name).mkdir()
         (tmp_path / name / "events.jsonl").write_bytes(b"{")
-    before = threading.enumerate()
-    reports = iter_reports([str(tmp_path)], options=CheckOptions(), jobs=2)
-    next(reports)
-    assert len(threading.enumerate()) > len(before)
-    assert 2 == len(list(reports))
-    assert before == threading.enumerate()
+    threads = threading.enumerate()
+    for taken in (3, 1):
+        reports = iter_reports([str(tmp_path)], options=CheckOptions(), workers=2)
+        assert taken == len(list(islice(reports, taken)))
+        assert multiprocessing.active_children()
+        reports.close()  # type: ignore[attr-defined] # it is a generator
+        assert [] == multiprocessing.active_children()
+    assert threads == threading.enumerate()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_jobs_change_nothing_but_time(tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_change_nothing_but_time(tmp_path: Path, workers: int) -> None:
     """Reports come in the order of the paths, however many processes check."""
     for index in range(150):
         bundle(tmp_path, f"{index:03}", START * (1 + index % 3))
     alone = list(iter_reports([str(tmp_path)], options=CheckOptions()))
-    assert alone == list(iter_reports([str(tmp_path)], options=CheckOptions(), jobs=jobs))
+    assert alone == list(iter_reports([str(tmp_path)], options=CheckOptions(), workers=workers))
 
 
 def test_stream_may_begin_with_any_number_of_unreadable_lines() -> None:
@@ -119,7 +124,7 @@ def test_small_streams_are_handed_over_together() -> None:
     small = [Stream(f"small-{index}", 1) for index in range(200)]
     found: list[Found] = [*small[:3], Stream("-", 0), PathError("gone", "why"), Stream("pipe", 0), *small[3:100]]
     found += [Stream("large", 1 << 24), *small[100:]]
-    pieces = list(batches(found))
+    pieces = list(batches(found, weight))
     assert found == [item for batch in pieces for item in batch]
     assert [3, 1, 1, 1, 64, 34, 64, 36] == [len(batch) for batch in pieces]
 

@@ -82,11 +82,11 @@ def folder(root: Path, **streams: bytes) -> Path:
     return root
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_walk_skips_what_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], jobs: str) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_walk_skips_what_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
     """Below a directory, a file of another format is counted, and named where infos are shown; it fails nothing."""
     root = folder(tmp_path, chat=CHAT * 400, demo=RUN_START + RUN_END)
-    assert main(["check", "--jobs", jobs, "--require-complete", str(root)]) == exit_codes.OK
+    assert main(["check", "--workers", workers, "--require-complete", str(root)]) == exit_codes.OK
     assert "1 run: complete · no findings · 1 file of another format skipped (see -v)\n" == capsys.readouterr().out
     assert main(["check", "-v", str(root)]) == exit_codes.OK
     assert f"{root}/chat/events.jsonl: skipped  {CHAT_LOOK}\n" in capsys.readouterr().out
@@ -112,7 +112,7 @@ def test_walk_that_finds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert ("skipped 1 file of another format" in shown) == bool(streams)
 
 
-@pytest.mark.parametrize("options", [(), ("--require-complete",), ("--format", "json"), ("--jobs", "2")])
+@pytest.mark.parametrize("options", [(), ("--require-complete",), ("--format", "json"), ("--workers", "2")])
 def test_named_file_of_another_format_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
 ) -> None:
@@ -165,12 +165,12 @@ def test_line_limit(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"line-too-long"} == {finding["rule"] for finding in report["files"][0]["findings"]}
 
 
-@pytest.mark.parametrize("jobs", ["2", "0"])
-def test_jobs(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("workers", ["2", "0"])
+def test_workers(workers: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The output does not depend on how many processes check."""
     assert main(["check", "-v", str(RUNS)]) == exit_codes.FINDINGS
     alone = capsys.readouterr().out
-    assert main(["check", "-v", "--jobs", jobs, str(RUNS)]) == exit_codes.FINDINGS
+    assert main(["check", "-v", "--workers", workers, str(RUNS)]) == exit_codes.FINDINGS
     assert alone == capsys.readouterr().out
 
 

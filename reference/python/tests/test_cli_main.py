@@ -105,42 +105,18 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("plain_python")
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and process groups")
 def test_interrupt_of_many_processes(tmp_path: Path) -> None:
-    """Ctrl-C ends a check with --jobs at once: no worker goes on to the next stream or prints a traceback."""
+    """Ctrl-C ends a check with --workers at once: no worker goes on to the next stream or prints a traceback."""
     fifos = [str(tmp_path / str(number)) for number in range(6)]
     for fifo in fifos:
         os.mkfifo(fifo)
     process = subprocess.Popen(
-        command("check", "--jobs", "2", *fifos), stderr=subprocess.PIPE, env=environment(), start_new_session=True
+        command("check", "--workers", "2", *fifos), stderr=subprocess.PIPE, env=environment(), start_new_session=True
     )
     # Opening returns when a worker reads: both have started.
     with open(fifos[0], "wb", buffering=0), open(fifos[1], "wb", buffering=0):
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of children that Linux has")
-@pytest.mark.usefixtures("plain_python")
-def test_killed_worker_is_reported(tmp_path: Path) -> None:
-    """When the system kills a worker, what was not checked is listed, and the exit status is 2."""
-    for name in ("a", "b", "c"):
-        os.mkfifo(tmp_path / name)
-    process = subprocess.Popen(
-        command("check", "--quiet", "--jobs", "2", "a", "b", "c"),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    # Opening returns when a worker reads.
-    with open(tmp_path / "a", "wb"), open(tmp_path / "b", "wb"):
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
-        os.kill(int(children[0]), signal.SIGKILL)
-        output, errors = process.communicate(timeout=30)
-    expected = b"".join(
-        b"%c: not checked: a worker process was killed; check this path again\n" % name for name in b"abc"
-    )
-    assert (exit_codes.USAGE, expected, b"") == (process.returncode, output, errors)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -158,7 +134,7 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
         "sys.exit(run())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "check", "--jobs", "2", "a", "b"],
+        [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"],
         cwd=tmp_path,
         capture_output=True,
         env=environment(),

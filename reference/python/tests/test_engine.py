@@ -112,7 +112,7 @@ def test_compressed_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch, t
     packed = gzip.compress(START + b"".join(map(step, range(1, 5000))) + END)
     for name, data in (("whole", packed), ("cut", packed[:-9]), ("broken", packed[:500] + b"\xff" * 9 + packed[509:])):
         (tmp_path / f"{name}.jsonl.gz").write_bytes(data)
-    native, python = both(monkeypatch, lambda: check(*sorted(tmp_path.iterdir()), jobs=2))
+    native, python = both(monkeypatch, lambda: check(*sorted(tmp_path.iterdir()), workers=2))
     assert native == python
     assert (1, 2) == (len(native.files), len(native.errors))
 

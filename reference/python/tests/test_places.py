@@ -113,12 +113,12 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
     assert 5 == len(there)
 
 
-def test_jobs_do_not_change_what_a_check_says(store: Store) -> None:
+def test_workers_do_not_change_what_a_check_says(store: Store) -> None:
     """Several threads give the reports of one, in the same order."""
     for number in range(30):
         store.put(f"runs/{number:02}/events.jsonl", stream(number + 1, run_id=f"{number:02}"))
     options = CheckOptions()
-    one, four = (list(iter_runs([f"s3://{BUCKET}/runs"], options=options, jobs=jobs)) for jobs in (1, 4))
+    one, four = (list(iter_runs([f"s3://{BUCKET}/runs"], options=options, workers=workers)) for workers in (1, 4))
     assert one == four
     assert 30 == len(one)
 

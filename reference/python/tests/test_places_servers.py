@@ -81,7 +81,7 @@ def test_runs_in_a_real_store(objects: object) -> None:
     obstore.put(objects, "runs/other.bin", b"\0")
     root = f"s3://{BUCKET}/runs"
     assert [("b", 30_000), ("a", 3000)] == [(run.name, run.last_step) for run in list_runs(root)]
-    assert ["torn", "complete"] == [report.state for report in check(root, jobs=2).files]
+    assert ["torn", "complete"] == [report.state for report in check(root, workers=2).files]
 
     def grow(_: float) -> None:
         obstore.put(objects, "runs/a/events.jsonl", stream(4000))

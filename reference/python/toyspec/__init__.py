@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TornStreamError,
         ToyspecError,
         UnknownFormatError,
+        WorkersError,
     )
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Report
     from toyspec.format.canonical import InvalidEventError, RecordRefusedError
@@ -108,6 +109,7 @@ _HOMES = {
     "ToyspecError": "errors",
     "UnknownFormatError": "errors",
     "UnknownRuleError": "checker",
+    "WorkersError": "errors",
     "check": "checker",
     "check_bytes": "checker",
     "export_runs": "convert.exporting",
@@ -169,6 +171,7 @@ __all__ = [
     "ToyspecError",
     "UnknownFormatError",
     "UnknownRuleError",
+    "WorkersError",
     "__version__",
     "check",
     "check_bytes",

@@ -9,6 +9,7 @@
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
     ├── PlaceError                  an object store or a server cannot be reached or read (an OSError too)
+    ├── WorkersError                work cannot be spread: Ray is missing, or there is no cluster at the address
     ├── SourceError                 a source cannot be imported, or a run cannot be exported
     └── StreamError                 a stream cannot be read as asked
         ├── StreamMissingError      there is no stream at the path
@@ -134,6 +135,10 @@ class SourceError(ToyspecError):
         self.path = path
         self.fact = fact
         """The message without the path."""
+
+
+class WorkersError(ToyspecError):
+    """The workers cannot start: Ray is not installed, or there is no cluster at the address."""
 
 
 RefusalReason = Literal["locked", "irregular", "damaged", "complete", "incomplete", "foreign"]

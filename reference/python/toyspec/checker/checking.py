@@ -28,6 +28,7 @@ from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from toyspec.checker.seals import Seal
+    from toyspec.distributed.crews import Workers
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far and the number of bytes known."""
@@ -55,18 +56,19 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: str | None = "auto",
-    jobs: int = 1,
+    workers: int | Workers = 1,
 ) -> Report:
     """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
     *profile* None detects the profile of each stream; it may also be the directory of a user's profile. The log of
     another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none.
-    *select* and *ignore* name rules. *jobs* processes work in parallel. A path that cannot be read is listed in
-    ``errors``. Raises UnknownRuleError for a rule that does not exist, and ValueError for such a profile.
+    *select* and *ignore* name rules. *workers* is a number of processes that work in parallel, or a Ray cluster
+    (``toyspec.distributed.Ray``). A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a
+    rule that does not exist, ValueError for such a profile, and WorkersError.
     """
     options = _options(profile, select, ignore, max_line_bytes, dialect)
     report = Report(files=[], errors=[])
-    for verdict in iter_reports([os.fspath(path) for path in paths], options=options, jobs=jobs):
+    for verdict in iter_reports([os.fspath(path) for path in paths], options=options, workers=workers):
         if isinstance(verdict, FileReport):
             report.files.append(verdict)
         else:
@@ -119,20 +121,20 @@ def _options(
 
 
 def iter_reports(
-    paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
+    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Progress | None = None
 ) -> Iterator[FileReport | PathError]:
     """Yield the report on each stream below *paths*, in the order in which they are found.
 
-    With *jobs* above 1, that many processes check streams in parallel; the order stays.
+    With *workers* above 1, that many processes check streams in parallel; the order stays.
     """
-    for _, verdict in _verdicts(paths, options, jobs, on_progress, walk="all"):
+    for _, verdict in _verdicts(paths, options, workers, on_progress, walk="all"):
         if not isinstance(verdict, Skipped):
             # Only the walk "runs" names files that it skips.
             yield verdict
 
 
 def iter_runs(
-    paths: Iterable[str], *, options: CheckOptions, jobs: int = 1, on_progress: Progress | None = None
+    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Progress | None = None
 ) -> Iterator[FileReport | PathError | Skipped]:
     """Yield the reports of ``iter_reports`` for runs only.
 
@@ -140,7 +142,7 @@ def iter_runs(
     an error.
     """
     searched: dict[str, tuple[int, int]] = {}
-    for found, verdict in _verdicts(paths, options, jobs, on_progress, walk="runs"):
+    for found, verdict in _verdicts(paths, options, workers, on_progress, walk="runs"):
         if isinstance(verdict, Skipped) and isinstance(found, Stream) and found.is_hinted:
             # Only its name was that of a log.
             continue
@@ -155,7 +157,7 @@ def iter_runs(
 
 
 def _verdicts(
-    paths: Iterable[str], options: CheckOptions, jobs: int, on_progress: Progress | None, *, walk: Walk
+    paths: Iterable[str], options: CheckOptions, workers: int | Workers, on_progress: Progress | None, *, walk: Walk
 ) -> Iterator[tuple[Found, Verdict]]:
     done = 0
     paths = [public(path) for path in paths]
@@ -166,19 +168,19 @@ def _verdicts(
     streams = (found for path in paths for found in find_streams(path, hints=hints))
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
-    if engine is not None:
+    if engine is not None and isinstance(workers, int):
         from toyspec.checker.native_files import Threads
 
-        threads = Threads(engine, options, jobs, partial(_forward, on_progress, 0, known) if on_progress else None)
+        threads = Threads(engine, options, workers, partial(_forward, on_progress, 0, known) if on_progress else None)
         yield from threads.check(streams, partial(_check_found, options=options, walk=walk), walk=walk)
         return
-    if jobs > 1:
-        # Imported here, since one job, the usual case, does not need it.
-        from toyspec.checker.parallel import Workers, check_in_parallel
+    if workers != 1:
+        # Imported here, since one worker, the usual case, does not need it.
+        from toyspec.checker.parallel import check_in_parallel, workers_for
 
-        workers: Workers = "threads" if is_remote else "processes"
+        chosen = workers_for(workers, is_remote=is_remote) if isinstance(workers, int) else workers
         work = partial(_check_found, options=options, walk=walk)
-        with closing(check_in_parallel(streams, work, jobs, workers=workers)) as checked:
+        with closing(check_in_parallel(streams, work, chosen)) as checked:
             for found, verdict in checked:
                 done += found.size if isinstance(found, Stream) else 0
                 if on_progress:

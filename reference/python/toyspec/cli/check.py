@@ -17,6 +17,7 @@ from toyspec.cli.parsers import (
     rule_names,
     seconds,
 )
+from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.places.addresses import public
 
@@ -111,9 +112,7 @@ def _add_rules(parser: Parser) -> None:
 
 
 def _add_work(parser: Parser) -> None:
-    parser.add_argument(
-        "-j", "--jobs", metavar="N", type=number_from(0), default=1, help="streams checked in parallel; 0: one per core"
-    )
+    add_workers(parser)
     parser.add_argument(
         "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
     )
@@ -131,6 +130,7 @@ def run(options: Namespace) -> int:
     options.paths = options.paths or list(configuration.roots)
     _validate(options)
     choice = dialect_choice(options, configuration)
+    workers = chosen_workers(options)
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict, check_paths
 
@@ -157,7 +157,7 @@ def run(options: Namespace) -> int:
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
     else:
-        check_paths(options.paths, wanted, verdict, jobs=options.jobs)
+        check_paths(options.paths, wanted, verdict, workers=workers)
     output.end(verdict.summary())
     if interrupted:
         return exit_codes.INTERRUPTED
@@ -189,6 +189,8 @@ def _validate(options: Namespace) -> None:
         raise UsageError("--idle-timeout needs --follow")
     if not options.follow:
         return
+    if options.ray:
+        raise UsageError("--follow reads one stream on this machine; leave out --ray")
     if len(options.paths) > 1:
         raise UsageError(f"--follow takes one path, not {len(options.paths)}")
     if options.paths == ["-"] and options.idle_timeout is not None:

@@ -10,7 +10,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.commands import COMMANDS, command_parser, load, top_parser
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import without_ci_commands
-from toyspec.errors import EngineError
+from toyspec.errors import EngineError, WorkersError
 from toyspec.escaping import printable, shortened
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except UsageError as error:
         return _complain(name, str(error), f"see `{_called(name)} --help`")
-    except EngineError as error:
+    except (EngineError, WorkersError) as error:
         return _complain(name, str(error))
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from toyspec.checker import Summary, iter_runs, summarize
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from toyspec.checker import CheckOptions
     from toyspec.cli.formats import Format
+    from toyspec.distributed.crews import Workers
     from toyspec.findings import FileReport, Severity
 
 
@@ -56,12 +56,11 @@ class Verdict:
         return exit_codes.FINDINGS if failed else exit_codes.OK
 
 
-def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, jobs: int) -> None:
-    """Check everything below *paths*; *jobs* 0 means one per core."""
-    if jobs == 0:
-        jobs = os.cpu_count() or 1
+def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, workers: int | Workers) -> None:
+    """Check everything below *paths*."""
     progress = Progress("checking")
-    reports = iter_runs(paths, options=options, jobs=jobs, on_progress=progress.update if progress.active else None)
+    watch = progress.update if progress.active else None
+    reports = iter_runs(paths, options=options, workers=workers, on_progress=watch)
     for report in reports:
         progress.erase()
         if isinstance(report, PathError):

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from toyspec.checker import checking
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+from toyspec.distributed.crews import Finished, Workers
+from toyspec.distributed.processes import OUT_OF_MEMORY, Processes
+from toyspec.distributed.running import Work, batches, results_of
+from toyspec.distributed.threads import Threads
+
+needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
+
+RUN = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s"}\n{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+
+
+def doubled(items: list[int], *, killers: frozenset[int] = frozenset(), seen: str = "", limit: int = 0) -> list[int]:
+    """Return each item twice as large; a killer ends the process, with *limit* only that many times in all."""
+    for item in items:
+        if item in killers and not (limit and len(os.listdir(seen)) >= limit):
+            if seen:
+                Path(seen, f"{item}-{time.monotonic_ns()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return [2 * item for item in items]
+
+
+def work(call: object) -> Work[int, int | str]:
+    """Return what doubles numbers, where a lost one becomes a text."""
+    return Work(call, lambda item: 1 + item, lambda item, reason: f"{item}: {reason}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [Processes(1), Processes(3), Processes(2, "spawn"), Threads(3)])
+def test_results_come_in_order(workers: Workers) -> None:
+    """Each item comes with its result, in the order of the items, whatever does the work."""
+    items = list(range(500))
+    assert [(item, 2 * item) for item in items] == list(results_of(items, work(doubled), workers))
+    assert sorted((item, 2 * item) for item in items) == sorted(results_of(items, work(doubled), workers, order="any"))
+
+
+@needs_fork
+def test_killed_worker_costs_a_retry(tmp_path: Path) -> None:
+    """A worker that is killed once loses nothing."""
+    call = partial(doubled, killers=frozenset([100, 400]), seen=str(tmp_path), limit=2)
+    assert [(item, 2 * item) for item in range(500)] == list(results_of(range(500), work(call), Processes(2)))
+    assert 2 == len(os.listdir(tmp_path))
+
+
+@needs_fork
+def test_poisoned_items_are_isolated() -> None:
+    """Items that end every worker are reported with the reason, and all others have results."""
+    killers = frozenset([0, 63, 64, 321])
+    found = dict(results_of(range(500), work(partial(doubled, killers=killers)), Processes(2)))
+    lost = {item: f"{item}: its worker process was ended by SIGKILL" for item in killers}
+    assert {item: 2 * item for item in range(500)} | lost == found
+
+
+def takes_all(items: list[int]) -> list[int]:
+    """Return *items*, but take more memory than there is for one of them."""
+    return [len(bytearray(1 << 44)) if item == 3 else item for item in items]
+
+
+def test_item_that_takes_all_memory_is_isolated() -> None:
+    """An allocation that fails ends no more than the work on its own item."""
+    found = dict(results_of(range(10), work(takes_all), Processes(2)))
+    assert {item: item for item in range(10)} | {3: f"3: {OUT_OF_MEMORY}"} == found
+
+
+def refuses(items: list[int]) -> list[int]:
+    """Raise an exception."""
+    raise ValueError("no such rule")
+
+
+@pytest.mark.parametrize("workers", [Processes(2), Threads(2)])
+def test_exception_of_the_work_is_raised(workers: Workers) -> None:
+    """What the work raises is raised here, and no worker is left."""
+    with pytest.raises(ValueError, match="no such rule"):
+        list(results_of(range(10), work(refuses), workers))
+    assert [] == multiprocessing.active_children()
+
+
+class _Recording:
+    """A crew of one that notes what it is given, and loses its machine at first."""
+
+    def __init__(self, losses: int) -> None:
+        self.size = 1
+        self.given: list[list[int]] = []
+        self._losses = losses
+        self._pending: list[tuple[int, list[int]]] = []
+
+    def start(self, call: object) -> _Recording:
+        return self
+
+    def submit(self, key: int, items: list[int]) -> None:
+        self.given.append(items)
+        self._pending.append((key, items))
+
+    def finished(self) -> list[Finished]:
+        key, items = self._pending.pop()
+        self._losses -= 1
+        if self._losses >= 0:
+            return [Finished(key, [], "its machine was lost", is_blameless=True)]
+        return [Finished(key, doubled(items))]
+
+    def close(self) -> None:
+        return
+
+
+def test_lost_machine_is_not_blamed_on_its_work() -> None:
+    """A batch whose machine is lost several times is done again, undivided."""
+    crew = _Recording(losses=5)
+    assert [(1, 2), (2, 4)] == list(results_of([1, 2], work(doubled), crew))
+    assert [[1, 2]] * 6 == crew.given
+
+
+def test_largest_batch_is_first() -> None:
+    """One giant item does not begin last, wherever it is."""
+    crew = _Recording(losses=0)
+    items = [*range(200), 1 << 30, *range(200)]
+    assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), crew)]
+    assert 1 << 30 in crew.given[0]
+
+
+def test_batches_are_of_bytes() -> None:
+    """A batch ends with enough bytes or items, and an item of unknown size is alone."""
+    sizes = [1 << 20, 5, 5, 0, *[1] * 100]
+    assert [1, 2, 1, 64, 36] == [len(batch) for batch in batches(sizes, int)]
+
+
+@needs_fork
+@pytest.mark.usefixtures("plain_python")
+def test_poisoned_run_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that ends every process that reads it is listed, all others are checked, and the exit status is 2."""
+    for name in ("a", "b", "poison", "z"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(RUN % name.encode())
+    opened = checking._opened
+
+    def poisoned(path: str) -> object:
+        if "poison" in path:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(path)
+
+    monkeypatch.setattr(checking, "_opened", poisoned)
+    monkeypatch.chdir(tmp_path)
+    assert exit_codes.USAGE == main(["check", "--workers", "2", "."])
+    output = capsys.readouterr().out
+    assert (
+        "poison/events.jsonl: not checked: its worker process was ended by SIGKILL; all others were checked" in output
+    )
+    assert "3 runs: 3 complete" in output

@@ -1,0 +1,204 @@
+"""Workers that are processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from toyspec.distributed.crews import Finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+
+    from toyspec.distributed.crews import Call
+
+Start = Literal["spawn"] | None
+"""How a process begins: as a new program, or as this system usually does it."""
+
+OUT_OF_MEMORY = "it took more memory than a worker has"
+_ENDED: tuple[str, Any] = ("ended", None)
+_LEAST_MEMORY = 1 << 30
+_MEMORY_SHARE = 0.75
+
+
+class Processes(NamedTuple):
+    """A number of processes; a new program each where what has been used here, such as a store, survives no fork."""
+
+    number: int
+    method: Start = None
+
+    def start(self, call: Call) -> ProcessCrew:
+        """See Workers."""
+        return ProcessCrew(self.number, call, self.method)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Worker:
+    """One process, and the pipe to it."""
+
+    def __init__(self, context: Any, call: Call, share: int) -> None:
+        self.pipe, theirs = context.Pipe()
+        with _interrupt_held():
+            self.process = context.Process(target=_serve, args=(theirs, call, share), daemon=True)
+            self.process.start()
+        # With the only other end in the process, its end is seen.
+        theirs.close()
+        self.key: int | None = None
+
+    def end(self) -> None:
+        if self.key is None:
+            with contextlib.suppress(OSError):
+                self.pipe.send(None)
+        else:
+            self.process.terminate()
+        self.process.join()
+        self.pipe.close()
+
+
+class ProcessCrew:
+    """See Crew. A process starts when there is work for it; one that has ended is replaced."""
+
+    def __init__(self, number: int, call: Call, method: Start) -> None:
+        self._context = multiprocessing.get_context(method)
+        self._call = call
+        self.size = number
+        self._share = int(_MEMORY_SHARE * _memory() / number)
+        self._workers: list[_Worker] = []
+
+    def submit(self, key: int, items: list[Any]) -> None:
+        """See Crew."""
+        idle = next((worker for worker in self._workers if worker.key is None), None)
+        if idle is None:
+            idle = _Worker(self._context, self._call, self._share)
+            self._workers.append(idle)
+        idle.key = key
+        with contextlib.suppress(OSError):  # it has ended, as finished will report
+            idle.pipe.send(items)
+
+    def finished(self) -> list[Finished]:
+        """See Crew."""
+        busy = {worker.pipe: worker for worker in self._workers if worker.key is not None}
+        ended = {worker.process.sentinel: worker for worker in busy.values()}
+        ready = connection.wait([*busy, *ended])
+        chosen = {id(worker): worker for each in ready if (worker := busy.get(each) or ended.get(each))}
+        return [self._received(worker) for worker in chosen.values()]
+
+    def _received(self, worker: _Worker) -> Finished:
+        assert worker.key is not None
+        key = worker.key
+        try:
+            answer, value = worker.pipe.recv() if worker.pipe.poll() else _ENDED
+        except (EOFError, OSError):
+            answer, value = _ENDED
+        if answer == "done":
+            worker.key = None
+            return Finished(key, value)
+        if answer == "raised":
+            worker.key = None
+            raise value
+        self._workers.remove(worker)
+        worker.end()
+        return Finished(key, [], OUT_OF_MEMORY if answer == "memory" else _reason(worker.process.exitcode))
+
+    def close(self) -> None:
+        """See Crew."""
+        for worker in self._workers:
+            if worker.key is not None:
+                worker.process.terminate()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+
+def _reason(code: int | None) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"its worker process was ended by {signal.Signals(-code).name}"
+    return f"its worker process ended with exit status {code}"
+
+
+def _serve(pipe: Connection, call: Call, share: int) -> None:
+    """Do what comes through *pipe* until it is closed."""
+    _end_on_interrupt()
+    _limit_memory(share)
+    parent = multiprocessing.parent_process()
+    others = [parent.sentinel] if parent is not None else []
+    while pipe in connection.wait([pipe, *others]):
+        try:
+            items = pipe.recv()
+        except EOFError:
+            return
+        if items is None:
+            return
+        answer: tuple[str, Any]
+        try:
+            answer = ("done", call(items))
+        except MemoryError:
+            pipe.send(("memory", None))
+            return
+        except Exception as error:  # noqa: BLE001 - the process that started this one raises it
+            answer = ("raised", _passable(error))
+        pipe.send(answer)
+
+
+def _passable(error: Exception) -> Exception:
+    """Return *error*, or one with its words if it does not survive being passed."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - it was made here
+    except Exception:  # noqa: BLE001 - whatever its class does
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Delay Ctrl-C, also in a process that is started meanwhile, which would print a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_on_interrupt() -> None:
+    """Let Ctrl-C end a worker at once, without a traceback from each of them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _memory() -> int:
+    """Return the number of bytes of memory that there are for this process; 0 where that is not known."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+        found = min(found, int(file.read()))
+    return found
+
+
+def _limit_memory(share: int) -> None:
+    """Let an allocation beyond what was there and *share* fail, before the system chooses a process to end."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[5]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = used + max(share, _LEAST_MEMORY)
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+    except (ImportError, OSError, ValueError):  # not on Linux
+        return

@@ -1,0 +1,106 @@
+"""Workers that are tasks of a Ray cluster; Ray is imported when they start."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toyspec.distributed.crews import Finished
+from toyspec.errors import WorkersError
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from toyspec.distributed.crews import Call
+
+LOCAL = "local"
+"""The address of a cluster of this machine alone, which is started and ended."""
+
+_NEEDS = "spreading work over a cluster needs Ray; install it with `python -m pip install 'toyspec[ray]'`"
+
+
+class Ray(NamedTuple):
+    """The cluster at *address*: ``local``, ``auto`` for the one that runs here, ``host:port``, or ``ray://host:port``.
+
+    Its machines need toyspec, and reach the paths or addresses of the runs and of what is written under the same names.
+    """
+
+    address: str = LOCAL
+
+    def start(self, call: Call) -> RayCrew:
+        """See Workers."""
+        try:
+            import ray
+        except ImportError as error:
+            raise WorkersError(_NEEDS) from error
+        is_own = not ray.is_initialized()
+        if is_own:
+            _connect(ray, self.address)
+        return RayCrew(ray, call, is_own=is_own)
+
+
+def _connect(ray: Any, address: str) -> None:
+    own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        ray.init(None if address == LOCAL else address, log_to_driver=False, logging_level="ERROR", **own)
+    except (OSError, RuntimeError, ValueError) as error:
+        fact = str(error).strip().partition("\n")[0]
+        raise WorkersError(
+            f"no Ray cluster at {printable(address)}: {printable(fact)}; start one with `ray start --head`, "
+            "or use --ray local"
+        ) from None
+
+
+class RayCrew:
+    """See Crew. What a lost machine had is done again; Ray itself tries nothing twice."""
+
+    def __init__(self, ray: Any, call: Call, *, is_own: bool) -> None:
+        self._ray = ray
+        self._is_own = is_own
+        self._task = ray.remote(max_retries=0)(_work)
+        self._call = ray.put(call)
+        self._given: dict[Any, int] = {}
+        self._count()
+
+    def _count(self) -> None:
+        self.size = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, key: int, items: list[Any]) -> None:
+        """See Crew."""
+        self._given[self._task.remote(self._call, items)] = key
+
+    def finished(self) -> list[Finished]:
+        """See Crew."""
+        ready, _ = self._ray.wait(list(self._given), num_returns=1)
+        return [self._result(each, self._given.pop(each)) for each in ready]
+
+    def _result(self, future: Any, key: int) -> Finished:
+        errors = self._ray.exceptions
+        try:
+            return Finished(key, self._ray.get(future))
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, MemoryError):
+                return Finished(key, [], "it took more memory than a worker has")
+            raise error.cause from None
+        except errors.OutOfMemoryError:
+            return Finished(key, [], "it took more memory than its machine has")
+        except errors.WorkerCrashedError:
+            lost = "its worker process ended"
+        except errors.RayError as error:
+            # The machine, or with it a result that was made.
+            self._count()
+            return Finished(key, [], f"its machine was lost ({type(error).__name__})", is_blameless=True)
+        self._count()
+        return Finished(key, [], lost)
+
+    def close(self) -> None:
+        """See Crew."""
+        for future in self._given:
+            with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+                self._ray.cancel(future, force=True)
+        self._given.clear()
+        if self._is_own:
+            self._ray.shutdown()
+
+
+def _work(call: Call, items: list[Any]) -> list[Any]:
+    return call(items)

@@ -1,0 +1,175 @@
+"""Gives batches to a crew: the largest first, lost ones again, and a lost item alone in the end."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from toyspec.distributed.crews import Call, Crew, Finished, Workers
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# To pass a stream to a process takes as long as to check a hundred lines, so small ones go together.
+BATCH_BYTES = 1 << 20
+BATCH_ITEMS = 64
+# Enough for workers to go on beside a large stream, few enough to keep what waits for its turn small.
+_WINDOW_PER_WORKER = 16
+# A batch is tried twice before it is divided; what is lost with its machine is tried again more often.
+_TRIES = 2
+_MOST_TRIES = 20
+
+
+class Work(NamedTuple, Generic[Item, Result]):
+    """What is done with items, and what is known of them."""
+
+    call: Call
+    weight: Callable[[Item], int]
+    """Returns the size of an item in bytes; 0 where it is not known, which puts it into a batch of its own."""
+    lost: Callable[[Item, str], Result]
+    """Returns the result for an item whose worker ended, for the reason given, each time that it was tried."""
+
+
+class _Part(NamedTuple):
+    """A batch, or a piece of one."""
+
+    batch: int
+    start: int
+    items: list[Any]
+    tries: int = 0
+    rounds: int = 0
+
+
+class _Batch(Generic[Item, Result]):
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.results: list[Result | None] = [None] * len(items)
+        self.missing = len(items)
+
+
+def results_of(
+    items: Iterable[Item],
+    work: Work[Item, Result],
+    workers: Workers,
+    *,
+    order: Literal["given", "any"] = "given",
+) -> Generator[tuple[Item, Result]]:
+    """Yield each of *items* with its result; in the *order* that is given, or as the work ends.
+
+    A batch whose worker ends is done again; if that happens twice, it is divided until the items that end workers are
+    known: their result is what *work* says of lost ones. Closing the generator ends the workers.
+    """
+    crew = workers.start(work.call)
+    run: _Run[Item, Result] = _Run(crew, work, batches(items, work.weight), order)
+    try:
+        yield from run.results()
+    finally:
+        crew.close()
+
+
+class _Run(Generic[Item, Result]):
+    """One pass over all items."""
+
+    def __init__(
+        self, crew: Crew, work: Work[Item, Result], source: Iterator[list[Item]], order: Literal["given", "any"]
+    ) -> None:
+        self._crew = crew
+        self._work = work
+        self._source = source
+        self._order = order
+        self._is_exhausted = False
+        self._open: dict[int, _Batch[Item, Result]] = {}
+        self._waiting: list[tuple[int, int, int, _Part]] = []
+        self._given: dict[int, _Part] = {}
+        self._keys = 0
+        self._count = 0
+        self._next = 0
+
+    def results(self) -> Iterator[tuple[Item, Result]]:
+        while True:
+            self._take()
+            self._submit()
+            yield from self._ready()
+            if self._given:
+                for finished in self._crew.finished():
+                    self._settle(self._given.pop(finished.key), finished)
+            elif not self._waiting and self._is_exhausted and not self._open:
+                return
+
+    def _take(self) -> None:
+        """Take in batches, as many as may be open."""
+        most = self._crew.size * _WINDOW_PER_WORKER
+        while not self._is_exhausted and len(self._open) < most:
+            items = next(self._source, None)
+            if items is None:
+                self._is_exhausted = True
+                return
+            self._open[self._count] = _Batch(items)
+            self._put(_Part(self._count, 0, items))
+            self._count += 1
+
+    def _put(self, part: _Part) -> None:
+        size = sum(map(self._work.weight, part.items))
+        heapq.heappush(self._waiting, (-size, part.batch, part.start, part))
+
+    def _submit(self) -> None:
+        while self._waiting and len(self._given) < self._crew.size:
+            part = heapq.heappop(self._waiting)[-1]
+            self._given[self._keys] = part
+            self._crew.submit(self._keys, part.items)
+            self._keys += 1
+
+    def _settle(self, part: _Part, finished: Finished) -> None:
+        batch = self._open[part.batch]
+        if finished.lost is None:
+            batch.results[part.start : part.start + len(part.items)] = finished.results
+            batch.missing -= len(part.items)
+            return
+        tries = part.tries + (not finished.is_blameless)
+        again = part._replace(tries=tries, rounds=part.rounds + 1)
+        if tries < _TRIES and again.rounds < _MOST_TRIES:
+            self._put(again)
+        elif len(part.items) == 1:
+            batch.results[part.start] = self._work.lost(part.items[0], finished.lost)
+            batch.missing -= 1
+        else:
+            middle = len(part.items) // 2
+            self._put(_Part(part.batch, part.start, part.items[:middle], tries=_TRIES - 1))
+            self._put(_Part(part.batch, part.start + middle, part.items[middle:], tries=_TRIES - 1))
+
+    def _ready(self) -> Iterator[tuple[Item, Result]]:
+        """Yield the results of batches whose turn it is."""
+        if self._order == "any":
+            done = [number for number, batch in self._open.items() if not batch.missing]
+        else:
+            done = []
+            while self._next in self._open and not self._open[self._next].missing:
+                done.append(self._next)
+                self._next += 1
+        for number in done:
+            batch = self._open.pop(number)
+            yield from zip(batch.items, batch.results, strict=True)
+
+
+def batches(items: Iterable[Item], weight: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield *items* in pieces of about equal size; one whose size is not known, such as a pipe, is alone."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        more = weight(item)
+        if not more:
+            if batch:
+                yield batch
+            yield [item]
+            batch, size = [], 0
+            continue
+        batch.append(item)
+        size += more
+        if size >= BATCH_BYTES or len(batch) >= BATCH_ITEMS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
