@@ -60,7 +60,7 @@ def results_of(
     """Yield each of *items* with its result; in the *order* that is given, or as the work ends.
 
     A batch whose worker ends is done again; if that happens twice, it is divided until the items that end workers are
-    known: their result is what *work* says of lost ones. Closing the generator ends the workers.
+    known: *work* gives their results. Closing the generator ends the workers.
     """
     crew = workers.start(work.call)
     run: _Run[Item, Result] = _Run(crew, work, batches(items, work.weight), order)
