@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use toyspec::{CheckOptions, FileReport, StreamChecker};
+use toyspec::{CheckOptions, FileReport, StreamChecker, LARGE_BYTES};
 
 use crate::checker::Options;
 use crate::failures::{caught, failure};
@@ -27,6 +27,9 @@ pub(crate) struct Batch(Arc<Shared>);
 
 struct Shared {
     options: CheckOptions,
+    threads: usize,
+    /// Number of threads that check something.
+    busy: AtomicUsize,
     /// A file whose first line is not a record of a profile may be the log of another program.
     may_be_dialects: bool,
     queue: Mutex<Queue>,
@@ -74,8 +77,11 @@ struct OutcomeFields {
 impl Batch {
     #[new]
     fn new(options: &Options, threads: usize, may_be_dialects: bool) -> Batch {
+        let threads = threads.max(1);
         let shared = Arc::new(Shared {
             options: options.0.clone(),
+            threads,
+            busy: AtomicUsize::new(0),
             may_be_dialects,
             queue: Mutex::default(),
             given: Condvar::new(),
@@ -83,7 +89,7 @@ impl Batch {
             received: AtomicU64::new(0),
             is_dropped: AtomicBool::new(false),
         });
-        for _ in 0..threads.max(1) {
+        for _ in 0..threads {
             let shared = Arc::clone(&shared);
             // A thread that waits for a slow file system is left alone at the end.
             thread::spawn(move || shared.work());
@@ -144,8 +150,10 @@ impl Shared {
     fn work(&self) {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Some(task) = self.task() {
+            self.busy.fetch_add(1, Ordering::Relaxed);
             let checked =
                 caught(|| self.check(&task, &mut chunk).unwrap_or_else(|error| Outcome::Failure(read_failure(&error))));
+            self.busy.fetch_sub(1, Ordering::Relaxed);
             self.locked().outcomes.insert(task.number, checked.unwrap_or_else(Outcome::Failed));
             self.done.notify_one();
         }
@@ -176,6 +184,9 @@ impl Shared {
             self.received.fetch_sub(count as u64, Ordering::Relaxed);
             return Ok(Outcome::Left);
         }
+        if checker.has_profile() && file.metadata()?.len() >= LARGE_BYTES {
+            self.check_on_idle_threads(&mut checker, &mut file)?;
+        }
         while count > 0 && !self.is_dropped.load(Ordering::Relaxed) && !(task.may_skip && checker.is_look_settled()) {
             count = self.read(&mut file, chunk)?;
             checker.feed(&chunk[..count]);
@@ -185,6 +196,22 @@ impl Shared {
             Some(look) => Outcome::Skipped(look),
             None => Outcome::Report(report),
         })
+    }
+
+    /// Checks the rest of a file on as many threads as have nothing to do; leaves it alone where there are none.
+    fn check_on_idle_threads(&self, checker: &mut StreamChecker, file: &mut File) -> io::Result<()> {
+        let busy = self.busy.load(Ordering::Relaxed);
+        let idle = self.threads.saturating_sub(busy);
+        if idle == 0 {
+            return Ok(());
+        }
+        self.busy.fetch_add(idle, Ordering::Relaxed);
+        let checked = checker.read_on_threads(file, idle + 1, |size| {
+            self.received.fetch_add(size, Ordering::Relaxed);
+            !self.is_dropped.load(Ordering::Relaxed)
+        });
+        self.busy.fetch_sub(idle, Ordering::Relaxed);
+        checked
     }
 
     fn read(&self, file: &mut File, chunk: &mut [u8]) -> io::Result<usize> {

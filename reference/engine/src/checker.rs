@@ -29,7 +29,8 @@ impl Options {
         let rule = |name: &String| Rule::of(name).ok_or_else(|| unknown(name));
         let rules = |names: Vec<String>| names.iter().map(rule).collect::<PyResult<_>>();
         let profile = profile.map(|name| Profile::of(name).ok_or_else(|| unknown(name))).transpose()?;
-        Ok(Options(CheckOptions { profile, select: rules(select)?, ignore: rules(ignore)?, max_line_bytes }))
+        let (select, ignore) = (rules(select)?, rules(ignore)?);
+        Ok(Options(CheckOptions { profile, select, ignore, max_line_bytes, ..CheckOptions::default() }))
     }
 }
 

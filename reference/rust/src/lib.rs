@@ -50,7 +50,7 @@ pub use attempts::Attempts;
 pub use canonical::{encode, Refused};
 pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
-    StreamChecker,
+    StreamChecker, LARGE_BYTES,
 };
 pub use columns::{columns, Column, Columns, Piece};
 pub use composer::{check_run_id, Composer};

@@ -21,6 +21,7 @@ PATH is a run directory, a stream, a directory with runs below it, or - for stan
   --select RULE[,RULE…]  report only these rules
   --ignore RULE[,RULE…]  do not report these rules
   --max-line-bytes N     longest line that is checked; default: MAX_LINE_BYTES
+  --jobs N               threads that check a large stream; 0: one per core; default: 1
 
 exit status: 0 no finding of severity error; 1 there is one; 2 wrong usage, or a path that could not be read";
 
@@ -100,6 +101,11 @@ fn set(command: &mut Command, name: &str, value: &str) -> Result<(), String> {
         "--max-line-bytes" => match value.parse() {
             Ok(number) if number > 0 => command.options.max_line_bytes = number,
             _ => return Err(format!("{value} is not a number of bytes")),
+        },
+        "--jobs" => match value.parse() {
+            Ok(0) => command.options.threads = std::thread::available_parallelism().map_or(1, usize::from),
+            Ok(number) => command.options.threads = number,
+            Err(_) => return Err(format!("{value} is not a number of threads")),
         },
         _ => return Err(format!("{name} {value} is not an option")),
     }

@@ -13,6 +13,7 @@ use crate::Profile;
 const MAX_LEARNED: usize = 1024;
 
 /// A key that no schema declares, which the exact path has reported.
+#[derive(Clone)]
 struct Learned {
     key: String,
     /// The line that had it last, as this kind counts its lines.
@@ -21,6 +22,7 @@ struct Learned {
     times: u64,
 }
 
+#[derive(Clone)]
 struct FastKind {
     /// The beginning of a canonical line, up to the value of its tag.
     prefix: Token,
@@ -46,6 +48,7 @@ struct FastKind {
 }
 
 /// A kind that no schema declares, which the exact path has reported.
+#[derive(Clone)]
 struct UnknownKind {
     kind: String,
     /// The name with its quotes.
@@ -54,13 +57,14 @@ struct UnknownKind {
 }
 
 /// What the exact path has reported once, so that it does no harm later.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Reported {
     pub integer_as_float: bool,
     pub carriage_return: bool,
 }
 
 /// Goes over lines of one profile.
+#[derive(Clone)]
 pub(crate) struct Fast {
     tag: Option<Token>,
     kinds: Vec<FastKind>,
@@ -79,6 +83,31 @@ pub(crate) struct Taken {
     pub bytes: usize,
     /// Start of the last line.
     pub last: usize,
+}
+
+/// What a thread proves lines with: all that was learned so far, and memory that is blank.
+#[derive(Clone)]
+pub(crate) struct Premise {
+    fast: Fast,
+    hot: Hot,
+}
+
+/// Lines that are proven if they follow what came before them.
+pub(crate) struct Proof {
+    pub taken: Taken,
+    hot: Hot,
+    /// How often each key that no schema declares, by its kind, and each such kind was met.
+    counts: Vec<(Option<usize>, usize, u64)>,
+}
+
+impl Premise {
+    /// Proves the lines at the start of a text; `text` is whole lines of UTF-8.
+    pub fn prove(&mut self, text: &[u8], limit: usize) -> Proof {
+        let mut hot = self.hot.clone();
+        let taken = self.fast.lines(text, &mut hot, limit);
+        let counts = if taken.lines > 0 { self.fast.take_counts() } else { Vec::new() };
+        Proof { taken, hot, counts }
+    }
 }
 
 /// Where the members begin that are to be looked at.
@@ -133,15 +162,65 @@ impl Fast {
 
     /// Takes in the lines at the start of a text that are proven; `text` is whole lines of UTF-8.
     pub fn run(&mut self, text: &[u8], rules: &mut StreamRules, limit: usize) -> Taken {
+        let Some(mut hot) = Hot::load(rules, &self.phases) else { return Taken::default() };
+        let taken = self.lines(text, &mut hot, limit);
+        hot.store(rules, &self.phases, text);
+        taken
+    }
+
+    fn lines(&mut self, text: &[u8], hot: &mut Hot, limit: usize) -> Taken {
         let mut taken = Taken::default();
-        let Some(mut hot) = Hot::load(rules, &self.phases) else { return taken };
-        while let Some(end) = self.line(text, taken.bytes, &mut hot, limit) {
+        while let Some(end) = self.line(text, taken.bytes, hot, limit) {
             taken.last = taken.bytes;
             taken.bytes = end;
             taken.lines += 1;
         }
-        hot.store(rules, &self.phases, text);
         taken
+    }
+
+    /// Returns what other threads prove lines with; None where the fast path cannot go on from what the rules remember.
+    pub fn premise(&self, rules: &StreamRules) -> Option<Premise> {
+        let hot = Hot::load(rules, &self.phases)?.blank();
+        let mut fast = self.clone();
+        fast.take_counts();
+        Some(Premise { fast, hot })
+    }
+
+    /// Returns whether a premise knows all that is known now.
+    pub fn is_known_to(&self, premise: &Premise, rules: &StreamRules) -> bool {
+        let number = |fast: &Fast| fast.unknown.len() + fast.kinds.iter().map(|kind| kind.learned.len()).sum::<usize>();
+        self.reported == premise.fast.reported
+            && number(self) == number(&premise.fast)
+            && Hot::load(rules, &self.phases).is_some_and(|hot| hot.is_set_as(&premise.hot))
+    }
+
+    /// Takes in lines that were proven from a premise that this fast path gave; returns whether they follow what the
+    /// rules remember. If not, nothing has changed.
+    pub fn take_in(&mut self, text: &[u8], proof: &Proof, rules: &mut StreamRules) -> bool {
+        let Some(mut hot) = Hot::load(rules, &self.phases).filter(|_| proof.taken.lines > 0) else { return false };
+        if !hot.join(&proof.hot) {
+            return false;
+        }
+        hot.store(rules, &self.phases, text);
+        for &(kind, index, times) in &proof.counts {
+            match kind {
+                Some(kind) => self.kinds[kind].learned[index].times += times,
+                None => self.unknown[index].times += times,
+            }
+        }
+        true
+    }
+
+    /// Returns how often each key and kind was met again, and forgets it.
+    fn take_counts(&mut self) -> Vec<(Option<usize>, usize, u64)> {
+        let unknown = self.unknown.iter_mut().map(|unknown| &mut unknown.times).enumerate();
+        let mut counts: Vec<_> = unknown.map(|(index, times)| (None, index, std::mem::take(times))).collect();
+        for (place, kind) in self.kinds.iter_mut().enumerate() {
+            let learned = kind.learned.iter_mut().map(|learned| &mut learned.times).enumerate();
+            counts.extend(learned.map(|(index, times)| (Some(place), index, std::mem::take(times))));
+        }
+        counts.retain(|(.., times)| *times > 0);
+        counts
     }
 
     /// Returns where the next line begins when the one at `start` is proven and breaks no rule.

@@ -7,6 +7,7 @@ use crate::check::words::{byte, integer, number, string, word, Token};
 use crate::schema::{Constant, Field, Form, Schema};
 
 /// What the fast path demands of a value.
+#[derive(Clone)]
 enum Check {
     /// An integer, not negative, up to a greatest value.
     Count(f64),
@@ -23,11 +24,13 @@ enum Check {
     Exact,
 }
 
+#[derive(Clone)]
 struct Nullable {
     check: Check,
     nullable: bool,
 }
 
+#[derive(Clone)]
 pub(crate) struct FastField {
     /// The key with its quotes and its colon.
     pub key: Token,

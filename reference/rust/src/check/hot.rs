@@ -28,12 +28,14 @@ impl Said {
 }
 
 /// The memory of the rules of one profile. It exists only while no rule waits for a certain record.
+#[derive(Clone)]
 pub(crate) struct Hot {
     clock: f64,
     /// The last count, where each has to be larger than the one before.
     rising: Option<u64>,
     /// The last count of each phase.
     bases: [Option<u64>; MAX_PHASES],
+    first: First,
     phase: usize,
     subsampled: bool,
     /// Index of the phase whose last step counts.
@@ -46,6 +48,15 @@ pub(crate) struct Hot {
     is_changed: bool,
 }
 
+/// What the first records said that were taken in from blank memory.
+#[derive(Clone, Copy)]
+struct First {
+    clock: f64,
+    rising: u64,
+    /// The first count of each phase.
+    counts: [u64; MAX_PHASES],
+}
+
 impl Hot {
     /// Returns what the rules remember; None where the fast path cannot go on from there.
     pub fn load(rules: &StreamRules, phases: &[&str]) -> Option<Hot> {
@@ -56,6 +67,7 @@ impl Hot {
             clock: f64::NEG_INFINITY,
             rising: None,
             bases: [None; MAX_PHASES],
+            first: First { clock: f64::INFINITY, rising: 0, counts: [0; MAX_PHASES] },
             phase: if phases.is_empty() { 0 } else { index(rules.facts.phase.as_deref().unwrap_or(default))? },
             subsampled: rules.facts.subsampled,
             of_phase: MAX_PHASES,
@@ -86,6 +98,51 @@ impl Hot {
             }
         }
         Some(hot)
+    }
+
+    /// Returns the memory before any record, in the same setting.
+    pub fn blank(&self) -> Hot {
+        let (bases, last, loss) = ([None; MAX_PHASES], None, None);
+        Hot { clock: f64::NEG_INFINITY, rising: None, bases, last, loss, is_changed: false, ..*self }
+    }
+
+    /// Returns whether lines that are proven with one of the two memories are proven with the other.
+    pub fn is_set_as(&self, other: &Hot) -> bool {
+        (self.phase, self.subsampled, self.asks_null) == (other.phase, other.subsampled, other.asks_null)
+    }
+
+    /// Takes in the records that another memory has taken in from blank. Returns whether they break no rule after
+    /// those before them; else nothing has changed.
+    pub fn join(&mut self, other: &Hot) -> bool {
+        if !other.is_changed {
+            return true;
+        }
+        let is_same = self.phase == other.phase && self.subsampled == other.subsampled;
+        let first = &other.first;
+        let rises = other.rising.is_none() || self.rising.is_none_or(|last| first.rising > last);
+        let follows = (0..MAX_PHASES).all(|phase| match (self.bases[phase], other.bases[phase]) {
+            (Some(base), Some(_)) => self.counts_on(base, first.counts[phase]),
+            _ => true,
+        });
+        if !is_same || first.clock < self.clock || !rises || !follows {
+            return false;
+        }
+        self.clock = other.clock;
+        self.rising = other.rising.or(self.rising);
+        for (base, other) in self.bases.iter_mut().zip(other.bases) {
+            *base = other.or(*base);
+        }
+        if other.last.is_some() {
+            (self.last, self.loss) = (other.last, other.loss);
+        }
+        self.is_changed = true;
+        true
+    }
+
+    /// Returns whether a step may come after another of its phase.
+    #[inline(always)]
+    fn counts_on(&self, base: u64, count: u64) -> bool {
+        count > base && (count == base + 1 || self.subsampled)
     }
 
     /// Gives back to the rules what has changed; `text` is what was taken in.
@@ -138,16 +195,19 @@ impl Hot {
         }
         if is_step {
             let phase = said.phase.unwrap_or(self.phase);
-            if let Some(base) = self.bases[phase] {
-                if said.count <= base || said.count > base + 1 && !self.subsampled {
-                    return false;
-                }
+            match self.bases[phase] {
+                Some(base) if !self.counts_on(base, said.count) => return false,
+                Some(_) => {}
+                None => self.first.counts[phase] = said.count,
             }
             if phase == self.of_phase {
                 self.loss = said.loss;
                 self.last = Some(said.count);
             }
             self.bases[phase] = Some(said.count);
+        }
+        if !self.is_changed {
+            self.first.clock = said.clock;
         }
         self.clock = said.clock;
         self.is_changed = true;
@@ -159,6 +219,9 @@ impl Hot {
     pub fn take_rising(&mut self, said: &Said) -> bool {
         if self.rising.is_some_and(|last| said.count <= last) || !self.take(said, false) {
             return false;
+        }
+        if self.rising.is_none() {
+            self.first.rising = said.count;
         }
         self.rising = Some(said.count);
         true

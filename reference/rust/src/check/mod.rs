@@ -14,6 +14,9 @@ mod hot;
 mod roles;
 mod rules;
 mod seal;
+mod split;
+#[cfg(test)]
+mod split_test;
 mod stream;
 mod words;
 
@@ -33,6 +36,7 @@ use crate::Profile;
 
 use collect::{Collector, Place};
 use seal::{Hashed, Seal};
+use split::Division;
 
 /// How to check: which profile, which rules, which limit.
 #[derive(Clone, Debug)]
@@ -45,12 +49,14 @@ pub struct CheckOptions {
     pub ignore: BTreeSet<Rule>,
     /// Longest line that is checked, in bytes without its LF.
     pub max_line_bytes: usize,
+    /// Number of threads that check a large stream.
+    pub threads: usize,
 }
 
 impl Default for CheckOptions {
     fn default() -> Self {
         let (select, ignore) = (BTreeSet::new(), BTreeSet::new());
-        CheckOptions { profile: None, select, ignore, max_line_bytes: MAX_LINE_BYTES }
+        CheckOptions { profile: None, select, ignore, max_line_bytes: MAX_LINE_BYTES, threads: 1 }
     }
 }
 
@@ -116,20 +122,29 @@ pub struct FileReport {
 }
 
 const CHUNK_BYTES: usize = 1 << 18;
+/// Several threads check a file from this size on; a smaller one takes one thread a few hundredths of a second.
+pub const LARGE_BYTES: u64 = 1 << 25;
 
 /// Returns the verdict on a stream from any source; `name` is the name of its file, if it has one.
-pub fn check_source(source: impl Read, name: &str, options: CheckOptions) -> io::Result<FileReport> {
-    check_all(source, StreamChecker::named(name, options))
+pub fn check_source(mut source: impl Read, name: &str, options: CheckOptions) -> io::Result<FileReport> {
+    let mut checker = StreamChecker::named(name, options);
+    checker.read(&mut source, u64::MAX)?;
+    Ok(checker.finish())
 }
 
 /// Returns the verdict on the stream at a path, and on the files beside it that belong to its bundle.
 pub fn check_file(path: &Path, options: CheckOptions) -> io::Result<FileReport> {
     let checker = StreamChecker::at(path, options.clone());
+    let threads = options.threads;
     let Some(seal) = Seal::beside(path, options.max_line_bytes).filter(|_| options.reports(Rule::SealBroken)) else {
-        return check_all(Source::open(path)?, checker);
+        let file = File::open(path)?;
+        let threads = threads_for(&file, threads);
+        return check_all(Source::new(file), checker, threads);
     };
-    let mut stream = Hashed::new(File::open(path)?);
-    let mut report = check_all(Source::new(&mut stream), checker)?;
+    let file = File::open(path)?;
+    let threads = threads_for(&file, threads);
+    let mut stream = Hashed::new(file);
+    let mut report = check_all(Source::new(&mut stream), checker, threads)?;
     let mut found = Collector::new(options);
     seal.check(stream, &mut found);
     if found.has_error {
@@ -160,15 +175,55 @@ pub fn no_stream(options: CheckOptions) -> FileReport {
     }
 }
 
-fn check_all(mut source: impl Read, mut checker: StreamChecker) -> io::Result<FileReport> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        match source.read(&mut chunk) {
-            Ok(0) => return Ok(checker.finish()),
-            Ok(count) => checker.feed(&chunk[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+fn check_all(mut source: impl Read + Send, mut checker: StreamChecker, threads: usize) -> io::Result<FileReport> {
+    if threads > 1 {
+        checker.read(&mut source, CHUNK_BYTES as u64)?;
+        checker.read_on_threads(&mut source, threads, |_| true)?;
+    } else {
+        checker.read(&mut source, u64::MAX)?;
+    }
+    Ok(checker.finish())
+}
+
+/// Returns how many of the threads are worth starting for a file.
+fn threads_for(file: &File, threads: usize) -> usize {
+    let is_large = file.metadata().is_ok_and(|found| found.len() >= LARGE_BYTES);
+    if is_large {
+        threads
+    } else {
+        1
+    }
+}
+
+impl StreamChecker {
+    /// Checks what a source gives, up to so many bytes.
+    fn read(&mut self, source: &mut impl Read, most: u64) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let end = self.size().saturating_add(most);
+        while self.size() < end {
+            match source.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.feed(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(())
+    }
+
+    /// Checks what a source gives on threads of its own, as `feed` would. `goes_on` is given the number of bytes of each
+    /// piece that is done; the work ends once it returns false.
+    ///
+    /// # Errors
+    ///
+    /// What reading the source gives.
+    pub fn read_on_threads<R: Read + Send>(
+        &mut self,
+        source: &mut R,
+        threads: usize,
+        goes_on: impl FnMut(u64) -> bool,
+    ) -> io::Result<()> {
+        split::feed_rest(self, source, Division { workers: threads.max(1), block_bytes: CHUNK_BYTES }, goes_on)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Checks one stream, fed in pieces of any size: see spec/checking.md.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::check::bundle::{read_sidecars, Bundle};
 use crate::check::collect::{Collector, Extra, Place};
-use crate::check::fast::Fast;
+use crate::check::fast::{Fast, Premise, Proof, Taken};
 use crate::check::foreign::Foreign;
 use crate::check::hits::{Hit, Seen};
 use crate::check::rules::StreamRules;
@@ -151,21 +152,54 @@ impl StreamChecker {
         let inner = &mut self.inner;
         let (Some(fast), Some(rules), true) = (&mut inner.fast, &mut inner.rules, inner.is_fast) else { return data };
         let taken = fast.run(data, rules, inner.limit);
+        self.skip(&taken);
+        &data[taken.bytes..]
+    }
+
+    /// Counts lines that were taken in.
+    fn skip(&mut self, taken: &Taken) {
         if taken.lines > 0 {
             let line = self.splitter.number + taken.lines - 1;
-            inner.last = Place::line(line, self.splitter.committed + taken.last as u64);
-            inner.last_kind = LastKind::Other;
-            inner.records += taken.lines;
-            inner.taken_fast += taken.lines;
+            self.inner.last = Place::line(line, self.splitter.committed + taken.last as u64);
+            self.inner.last_kind = LastKind::Other;
+            self.inner.records += taken.lines;
+            self.inner.taken_fast += taken.lines;
             self.splitter.skip(taken.lines, taken.bytes as u64);
         }
-        &data[taken.bytes..]
+    }
+
+    /// Returns what other threads prove lines with, the one before where it still serves; None where they cannot.
+    pub(crate) fn premise(&self, before: Option<Arc<Premise>>) -> Option<Arc<Premise>> {
+        let (Some(fast), Some(rules)) = (&self.inner.fast, &self.inner.rules) else { return None };
+        match before {
+            Some(before) if fast.is_known_to(&before, rules) => Some(before),
+            _ => fast.premise(rules).map(Arc::new),
+        }
+    }
+
+    /// Checks the lines at the start of a text, which another thread has proven from a premise of this checker.
+    pub(crate) fn feed_proven(&mut self, text: &[u8], proof: &Proof) {
+        let text = &text[..proof.taken.bytes];
+        let is_taken = match (&mut self.inner.fast, &mut self.inner.rules) {
+            (Some(fast), Some(rules)) => self.splitter.pending == 0 && fast.take_in(text, proof, rules),
+            _ => false,
+        };
+        if is_taken {
+            self.skip(&proof.taken);
+        } else {
+            self.feed(text);
+        }
+    }
+
+    /// Returns the longest line that is checked.
+    pub(crate) fn limit(&self) -> usize {
+        self.inner.limit
     }
 
     /// Returns the findings that were listed since the last call; counts in their messages may still grow. There are
     /// none as long as the stream may turn out to have no profile.
     pub fn take(&mut self) -> Vec<Finding> {
-        if self.inner.rules.is_none() {
+        if !self.has_profile() {
             return Vec::new();
         }
         let new = self.inner.found.listed_from(self.taken);
@@ -181,6 +215,11 @@ impl StreamChecker {
     /// Returns whether a record has shown that the stream follows no known format.
     pub fn is_foreign(&self) -> bool {
         self.inner.foreign.is_some()
+    }
+
+    /// Returns whether it is known which profile the stream follows.
+    pub fn has_profile(&self) -> bool {
+        self.inner.rules.is_some()
     }
 
     /// Returns whether the first line that is not blank is a record that names its profile.

@@ -72,7 +72,7 @@ impl Literal {
 }
 
 /// Bytes that are looked for, in the form of words.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Token {
     words: [u64; 2],
     masks: [u64; 2],
