@@ -117,6 +117,22 @@ def test_compressed_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch, t
     assert (1, 2) == (len(native.files), len(native.errors))
 
 
+def test_threads_on_one_file_change_no_report(tmp_path: Path) -> None:
+    """A large file is divided: its findings, with their order, counts and places, are those of one thread."""
+    odd = {30_000: 5, 30_001: 30_001, 77_777: 77_780, 200_000: 200_000}
+    lines = [step(odd.get(number, number)) for number in range(1, 640_000)]
+    for at in (3, 6_000, 6_001, 300_000, 500_000):
+        lines[at] = lines[at].replace(b"}", b',"mine":"\xc3\xa9"}')
+    lines[400_000] = b"{" * 300_000 + b"\n"
+    lines[450_000] = b"\xff\n"
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(START + b"".join(lines) + b'{"kind"')
+    assert path.stat().st_size > 1 << 25
+    alone = check(path)
+    assert alone == check(path, workers=3)
+    assert {"step-goes-backwards", "step-skipped", "unknown-key"} <= {each.rule for each in alone.files[0].findings}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_interrupt_ends_a_long_check_at_once(tmp_path: Path) -> None:
     """Ctrl-C is noticed within 0.1 s, even if a file never ends."""

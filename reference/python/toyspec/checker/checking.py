@@ -63,8 +63,9 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     *profile* None detects the profile of each stream; it may also be the directory of a user's profile. The log of
     another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none.
     *select* and *ignore* name rules. *workers* is a number of processes that work in parallel, or a Ray cluster
-    (``toyspec.distributed.Ray``). A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a
-    rule that does not exist, ValueError for such a profile, and WorkersError.
+    (``toyspec.distributed.Ray``); the compiled engine has threads instead, and several check a file of 32 MiB or more.
+    A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist,
+    ValueError for such a profile, and WorkersError.
     """
     options = _options(profile, select, ignore, max_line_bytes, dialect)
     report = Report(files=[], errors=[])
@@ -125,7 +126,7 @@ def iter_reports(
 ) -> Iterator[FileReport | PathError]:
     """Yield the report on each stream below *paths*, in the order in which they are found.
 
-    With *workers* above 1, that many processes check streams in parallel; the order stays.
+    With *workers* above 1, that many processes, or threads of the compiled engine, work in parallel; the order stays.
     """
     for _, verdict in _verdicts(paths, options, workers, on_progress, walk="all"):
         if not isinstance(verdict, Skipped):

@@ -21,7 +21,7 @@ PATH is a run directory, a stream, a directory with runs below it, or - for stan
   --select RULE[,RULE…]  report only these rules
   --ignore RULE[,RULE…]  do not report these rules
   --max-line-bytes N     longest line that is checked; default: MAX_LINE_BYTES
-  --jobs N               threads that check a large stream; 0: one per core; default: 1
+  --workers N            threads that check a stream of 32 MiB or more; 0: one per core; default: 1
 
 exit status: 0 no finding of severity error; 1 there is one; 2 wrong usage, or a path that could not be read";
 
@@ -102,7 +102,7 @@ fn set(command: &mut Command, name: &str, value: &str) -> Result<(), String> {
             Ok(number) if number > 0 => command.options.max_line_bytes = number,
             _ => return Err(format!("{value} is not a number of bytes")),
         },
-        "--jobs" => match value.parse() {
+        "--workers" => match value.parse() {
             Ok(0) => command.options.threads = std::thread::available_parallelism().map_or(1, usize::from),
             Ok(number) => command.options.threads = number,
             Err(_) => return Err(format!("{value} is not a number of threads")),
