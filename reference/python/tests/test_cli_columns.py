@@ -35,7 +35,7 @@ def test_names_that_differ_stay_different() -> None:
     assert ["run-a…", "run-b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
     assert ["…n-a-…ast", "…n-b-…ast"] == cut_apart(["run-a-and-more-last", "run-b-and-yet-more-last"], 9)
     sweep = [f"llama-lr-{lr}-wd-{wd}-20261121" for lr in (1, 2) for wd in (1, 2)]
-    assert ["…1-wd-1…", "…1-wd-2…", "…2-wd-1…", "…2-wd-2…"] == cut_apart(sweep, 14)
+    assert ["llama-lr-1…1…", "llama-lr-1…2…", "llama-lr-2…1…", "llama-lr-2…2…"] == cut_apart(sweep, 14)
     assert ["same", "same"] == cut_apart(["same", "same"], 8)
 
 

@@ -70,8 +70,8 @@ def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | 
     if len(set(map(len, words))) > 1:
         return None
     shared = [len(set(column)) == 1 for column in zip(*words, strict=True)]
-    spans = sorted(_spans(shared), key=lambda span: -width("".join(words[0][span[0] : span[1]])))
-    for begin, end in spans:
+    # The start of a name says most; a date and a number at its end say least.
+    for begin, end in reversed([span for span in _spans(shared) if width("".join(words[0][slice(*span)])) > 1]):
         for each in words:
             each[begin:end] = [_ELLIPSIS, *([""] * (end - begin - 1))]
         found = ["".join(each) for each in words]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut, cut_apart
+from toyspec.cli.columns import cut, cut_apart, width, wrapped
 from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
-from toyspec.cli.tables import Side, joined, lined_up
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.tables import Side, fitted, joined, lined_up
+from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
 from toyspec.places.addresses import public
@@ -35,6 +35,9 @@ _VALUE_COLUMNS = 28
 _DEFAULT_MEASURE = "loss"
 _DEFAULT_POINTS = 10
 _MOST_LISTED = 30
+# More runs than these are rows.
+_MOST_COLUMNS = 4
+_HIDDEN_FIRST = ("took", "reason", "lowest loss", "steps")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -53,8 +56,9 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec compare [OPTION…] RUN RUN…"
     parser.description = (
-        "Compare runs in columns: the settings that differ, the results, and a measure\n"
-        "at the steps that all of them have.\n\n"
+        "Compare runs: the settings that differ, the results, and a measure at the steps\n"
+        "that all of them have. Up to four runs are columns, more of them, and those\n"
+        "that do not fit the terminal, are rows.\n\n"
         "With --csv, every setting, result and step is a row with the columns part,\n"
         "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
         "a spreadsheet would read as a formula."
@@ -77,6 +81,12 @@ def configure(parser: Parser) -> None:
         type=number_from(2),
         default=_DEFAULT_POINTS,
         help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("auto", "columns", "rows"),
+        default="auto",
+        help="what runs are; auto (the default) chooses by their number and the width of the terminal",
     )
     parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
     add_profile(parser)
@@ -110,7 +120,11 @@ def run(options: Namespace) -> int:
     settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
     points = list(_points(measure, _spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
-    _print_table(runs, [*_results(runs, measure), *settings, *points], terminal)
+    rows = [*_results(runs, measure), *settings, *points]
+    if _runs_are_rows(options.layout, runs, rows, terminal):
+        _print_rows(runs, rows, terminal)
+    else:
+        _print_table(runs, rows, terminal)
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(measure, _NAME_CHARS)}")
     return exit_codes.OK
@@ -172,8 +186,50 @@ def _names(runs: list[RunSummary]) -> list[str]:
     return names if len(set(names)) == len(names) else [each.directory for each in runs]
 
 
+def _runs_are_rows(
+    layout: Literal["auto", "columns", "rows"], runs: list[RunSummary], rows: list[Row], terminal: Terminal
+) -> bool:
+    if layout != "auto" or len(runs) > _MOST_COLUMNS:
+        return layout != "columns"
+    widths = (max(map(width, column)) for column in zip(*_table(runs, rows), strict=True))
+    return terminal.interactive and len(joined([" " * each + "." for each in widths])) - len(runs) > columns()
+
+
+def _print_rows(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
+    """Print one line for each run; on a terminal, the columns that fit: results, then settings, then points."""
+    names = [shown(name) for name in _names(runs)]
+    table = [[name, *cells] for name, *cells in zip(["run", *names], *map(_shown_row, rows), strict=True)]
+    hidden: list[int] = []
+    if terminal.interactive:
+        hidden = fitted(table, columns(), _droppable(rows))
+    kept = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
+    sides: list[Side] = ["left" if title in ("run", "state", "reason") else "right" for title in kept[0]]
+    head, *lines = lined_up(kept, sides)
+    terminal.line(terminal.styled(joined(head), "strong"))
+    for line in lines:
+        terminal.line(joined(line))
+    if hidden:
+        note = f"hidden for lack of room: {', '.join(table[0][index] for index in hidden)}; --csv has everything"
+        for text in wrapped(note, columns(), "  "):
+            terminal.line(terminal.styled(text, "dim"))
+
+
+def _droppable(rows: list[Row]) -> list[int]:
+    """Return the columns in the order of being hidden: points, lesser results, then settings."""
+    named = [(index, row) for index, row in enumerate(rows, 1)]
+    points = [index for index, row in named if row.part not in ("results", "settings")]
+    lesser = [index for name in _HIDDEN_FIRST for index, row in named if (row.part, row.name) == ("results", name)]
+    settings = [index for index, row in named if row.part == "settings"]
+    rest = [index for index, _ in named if index not in (*points, *lesser, *settings)]
+    return [*reversed(points), *lesser, *reversed(settings), *reversed(rest)]
+
+
+def _table(runs: list[RunSummary], rows: list[Row]) -> list[list[str]]:
+    return [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
+
+
 def _print_table(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
-    table = [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
+    table = _table(runs, rows)
     sides: list[Side] = ["left"]
     head, *lines = lined_up(table, sides + ["right"] * len(runs))
     terminal.line(terminal.styled(joined(head), "strong"))

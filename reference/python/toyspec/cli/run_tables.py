@@ -6,11 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from toyspec.cli.columns import cut_apart, width, wrapped
+from toyspec.cli.columns import wrapped
 from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.paths import shown
-from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.tables import Side, fitted, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
 from toyspec.places.addresses import is_address, path_in
@@ -30,9 +30,7 @@ _SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "
 # What a narrow terminal does without first.
 _HIDDEN_FIRST = ("took", "end", "started", "steps")
 _CSV_FACTS = ("state", "reason", "last_step", "final_loss", "seconds", "started_at")
-_LEAST_NAME_COLUMNS = 20
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
-_GAP = 2
 
 
 class RunTable:
@@ -53,7 +51,7 @@ class RunTable:
         sides += ["right"] * len(self._more)
         notes: list[str] = []
         if terminal.interactive:
-            hidden = _fitted(table, columns())
+            hidden = fitted(table, columns(), _droppable(len(self._more)))
             notes = self._notes([table[0][index] for index in hidden])
             table = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
             sides = [side for index, side in enumerate(sides) if index not in hidden]
@@ -107,25 +105,11 @@ class RunTable:
         ]
 
 
-def _fitted(table: list[list[str]], room: int) -> list[int]:
-    """Cut the names in *table* to fit *room* columns; return the columns that must be hidden for that.
-
-    The usual columns go before those that were asked for.
-    """
-    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
-    least = min(widths[0], _LEAST_NAME_COLUMNS)
-    droppable = [_TITLES.index(title) for title in _HIDDEN_FIRST]
-    droppable += [*range(len(widths) - 1, len(_TITLES) - 1, -1), _TITLES.index("final loss"), _TITLES.index("state")]
-    hidden: list[int] = []
-
-    def left() -> int:
-        return room - sum(each + _GAP for index, each in enumerate(widths) if index and index not in hidden)
-
-    while left() < least and droppable:
-        hidden.append(droppable.pop(0))
-    for row, name in zip(table, cut_apart([row[0] for row in table], left()), strict=True):
-        row[0] = name
-    return sorted(hidden)
+def _droppable(more: int) -> list[int]:
+    """Return the columns in the order of being hidden: the usual ones before the *more* that were asked for."""
+    usual = [_TITLES.index(title) for title in _HIDDEN_FIRST]
+    asked = range(len(_TITLES) + more - 1, len(_TITLES) - 1, -1)
+    return [*usual, *asked, _TITLES.index("final loss"), _TITLES.index("state")]
 
 
 def _relative(run: RunSummary, root: str | None) -> str:

@@ -14,7 +14,7 @@ from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.parsers import Parser, add_color
+from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Style, Terminal, columns
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
+    from toyspec.cli.charts import Scale
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.curves import Curve
@@ -54,12 +55,29 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Show one run: its state, where and with which settings it ran, its steps and\n"
         "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
-        "is shown with what can be read of it."
+        "is shown with what can be read of it.\n"
+        "\n"
+        "With --metric, draw curves instead: no spike is lost, values that are not finite\n"
+        "are marked \N{MULTIPLICATION SIGN}, unreadable lines ¦, resumptions ┊."
     )
-    parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec show runs/llama-001\n"
+        "  toyspec show --metric loss --metric val/loss --overlay --log runs/llama-001\n"
+        "  ssh host cat runs/a/events.jsonl | toyspec show -"
+    )
     parser.add_argument(
         "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
     )
+    parser.add_argument(
+        "--metric",
+        metavar="METRIC",
+        action="append",
+        default=[],
+        help="draw this metric, evaluations such as val/loss included; may be repeated",
+    )
+    parser.add_argument("--log", action="store_true", help="draw on a log scale; values ≤ 0 have no place on it")
+    parser.add_argument("--overlay", action="store_true", help="draw all metrics in one chart")
     parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
     add_profile(parser)
     add_dialect(parser)
@@ -68,6 +86,12 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the run and return an exit code."""
+    if (options.log or options.overlay) and not options.metric:
+        raise UsageError("--log and --overlay are about curves; name one by --metric")
+    if options.metric and options.json:
+        raise UsageError("--json has the figures of every metric; leave out --metric")
+    if options.metric and is_address(options.run):
+        raise UsageError("curves are drawn of a run on this machine; copy the run first, or leave out --metric")
     if options.run != STANDARD_INPUT:
         return _show(options, options.run)
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
@@ -80,6 +104,8 @@ def run(options: Namespace) -> int:
 def _show(options: Namespace, path: str) -> int:
     choice = dialect_choice(options)
     try:
+        if options.metric:
+            return _draw(options, path, choice)
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         sys.stderr.write(f"toyspec show: {shown(options.run)}: {printable(error.fact)}\n")
@@ -90,16 +116,39 @@ def _show(options: Namespace, path: str) -> int:
         sys.stdout.write(inert_json(_object(summary, options.run, choice)) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
-    state = terminal.styled(summary.state, _STATES[summary.state])
-    place = [] if options.run == STANDARD_INPUT else [shown(summary.path)]
-    name = "standard input" if options.run == STANDARD_INPUT else shown(summary.name)
-    form = summary.profile or (summary.dialect.name if summary.dialect else "")
-    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *place]))
+    _print_head(summary, terminal, options.run)
     if summary.dialect is not None:
         terminal.line(f"  {terminal.styled(summary.dialect.sentence, 'dim')}")
     for line in _lines(list(_facts(summary, terminal, choice)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
+
+
+def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
+    from toyspec.cli.metric_charts import print_charts, require_metrics
+    from toyspec.view.drawn_curves import read_curves
+
+    wanted = frozenset(options.metric)
+    curves, summary = read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
+    terminal = Terminal(color=options.color)
+    known = list(dict.fromkeys(options.metric))
+    require_metrics(known, list(summary.series))
+    _print_head(summary, terminal, options.run)
+    for name in known:
+        if name in summary.series:
+            extremes = ", ".join(_extremes(summary.series[name], _better(summary, name)))
+            terminal.line(f"  {terminal.styled(shortened(name, _NAME_CHARS), 'dim')}  {extremes}")
+    scale: Scale = "log" if options.log else "linear"
+    print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
+    return exit_codes.OK
+
+
+def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
+    state = terminal.styled(summary.state, _STATES[summary.state])
+    place = [] if run == STANDARD_INPUT else [shown(summary.path)]
+    name = "standard input" if run == STANDARD_INPUT else shown(summary.name)
+    form = summary.profile or (summary.dialect.name if summary.dialect else "")
+    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *place]))
 
 
 def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.cli.columns import width
+from toyspec.cli.columns import cut_apart, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 Side = Literal["left", "right"]
 
 _GAP = "  "
+_LEAST_NAME_COLUMNS = 20
 
 
 def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[list[str]]:
@@ -27,3 +28,24 @@ def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[l
 def joined(cells: Sequence[str]) -> str:
     """Return the line of a row."""
     return _GAP.join(cells).rstrip()
+
+
+def fitted(table: list[list[str]], room: int, droppable: Sequence[int]) -> list[int]:
+    """Cut the names in the first column of *table* to fit *room* columns; return the columns to hide for that.
+
+    The first row has the titles. Those of *droppable* are hidden, in their order, until the names have room or there
+    are no more.
+    """
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
+    least = min(widths[0], _LEAST_NAME_COLUMNS)
+    hidden: list[int] = []
+
+    def left() -> int:
+        return room - sum(each + len(_GAP) for index, each in enumerate(widths) if index and index not in hidden)
+
+    while left() < least and len(hidden) < len(droppable):
+        hidden.append(droppable[len(hidden)])
+    rows = table[1:]
+    for row, name in zip(rows, cut_apart([row[0] for row in rows], left()), strict=True):
+        row[0] = name
+    return sorted(hidden)

@@ -20,6 +20,8 @@ _CODES: dict[Style, str] = {
     "strong": "1",
     "dim": "2",
 }
+# Told apart by the colour-blind, on dark and on light.
+_CURVES = ("36", "33", "35", "32", "34", "31")
 _DEFAULT_COLUMNS = 80
 # Some CI systems run a command anywhere in a line of output, others only at its start.
 _CI_COMMANDS = ("##[", "##vso[", "##teamcity[")
@@ -57,6 +59,10 @@ class Terminal:
     def styled(self, text: str, style: Style) -> str:
         """Return *text* in *style*, plain where there are no colours."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colored else text
+
+    def curve(self, text: str, index: int) -> str:
+        """Return *text* in the colour of the curve or run with this *index*; colours repeat."""
+        return f"\x1b[{_CURVES[index % len(_CURVES)]}m{text}\x1b[0m" if self.colored else text
 
     def line(self, text: str = "") -> None:
         """Write one line; text that a CI system would run as a command is made inert."""
