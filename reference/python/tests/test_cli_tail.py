@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -129,3 +130,50 @@ def test_raw_lines_on_a_terminal_are_inert(
 def test_idle_timeout(stream: Path) -> None:
     """--idle-timeout ends following when nothing comes."""
     assert main(["tail", "--idle-timeout", "0.01", str(stream)]) == exit_codes.OK
+
+
+def run_of(folder: Path, *lines: bytes) -> Path:
+    """Write a run and return its stream."""
+    folder.mkdir()
+    path = folder / "events.jsonl"
+    path.write_bytes(RUN_START + b"".join(lines))
+    return path
+
+
+def test_lines_of_several_runs_have_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that differ at their end only stay different; a run that is named twice is followed once."""
+    names = [f"llama-base-20261121-{number:03d}" for number in (1, 2)]
+    paths = [run_of(tmp_path / name, step(index), RUN_END) for index, name in enumerate(names)]
+    main(["tail", "--once", "-n", "2", str(paths[0].parent), str(paths[1]), str(paths[1])])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["llama-base…61121-001", "llama-base…61121-002"] == list(dict.fromkeys(line.split()[0] for line in lines))
+    assert 4 == len(lines)
+
+
+def test_several_runs_are_followed_at_once(tmp_path: Path) -> None:
+    """Each event is shown when it is committed, whichever run writes it, until the last run ends."""
+    one, other = (run_of(tmp_path / name) for name in ("one", "other"))
+    with Tailed(one, str(other.parent)) as tailed:
+        assert {b"one", b"other"} == {tailed.line().split()[0] for _ in range(2)}
+        seen = set()
+        for number, path in enumerate((one, other, one), 1):
+            append(path, step(number))
+            seen.add(tailed.line().split()[0])
+        assert {b"one", b"other"} == seen
+        append(one, RUN_END)
+        assert b"run_end" in tailed.line()
+        append(other, step(9) + RUN_END)
+        assert [b"step", b"run_end"] == [tailed.line().split()[3] for _ in range(2)]
+        assert 0 == tailed.process.wait(20)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent otherwise there")
+def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
+    """Ctrl-C ends all followers at once, with its exit code and without a traceback."""
+    one, other = (run_of(tmp_path / name, step(1)) for name in ("one", "other"))
+    with Tailed(one, str(other)) as tailed:
+        for _ in range(4):
+            tailed.line()
+        tailed.process.send_signal(signal.SIGINT)
+        assert (b"", b"") == tailed.process.communicate(timeout=20)
+        assert exit_codes.INTERRUPTED == tailed.process.returncode

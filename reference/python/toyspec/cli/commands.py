@@ -19,7 +19,7 @@ COMMANDS: dict[str, str] = {
     "view": "show runs in the browser, live",
     "report": "write runs as one HTML page, or as a Markdown table",
     "doctor": "say what lies in a folder, format by format",
-    "tail": "follow a run while it is written",
+    "tail": "follow runs while they are written",
     "train": "train a small model and write its run",
     "capture": "turn what a program prints into a run",
     "import": "make runs of what other tools have logged",

@@ -1,29 +1,36 @@
-"""``toyspec tail``: follow a run while it is written."""
+"""``toyspec tail``: follow runs while they are written."""
 
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections import deque
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.columns import cut_apart, padded, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
+from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.escaping import printable
+from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import public
 from toyspec.reading.records import Record
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Iterator, Sequence
 
     from toyspec.reading.follower import TailEvent
     from toyspec.reading.log_detection import DialectChoice
 
 _DEFAULT_LINES = 10
+_NAME_COLUMNS = 20
 _MAX_HELD_NOTES = 100
 _MEANING = {
     "rotated": "the file was moved away; the events of the new one follow",
@@ -35,21 +42,27 @@ _MEANING = {
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec tail [OPTION…] RUN"
+    parser.usage = "toyspec tail [OPTION…] RUN…"
     parser.description = (
-        "Follow a run while it is written: one readable line for each event, as soon\n"
-        "as it is committed. Ends when the run ends. Unreadable lines, and a stream that\n"
-        "is truncated or replaced, are reported on standard error; tail goes on.\n"
-        "Of a long stream only the end is read, unless --all asks for all of it."
+        "Follow runs while they are written: one readable line for each event, as soon\n"
+        "as it is committed; of several runs, each line begins with the name of its run.\n"
+        "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
+        "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
+        "the end is read, unless --all asks for all of it."
     )
     parser.epilog = (
         "examples:\n"
         "  toyspec tail runs/llama-001\n"
+        "  toyspec tail runs/llama-*\n"
         "  toyspec tail --once -n 1 runs/llama-001\n"
         "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
     )
     parser.add_argument(
-        "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; it need not exist yet"
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        type=public,
+        help="run directories or streams, also s3://…; they need not exist yet",
     )
     parser.add_argument(
         "-n",
@@ -74,23 +87,38 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
-    from toyspec.errors import StreamError
-    from toyspec.reading.follower import follow_last
     from toyspec.reading.stream_files import is_compressed
 
     _validate(options)
-    shown = _Shown(options)
     choice = dialect_choice(options)
-    if not _is_there(options.run, choice):
-        if options.once:
-            raise UsageError(f"{options.run}: no stream here; leave out --once to wait for it")
-        _say(f"waiting for {printable(options.run)}")
-    if is_compressed(options.run):
-        raise UsageError(f"{options.run}: gzip data cannot be followed; read it with `toyspec show`")
+    for path in options.runs:
+        if not _is_there(path, choice):
+            if options.once:
+                raise UsageError(f"{path}: no stream here; leave out --once to wait for it")
+            _say(f"waiting for {printable(path)}")
+        if is_compressed(path):
+            raise UsageError(f"{path}: gzip data cannot be followed; read it with `toyspec show`")
+    stopped = threading.Event()
+    follow = [partial(_follow, path, options, shown, stopped) for path, shown in _each_shown(options)]
+    if len(follow) == 1 or options.once:
+        return max(each(choice) for each in follow)
+    return _follow_all([partial(each, choice) for each in follow], stopped)
+
+
+def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Event, choice: DialectChoice) -> int:
+    """Follow one run to its end, or until *stopped*, and return an exit code."""
+    from toyspec.errors import StreamError
+    from toyspec.reading.follower import follow_last
+
+    def caught_up(seconds: float) -> None:
+        shown.catch_up()
+        if stopped.wait(seconds):
+            raise _StoppedError
+
     idle = 0.0 if options.once else options.idle_timeout
     try:
         last = None if options.all else options.lines
-        with follow_last(options.run, last, idle_seconds=idle, sleep=shown.caught_up, dialect=choice) as follower:
+        with follow_last(path, last, idle_seconds=idle, sleep=caught_up, dialect=choice) as follower:
             is_said = False
             for item in follower:
                 if follower.dialect is not None and not is_said:
@@ -104,20 +132,79 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
+class _StoppedError(Exception):
+    """Another run could not be followed any more, or the user has ended all."""
+
+
+def _follow_all(each: Sequence[Callable[[], int]], stopped: threading.Event) -> int:
+    """Follow several runs at once; return the highest of their exit codes, or raise the first exception."""
+    done: SimpleQueue[int | BaseException] = SimpleQueue()
+
+    def follow(one: Callable[[], int]) -> None:
+        try:
+            done.put(one())
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            done.put(error)
+
+    threads = [threading.Thread(target=follow, args=(one,), daemon=True) for one in each]
+    codes = []
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            outcome = done.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            codes.append(outcome)
+    finally:
+        # A thread that prints while the interpreter ends would abort it.
+        stopped.set()
+        for thread in threads:
+            thread.join()
+    return max(codes)
+
+
 def _validate(options: Namespace) -> None:
-    if options.run == "-":
+    if "-" in options.runs:
         raise UsageError("standard input cannot be followed; name a file, or use `toyspec check --follow -`")
     if options.once and options.idle_timeout is not None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
 
 
+def _each_shown(options: Namespace) -> Iterator[tuple[str, _Shown]]:
+    """Yield each run, with what prints it: with a short name before each line if there are several."""
+    terminal = Terminal(color=options.color)
+    paths = list(dict.fromkeys(options.runs))
+    if len(paths) == 1:
+        yield paths[0], _Shown(options, terminal)
+        return
+    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in paths]
+    names = [place.rpartition("/")[2] for place in places]
+    names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
+    room = max(map(width, names))
+    lock = threading.Lock()
+    for index, (path, name) in enumerate(zip(paths, names, strict=True)):
+        prefix = terminal.curve(padded(name, room), index) + "  "
+        yield path, _Shown(options, terminal, prefix=(prefix, room + 2), lock=lock)
+
+
 class _Shown:
     """Prints the last records of the stream, then each new one."""
 
-    def __init__(self, options: Namespace) -> None:
-        self._terminal = Terminal(color=options.color)
+    def __init__(
+        self,
+        options: Namespace,
+        terminal: Terminal,
+        *,
+        prefix: tuple[str, int] = ("", 0),
+        lock: threading.Lock | None = None,
+    ) -> None:
+        """Print on *terminal*, *prefix* before each line, which has a number of columns; *lock* guards the output."""
+        self._terminal = terminal
+        self._prefix, taken = prefix
+        self._lock = lock or threading.Lock()
         self._form = "raw" if options.raw else "line"
-        self._limit = columns() if self._terminal.interactive else None
+        self._limit = columns() - taken if terminal.interactive else None
         # Until the end of the stream is reached, only the last records are kept, and the notes between them.
         self._lines = options.lines
         self._held: deque[Record | TailEvent] | None = None if options.all else deque()
@@ -128,8 +215,9 @@ class _Shown:
         if self._held is not None:
             self._keep(item, self._held)
             return
-        self._print(item)
-        sys.stdout.flush()
+        with self._lock:
+            self._print(item)
+            sys.stdout.flush()
 
     def _keep(self, item: Record | TailEvent, held: deque[Record | TailEvent]) -> None:
         held.append(item)
@@ -137,23 +225,19 @@ class _Shown:
         while self._records > self._lines or len(held) > self._lines + _MAX_HELD_NOTES:
             self._records -= isinstance(held.popleft(), Record)
 
-    def caught_up(self, seconds: float) -> None:
-        """Print what is kept, and wait: called at each end of the stream."""
-        self.catch_up()
-        time.sleep(seconds)
-
     def catch_up(self) -> None:
-        """Print what is kept; later items are printed at once."""
+        """Print what is kept, at each end of the stream; later items are printed at once."""
         held, self._held = self._held, None
-        for item in held or ():
-            self._print(item)
-        sys.stdout.flush()
+        with self._lock:
+            for item in held or ():
+                self._print(item)
+            sys.stdout.flush()
 
     def _print(self, item: Record | TailEvent) -> None:
         if not isinstance(item, Record):
             _note(item)
         elif self._form == "line":
-            self._terminal.line(event_line(item, self._terminal, self._limit))
+            self._terminal.line(self._prefix + event_line(item, self._terminal, self._limit))
         elif self._terminal.interactive or not hasattr(sys.stdout, "buffer"):
             sys.stdout.write(f"{inert(item.raw.decode())}\n")
         else:
