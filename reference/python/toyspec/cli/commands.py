@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "show": "show one run: its state, settings, curve and results",
     "ls": "list the runs below a directory, best first",
     "compare": "compare settings and curves of runs",
+    "plot": "draw curves of runs as SVG, PNG or PDF",
     "view": "show runs in the browser, live",
     "report": "write runs as one HTML page, or as a Markdown table",
     "doctor": "say what lies in a folder, format by format",

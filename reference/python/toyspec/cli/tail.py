@@ -39,24 +39,27 @@ _MEANING = {
     "gone": "the stream was deleted; waiting for a new one",
 }
 
+_DESCRIPTION = (
+    "Follow runs while they are written: one readable line for each event, as soon\n"
+    "as it is committed; of several runs, each line begins with the name of its run.\n"
+    "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
+    "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
+    "the end is read, unless --all asks for all of it."
+)
+_EXAMPLES = (
+    "examples:\n"
+    "  toyspec tail runs/llama-001\n"
+    "  toyspec tail runs/llama-*\n"
+    "  toyspec tail --once -n 1 runs/llama-001\n"
+    "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
+)
+
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec tail [OPTION…] RUN…"
-    parser.description = (
-        "Follow runs while they are written: one readable line for each event, as soon\n"
-        "as it is committed; of several runs, each line begins with the name of its run.\n"
-        "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
-        "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
-        "the end is read, unless --all asks for all of it."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec tail runs/llama-001\n"
-        "  toyspec tail runs/llama-*\n"
-        "  toyspec tail --once -n 1 runs/llama-001\n"
-        "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
-    )
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "runs",
         metavar="RUN",

@@ -1,0 +1,217 @@
+"""Curves as a picture for a paper or a pull request, by matplotlib."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.view.curve_frames import Axis
+    from toyspec.view.drawn_curves import DrawnCurve, Stretch
+
+PictureFormat = Literal["svg", "png", "pdf"]
+
+MOST_NAMED = 20
+"""More runs than these have no legend."""
+
+# After Okabe and Ito: told apart by the colour-blind, and in print.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5D5D5D")
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
+_LABELS: dict[Axis, str] = {"step": "step", "time": "time", "epoch": "epoch", "tokens": "tokens"}
+_NAME_CHARS = 60
+_PANEL = (3.6, 2.5)
+_ALONE = (6.0, 3.4)
+_DOTS_PER_INCH = 200
+# Crosses that lie nearer to each other would be a blot.
+_MOST_CROSSES = 60
+_HOURS, _MINUTES = 3 * 3600.0, 3 * 60.0
+_STYLE = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": "#666666",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "lines.linewidth": 1.2,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "figure.constrained_layout.use": True,
+    # What would differ from one drawing to the next.
+    "svg.hashsalt": "toyspec",
+}
+
+
+class Layout(NamedTuple):
+    """How curves are drawn."""
+
+    axis: Axis = "step"
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+    title: str | None = None
+
+
+def picture(
+    panels: Sequence[tuple[str, Sequence[DrawnCurve | None]]],
+    names: Sequence[str],
+    layout: Layout,
+    form: PictureFormat,
+) -> bytes:
+    """Return a picture with a panel for each metric, in which each of *names* has a curve or None.
+
+    Where a point stands for several, a band reaches from the least to the greatest of them, so that no spike is lost.
+    Crosses are values that are not finite, dashed lines unreadable lines, dotted lines resumptions, and faint dashes
+    what a later attempt did again. Equal curves give equal bytes. Raises ImportError without matplotlib.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: python -m pip install 'toyspec[plot]'") from error
+    with mpl.rc_context(), warnings.catch_warnings():
+        # A character that the font lacks is shown as a box, which says enough.
+        warnings.simplefilter("ignore")
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        figure = Figure()
+        axes = _axes(figure, len(panels))
+        for (metric, curves), each in zip(panels, axes, strict=True):
+            _draw_panel(each, metric, curves, layout)
+        _finish(figure, axes, names, layout)
+        written = io.BytesIO()
+        figure.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=_no_date(form))
+    return written.getvalue()
+
+
+def _no_date(form: PictureFormat) -> dict[str, Any]:
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
+
+
+def _axes(figure: Any, number: int) -> list[Any]:
+    columns = 1 if number == 1 else 2 if number <= 4 else 3
+    rows = -(-number // columns)
+    figure.set_size_inches(*(_ALONE if number == 1 else (columns * _PANEL[0], rows * _PANEL[1])))
+    return [figure.add_subplot(rows, columns, index + 1) for index in range(number)]
+
+
+def _draw_panel(axes: Any, metric: str, curves: Sequence[DrawnCurve | None], layout: Layout) -> None:
+    axes.set_title(shortened(metric, _NAME_CHARS), loc="left", parse_math=False)
+    axes.set_yscale(layout.y_scale, **({"nonpositive": "mask"} if layout.y_scale == "log" else {}))
+    axes.set_xscale(layout.x_scale)
+    for scale, each in ((layout.y_scale, axes.yaxis), (layout.x_scale, axes.xaxis)):
+        if scale == "log":
+            _label_plainly(each)
+    unit, label = _unit(curves, layout.axis)
+    axes.set_xlabel(label)
+    for index, curve in enumerate(curves):
+        if curve is not None:
+            _draw_curve(axes, curve, _look(index, len(curves)), unit)
+    axes.margins(x=0.01)
+
+
+def _label_plainly(axis: Any) -> None:
+    """Label an axis of log scale by 40 rather than by 4 times a power of ten."""
+    from matplotlib.ticker import LogFormatter
+
+    for which in (axis.set_major_formatter, axis.set_minor_formatter):
+        which(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+
+
+def _unit(curves: Sequence[DrawnCurve | None], axis: Axis) -> tuple[float, str]:
+    """Return what to divide places by, and the label of the axis."""
+    if axis != "time":
+        return 1.0, _LABELS[axis]
+    longest = max((max(each.latest.place, default=0.0) for each in curves if each and each.latest), default=0.0)
+    if longest > _HOURS:
+        return 3600.0, "time, h"
+    return (60.0, "time, min") if longest > _MINUTES else (1.0, "time, s")
+
+
+def _look(index: int, number: int) -> dict[str, Any]:
+    """Return colour and dashes of a run: colours repeat with other dashes, and many runs are shades of one scale."""
+    if number > MOST_NAMED:
+        import matplotlib as mpl
+
+        return {"color": mpl.colormaps["viridis"](index / (number - 1) * 0.92), "linestyle": "-"}
+    return {"color": _COLORS[index % len(_COLORS)], "linestyle": _DASHES[index // len(_COLORS) % len(_DASHES)]}
+
+
+def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float) -> None:
+    color = look["color"]
+    for place in curve.gaps:
+        axes.axvline(place / unit, color=color, linewidth=0.8, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
+    for place in curve.resumes:
+        axes.axvline(place / unit, color=color, linewidth=1.0, linestyle=(0, (1, 2)), alpha=0.9, zorder=1)
+    for stretch in curve.abandoned:
+        _draw_stretch(axes, stretch, {"color": color, "linestyle": (0, (3, 2)), "alpha": 0.4, "linewidth": 0.9}, unit)
+    if curve.latest is not None:
+        _draw_stretch(axes, curve.latest, look, unit)
+        _mark_not_finite(axes, curve.latest, color, unit)
+
+
+def _draw_stretch(axes: Any, stretch: Stretch, look: dict[str, Any], unit: float) -> None:
+    places = [place / unit for place in stretch.place]
+    if stretch.level > 1:
+        # The outline keeps a spike visible that is narrower than a dot.
+        share = look.get("alpha", 1.0)
+        band = {"facecolor": (look["color"], 0.25 * share), "edgecolor": (look["color"], 0.8 * share)}
+        axes.fill_between(places, stretch.low, stretch.high, linewidth=0.4, zorder=1.5, **band)
+    values = stretch.mean if stretch.level > 1 else stretch.last
+    (line,) = axes.plot(places, values, solid_joinstyle="round", **look)
+    alone = _alone(values)
+    if alone:
+        # A line has no length between two values that are not finite.
+        line.set(marker=".", markersize=3.5, markevery=alone)
+
+
+def _alone(values: Sequence[float]) -> list[int]:
+    is_known = [value == value for value in values]  # noqa: PLR0124 - NaN alone differs from itself
+    last = len(is_known) - 1
+    return [
+        at
+        for at, known in enumerate(is_known)
+        if known and not (at and is_known[at - 1]) and not (at < last and is_known[at + 1])
+    ]
+
+
+def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> None:
+    found = [place / unit for place, number in zip(stretch.place, stretch.not_finite, strict=True) if number]
+    apart = (max(stretch.place) - min(stretch.place)) / unit / _MOST_CROSSES if found else 0.0
+    places: list[float] = []
+    for place in found:
+        if not places or abs(place - places[-1]) >= apart:
+            places.append(place)
+    if places:
+        axes.plot(
+            places, [0.02] * len(places), "x", color=color, markersize=4, markeredgewidth=0.9, clip_on=False, zorder=3,
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+
+
+def _finish(figure: Any, axes: Sequence[Any], names: Sequence[str], layout: Layout) -> None:
+    from matplotlib.lines import Line2D
+
+    if layout.title:
+        figure.suptitle(shortened(layout.title, 2 * _NAME_CHARS), fontsize=10, parse_math=False)
+    if len(names) > MOST_NAMED:
+        return
+    handles = [Line2D([], [], **_look(index, len(names))) for index in range(len(names))]
+    inside = len(axes) == 1 and len(names) <= 4
+    place: dict[str, Any] = {"loc": "best"} if inside else {"loc": "outside lower center"}
+    longest = max(map(len, names), default=1)
+    columns = 1 if inside else max(1, min(len(names), int(figure.get_size_inches()[0] * 13 / (longest + 6))))
+    # The names are put in afterwards: matplotlib leaves out those that begin with an underscore.
+    legend = (axes[0] if inside else figure).legend(handles, ["name"] * len(names), ncols=columns, **place)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
