@@ -101,16 +101,16 @@ docs-serve: $(DEV) site-files page ## serve the site on this machine only, and r
 site-files: $(DEV)
 	@PYTHONPATH=reference $(BIN)/python -m codegen.site
 
-# The checker of docs/check.md. If it cannot be built, the page reports that.
+# The checker of docs/check.md and the viewer beside it. If they cannot be built, the pages report that.
 .PHONY: page
-page: ## build the checker that runs in the site's page
+page: ## build the checker that runs in the site's page, and the viewer as one file
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		$(MAKE) -s $(CHECKER_PAGE))
 	@[ -f $(CHECKER_PAGE) ] || { mkdir -p $(dir $(CHECKER_PAGE)) && cp reference/typescript/page/left-out.js $(CHECKER_PAGE) && \
-		cp reference/typescript/page/left-out.html docs/assets/checker/toyspec-check.html && \
+		for name in check viewer; do cp reference/typescript/page/left-out.html docs/assets/checker/toyspec-$$name.html; done && \
 		touch -t 200001010000 $(CHECKER_PAGE); }
 
-$(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*))
+$(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*) $(addprefix reference/viewer/src/,* */*))
 	@cd reference/typescript && { [ -d node_modules/esbuild ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
 	@touch $@
 

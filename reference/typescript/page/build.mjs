@@ -1,5 +1,6 @@
-// Builds the checker of the site: one script, and one file that is the whole checker.
+// Builds the checker of the site, one script and one file that is the whole checker, and the viewer as one file.
 
+import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,6 +26,19 @@ const whole = frame
   .replace("/* style */", () => style)
   .replace("/* script */", () => script.replaceAll("</script", "<\\/script"));
 
+const viewer = join(page, "../../viewer/src");
+const css = await bundled("../../viewer/src/app.css");
+const reader = await bundled("../../viewer/src/folder/worker.ts");
+const code = (await bundled("../../viewer/src/site.ts", { WORKER_SOURCE: JSON.stringify(reader) })).replaceAll("</script", "<\\/script");
+const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const policy = `default-src 'none'; script-src ${digest(code)}; style-src ${digest(css)}; worker-src blob:; img-src data: blob:; base-uri 'none'; form-action 'none'`;
+const shown = readFileSync(join(viewer, "index.html"), "utf8")
+  .replace(/(Content-Security-Policy" content=")[^"]*/, (_, start) => start + policy)
+  .replace("<title>toyspec</title>", "<title>See your runs – toyspec</title>")
+  .replace('<link rel="stylesheet" href="app.css">', () => `<style>${css}</style>`)
+  .replace('<script src="app.js"></script>', () => `<script>${code}</script>`);
+
 mkdirSync(join(out, "page"), { recursive: true });
 writeFileSync(join(out, "page/main.js"), script);
 writeFileSync(join(out, "toyspec-check.html"), whole);
+writeFileSync(join(out, "toyspec-viewer.html"), shown);

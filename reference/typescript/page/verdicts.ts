@@ -2,16 +2,16 @@
 
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
-import { sidecarNotAFile, sidecarTooLong } from "../src/messages.js";
 import { streamName } from "../src/profiles.js";
 import { hasManifest } from "../src/sidecars.js";
-import { LIMITS, PROFILES } from "../src/tables.js";
+import { PROFILES } from "../src/tables.js";
 import { validateText } from "../src/line-validation.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
 import { addSealFindings } from "./seals.js";
-import type { SidecarFile, Stream } from "./selection.js";
+import type { Stream } from "./selection.js";
+import { readSidecar } from "./sidecar-files.js";
 import { chunks, isGzip } from "./unpacking.js";
 
 /** Everything that the page shows of one stream; it can be moved between threads. */
@@ -84,12 +84,6 @@ function joined(start: Uint8Array, more: Uint8Array): Uint8Array {
   whole.set(start);
   whole.set(more.subarray(0, whole.length - start.length), start.length);
   return whole;
-}
-
-async function readSidecar({ name, blob }: SidecarFile): Promise<Sidecar> {
-  if (blob === null) return { name, data: null, failure: sidecarNotAFile };
-  if (blob.size > LIMITS.max_line_bytes) return { name, data: null, failure: sidecarTooLong({ limit: LIMITS.max_line_bytes }) };
-  return { name, data: new Uint8Array(await blob.arrayBuffer()) };
 }
 
 function takeManifest(facts: FactsTaker, sidecars: readonly Sidecar[]): void {

@@ -40,6 +40,7 @@ export class App {
   constructor(
     private readonly root: HTMLElement,
     backend: Backend,
+    private readonly on: { open?: () => void } = {},
   ) {
     this.store = new Store(backend);
     const common = { store: this.store, queue: new Queue(), pointing: new Pointing() };
@@ -83,6 +84,7 @@ export class App {
       html("nav", { class: "tabs", "aria-label": "Views" }, ...this.tabs.map(({ link }) => link)),
       this.field.element,
       this.count,
+      this.on.open && button("Open", { class: "button open-again", title: "Open another folder, or drop one on the page" }, this.on.open),
       button("?", { class: "button round", "aria-label": "Help", title: "Help and keys" }, help),
     );
     const said = html("div", { id: "announcement", class: "unseen", role: "status", "aria-live": "polite" });

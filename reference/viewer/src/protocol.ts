@@ -230,7 +230,7 @@ export interface Frame {
 /** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
 export interface Backend {
   /** What the page shows as the place of the runs. */
-  readonly kind: "served" | "embedded";
+  readonly kind: "served" | "embedded" | "folder";
   /** Asks for all runs, or for those that changed since a revision. */
   runs(since?: string): Promise<Listing>;
   /** Gives each frame to *take* when it arrives; resolves after the last one. */

@@ -37,7 +37,7 @@ export class RunsView implements Showing {
     this.clear.hidden = state.selected.length === 0;
     this.table.element.hidden = listed.length === 0;
     this.nothing.hidden = listed.length > 0 || !this.store.isLoaded;
-    this.nothing.textContent = all.size === 0 ? "There is no run in this folder yet. New runs appear here by themselves." : "No run passes the filter.";
+    this.nothing.textContent = all.size === 0 ? (this.store.backend.kind === "folder" ? "No file in this folder is a run." : "There is no run in this folder yet. New runs appear here by themselves.") : "No run passes the filter.";
   }
 
   show(isShown: boolean): void {

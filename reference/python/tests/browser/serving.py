@@ -22,7 +22,8 @@ FOLDER = "/toyspec/"
 
 SOURCES = (
     *("docs", "spec", "schemas", "conformance", "mkdocs.yml", "Makefile", "CONTRIBUTING.md"),
-    *("reference/codegen", "reference/typescript/src", "reference/typescript/page", "reference/*/README.md"),
+    *("reference/codegen", "reference/typescript/src", "reference/typescript/page", "reference/viewer/src"),
+    "reference/*/README.md",
 )
 """What the site is made of, as patterns."""
 

@@ -10,6 +10,7 @@ from toyspec.format.json_numbers import number
 from toyspec.read_reports import Gap
 from toyspec.reading.number_blocks import NumberBlock, Rows
 from toyspec.reading.rows import Row
+from toyspec.runs.curves import Curve
 from toyspec.runs.metrics_of import metrics_of
 from toyspec.runs.summary import RunSummary
 from toyspec.view.pyramids import MOST_BUCKETS, Pyramid
@@ -140,6 +141,8 @@ class Scan:
         if place is None:
             return
         self._place = place
+        if record.kind == "system" and not is_abandoned:
+            self._list_system(int(place[0]), metrics)
         where = self._stretch() if is_abandoned else self.latest
         for name, value in metrics.items():
             curve = self._curve(name, where)
@@ -147,6 +150,15 @@ class Scan:
                 curve.add(
                     place, float(value) if value is not None and isfinite(value) else nan, (record.offset, record.line)
                 )
+
+    def _list_system(self, step: int, metrics: dict[str, Any]) -> None:
+        """List the metrics of the machine among those of the run: the summary counts those of the training alone."""
+        series = self.summary.series
+        for name, value in metrics.items():
+            if name not in series and len(series) < MOST_METRICS:
+                series[name] = Curve()
+            if name in series:
+                series[name].add(step, float(value) if isfinite(value) else None)
 
     def _stretch(self) -> dict[str, Pyramid]:
         """Return the curves of the stretch that is abandoned at this point; the last one takes in what is too many."""

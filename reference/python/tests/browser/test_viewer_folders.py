@@ -1,0 +1,145 @@
+"""The viewer of the site opens a folder: nothing leaves the page, and it works from a disk too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.viewer_pages import drawn, pixels
+from browser.watching import PHONE, Watch
+
+START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s","config":{"lr":0.1}}\n'
+END = '{"kind":"run_end","t":9e5,"reason":"completed"}\n'
+
+
+def step(number: int, loss: float) -> str:
+    """Return the line of a step."""
+    return f'{{"kind":"step","t":{number}.5,"step":{number},"loss":{loss}}}\n'
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a folder with a complete, a torn and a damaged run; the complete one has a spike of one step."""
+    root = tmp_path / "runs"
+    lines = [step(number, 99.5 if number == 7777 else 1.25) for number in range(1, 10_001)]
+    texts = {
+        "whole": START % "whole" + "".join(lines) + END,
+        "torn": START % "torn" + "".join(lines[:400]) + lines[400][:20],
+        "deep/damaged": START % "damaged" + "".join(lines[:200]) + "\0\0 lost\n" + "".join(lines[201:400]) + END,
+    }
+    for name, text in texts.items():
+        (root / name).mkdir(parents=True)
+        (root / name / "events.jsonl").write_text(text, "utf-8")
+    (root / "notes.txt").write_text("no run", "utf-8")
+    return root
+
+
+@pytest.fixture
+def disk(browser: Browser, site: Path, tmp_path: Path) -> Iterator[Watch]:
+    """Yield a maker of pages for a copy of the viewer on a disk; requests beyond it fail the test."""
+    file = shutil.copy(site / "assets/checker/toyspec-viewer.html", tmp_path)
+    watch = Watch(browser, Path(file).as_uri())
+    yield watch
+    watch.close()
+    assert [] == watch.troubles
+
+
+def choose(page: Page, folder: Path) -> None:
+    """Choose *folder* in the dialog of the page."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a folder").click()
+    chooser.value.set_files(folder)
+
+
+def test_folder_from_a_disk(disk: Watch, runs: Path) -> None:
+    """A page that was saved shows every run of a folder, its state, the spike, the findings and the raw line."""
+    page = disk.new_page()
+    page.goto("")
+    choose(page, runs)
+    drawn(page)
+    rows = page.locator(".row")
+    expect(rows).to_have_count(3)
+    page.goto("#charts?q=whole")
+    expect(rows).to_have_count(1)
+    drawn(page)
+    assert min(row for _, row in pixels(page, "--run-0", 200)) < 40, "the spike is at the top"
+    page.goto("#runs")
+    expect(page.locator(".chip")).to_have_text(["damaged", "torn", "complete"], use_inner_text=True)
+    page.goto("#run/deep%2Fdamaged")
+    expect(page.locator(".finding-error")).to_contain_text("nul-bytes")
+    page.get_by_role("button", name="Line 202").click()
+    expect(page.locator(".raw").first).to_contain_text("\\x00\\x00 lost")
+
+
+def test_zoom_reads_single_points_of_the_file(disk: Watch, runs: Path) -> None:
+    """A closer look at a run that is kept as buckets reaches each step."""
+    page = disk.new_page()
+    page.goto("")
+    choose(page, runs / "whole")
+    expect(page.locator("h2", has_text="whole")).to_be_visible()
+    page.goto("#charts?zoom=7770,7785&focus=loss")
+    drawn(page)
+    page.locator(".chart-overlay").focus()
+    expect(page.locator(".chart .unseen").first).to_contain_text("99.5")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#announcement")).to_contain_text("1.25")
+
+
+def test_demo(page: Page) -> None:
+    """The demo has runs of three states; a folder that is dropped takes their place."""
+    page.goto("assets/checker/toyspec-viewer.html#demo")
+    drawn(page)
+    expect(page.locator(".row")).to_have_count(6)
+    text = START % "a" + step(1, 0.5) + END
+    page.evaluate(
+        """(text) => {
+            const moved = new DataTransfer();
+            moved.items.add(new File([text], "mine.jsonl"));
+            document.dispatchEvent(new DragEvent("drop", {dataTransfer: moved, bubbles: true, cancelable: true}));
+        }""",
+        text,
+    )
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".row .name")).to_contain_text("mine")
+
+
+def test_folder_without_runs(page: Page, tmp_path: Path) -> None:
+    """A folder in which nothing is a run is named as that, and the next one can be chosen."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.txt").write_text("nothing", "utf-8")
+    page.goto("assets/checker/toyspec-viewer.html")
+    choose(page, tmp_path / "other")
+    expect(page.get_by_role("alert")).to_contain_text("No run was found")
+    expect(page.get_by_role("button", name="Choose a folder")).to_be_focused()
+
+
+def test_start_fits_a_phone(watch: Watch) -> None:
+    """The page scrolls to no side, before and after runs are shown."""
+    page = watch.new_page(PHONE)
+    for place in ("", "#demo"):
+        page.goto(f"assets/checker/toyspec-viewer.html{place}")
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_hostile_log(page: Page, tmp_path: Path) -> None:
+    """Names and texts of a log stay text, whatever they look like."""
+    hostile = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>\u202e'
+    start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a", "name": hostile, "config": {hostile: 1}}
+    lines = [start, {"kind": "step", "t": 1.0, "step": 1, "loss": 1.0, "extra": {hostile: 1.0, "__proto__": 2.0}}]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    page.goto("assets/checker/toyspec-viewer.html")
+    choose(page, tmp_path / "a")
+    expect(page.locator("h2", has_text="<img src=x").first).to_be_visible()
+    for place in ("#runs", "#charts", "#compare"):
+        page.goto(f"assets/checker/toyspec-viewer.html{place}")
+        page.wait_for_timeout(150)
+    assert page.evaluate("window.hacked") is None
+    assert "\u202e" not in page.locator("#toyspec-viewer").inner_text()

@@ -1,0 +1,15 @@
+"""The viewer's server and the viewer's reader of folders list the same of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from viewer_rows import ROWS, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_rows_that_the_viewer_is_tested_with_are_those_of_the_server(tmp_path: Path) -> None:
+    """`reference/viewer/test/rows.json` is up to date; `python reference/python/tests/viewer_rows.py` writes it."""
+    assert ROWS.read_text("utf-8") == text(tmp_path)

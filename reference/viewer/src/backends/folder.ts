@@ -1,0 +1,99 @@
+/** Takes runs from a folder that the user opens: a worker reads it, and nothing is sent anywhere. */
+
+import { type Selection, streamsIn } from "../../../typescript/page/selection.js";
+import type { Answer, Asked, FromWorker, ToWorker } from "../folder/messages.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
+
+/** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
+declare const WORKER_SOURCE: string;
+
+interface Waiting {
+  resolve(answer: unknown): void;
+  reject(error: Error): void;
+  take?: ((frame: Frame) => void) | undefined;
+}
+
+export class Folder implements Backend {
+  readonly kind = "folder";
+  private readonly worker: Worker;
+  private readonly waiting = new Map<number, Waiting>();
+  private readonly listeners = new Set<(change: Change) => void>();
+  private asked = 0;
+
+  constructor() {
+    const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
+    this.worker = new Worker(address);
+    this.worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      for (const { reject } of this.waiting.values()) reject(new Error(event.message || "the reader of the folder could not be started"));
+      this.waiting.clear();
+    };
+  }
+
+  /** Shows the runs of a selection instead of those before; returns how many streams are in it. */
+  open(selection: Selection): number {
+    const streams = streamsIn(selection).filter(({ blob }) => blob !== null);
+    this.post({ open: { root: rootOf(selection), streams } });
+    return streams.length;
+  }
+
+  runs(since?: string): Promise<Listing> {
+    return this.ask<Answer<"runs">>("runs", [since]);
+  }
+
+  async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+    await this.ask("curves", [request], (frame) => {
+      if (!signal.aborted) take(frame);
+    });
+  }
+
+  detail(run: string): Promise<Detail> {
+    return this.ask<Answer<"detail">>("detail", [run]);
+  }
+
+  point(request: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {
+    return this.ask<Answer<"point">>("point", [request]);
+  }
+
+  bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
+    return this.ask<Answer<"bytes">>("bytes", [run, path, offset, length]);
+  }
+
+  changes(take: (change: Change) => void): () => void {
+    this.listeners.add(take);
+    return () => this.listeners.delete(take);
+  }
+
+  private ask<Answered>(ask: Asked, given: unknown[], take?: (frame: Frame) => void): Promise<Answered> {
+    return new Promise<Answered>((resolve, reject) => {
+      const id = ++this.asked;
+      this.waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject, take });
+      this.post({ id, ask, with: given });
+    });
+  }
+
+  private post(message: ToWorker): void {
+    this.worker.postMessage(message);
+  }
+
+  private receive(message: FromWorker): void {
+    if ("changed" in message) {
+      for (const listener of [...this.listeners]) listener({ run: message.changed, bytes: 0 });
+      return;
+    }
+    const waiting = this.waiting.get(message.id);
+    if ("frame" in message) {
+      waiting?.take?.(message.frame);
+      return;
+    }
+    this.waiting.delete(message.id);
+    if ("error" in message) waiting?.reject(new Error(message.error));
+    else waiting?.resolve(message.answer);
+  }
+}
+
+function rootOf({ folders, files }: Selection): string {
+  if (folders.length === 1 && files.length === 0) return folders[0]!.name;
+  return folders.length + files.length === 1 ? files[0]!.path : "files";
+}

@@ -1,0 +1,222 @@
+/** The runs of a folder: scans them, answers what the viewer asks, then checks them. It knows nothing of workers. */
+
+import { addSealFindings } from "../../../typescript/page/seals.js";
+import type { Stream } from "../../../typescript/page/selection.js";
+import { readSidecar } from "../../../typescript/page/sidecar-files.js";
+import { chunks, isGzip } from "../../../typescript/page/unpacking.js";
+import { type FileReport, type Sidecar, StreamChecker } from "../../../typescript/src/checker.js";
+import { streamName } from "../../../typescript/src/profiles.js";
+import { hasManifest, manifestIn } from "../../../typescript/src/sidecars.js";
+import { LIMITS, PROFILES } from "../../../typescript/src/tables.js";
+import type { CurveRequest, Detail, Frame, Listing, Point, Run, Severity } from "../protocol.js";
+import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
+import { detailOf } from "./details.js";
+import { Budget, type Buckets } from "./pyramid.js";
+import { rowOf, unreadableRow } from "./rows.js";
+import { type Members, plainValue, Scan } from "./scan.js";
+
+/** A part of a file that is read for one finer curve, in bytes. */
+const MOST_PART = 256 << 20;
+const PIECE = 1 << 20;
+
+interface Entry {
+  id: string;
+  stream: Stream;
+  scan: Scan | null;
+  row: Run;
+  /** The revision in which the row last changed. */
+  revision: number;
+  report: FileReport | null;
+}
+
+export class Catalog {
+  private readonly entries = new Map<string, Entry>();
+  /** Ids of what is not a run, with the revision in which that was found. */
+  private readonly removed = new Map<string, number>();
+  private revision = 1;
+  private ready: () => void = () => undefined;
+  /** Resolves when rows can be shown. */
+  private readonly first = new Promise<void>((resolve) => (this.ready = resolve));
+  private readonly budget = new Budget();
+  private isClosed = false;
+
+  /** *serial* distinguishes folders; *changed* is called with the id of each run whose row has changed. */
+  constructor(
+    private readonly serial: number,
+    private readonly root: string,
+    streams: readonly Stream[],
+    private readonly changed: (run: string) => void,
+  ) {
+    for (const [id, stream] of named(streams)) this.entries.set(id, { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null });
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  /** Scans every run, then checks every run; what is drawn comes first. */
+  async work(): Promise<void> {
+    for (const entry of this.entries.values()) await this.guarded(entry, () => this.scan(entry));
+    this.ready();
+    for (const entry of this.entries.values()) if (entry.scan) await this.guarded(entry, () => this.check(entry));
+  }
+
+  async runs(since?: string): Promise<Listing> {
+    await this.first;
+    const [serial, revision] = (since ?? "").split(":").map(Number);
+    const known = serial === this.serial ? revision! : 0;
+    const runs = [...this.entries.values()].filter((entry) => entry.revision > known).map(({ row }) => row);
+    const removed = [...this.removed].filter(([, at]) => at > known).map(([id]) => id);
+    return { revision: `${this.serial}:${this.revision}`, complete: known === 0, root: this.root, version: "", runs, removed };
+  }
+
+  async curves(request: CurveRequest, take: (frame: Frame) => void): Promise<void> {
+    for (const run of request.runs) {
+      const entry = this.entries.get(run);
+      if (!entry?.scan) continue;
+      const { scan } = entry;
+      const frames = await framesOf(scan, run, request, (whole, begin, end) => finer(entry.stream, scan, request.metric, { whole, begin, end }));
+      for (const frame of frames) take(frame);
+    }
+  }
+
+  async detail(run: string): Promise<Detail> {
+    const entry = this.entry(run);
+    if (!entry.scan) throw new Error(entry.row.message ?? "the run was not read yet");
+    if (!entry.report) await this.check(entry);
+    return detailOf(entry.stream, entry.scan, entry.row, entry.report);
+  }
+
+  async point({ run, metric, axis, at }: { run: string; metric: string; axis: CurveRequest["axis"]; at: number }): Promise<Point | null> {
+    const { scan, stream } = this.entry(run);
+    const whole = scan?.latest.get(metric)?.buckets();
+    if (!scan || !whole || axis === "tokens" || (await isGzip(stream.blob!))) return null;
+    const around = (some: Buckets) => {
+      const places = placing(axis, tokensOf(scan))(some);
+      return places.reduce((best, place, index) => (Math.abs(place - at) < Math.abs(places[best]! - at) ? index : best), 0);
+    };
+    const near = around(whole);
+    const some = whole.level === 1 ? whole : await finer(stream, scan, metric, { whole, begin: Math.max(0, near - 1), end: Math.min(whole.count.length, near + 2) });
+    if (!some || some.count.length === 0) return null;
+    const index = around(some);
+    const { offset, line, last } = some.columns;
+    const start = offset[index]!;
+    const data = new Uint8Array(await stream.blob!.slice(start, start + LIMITS.max_line_bytes).arrayBuffer());
+    const length = data.indexOf(10);
+    return { file: stream.name, line: line[index]!, offset: start, length: length < 0 ? data.length : length, place: some.columns[axis][index]!, value: Number.isFinite(last[index]) ? last[index]! : null };
+  }
+
+  async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
+    const { stream } = this.entry(run);
+    const blob = path === stream.name ? stream.blob : stream.sidecars.find(({ name }) => name === path)?.blob;
+    if (!blob) throw new Error("the run has no such file");
+    return new Uint8Array(await blob.slice(offset, offset + length).arrayBuffer());
+  }
+
+  private entry(run: string): Entry {
+    const found = this.entries.get(run);
+    if (!found) throw new Error("no such run in the folder");
+    return found;
+  }
+
+  private async guarded(entry: Entry, work: () => Promise<void>): Promise<void> {
+    if (this.isClosed) return;
+    try {
+      await work();
+    } catch (error) {
+      const { name, message } = error as Error;
+      const reason = name === "NotReadableError" ? "the file has changed since the folder was opened; open the folder again" : message;
+      this.put(entry, unreadableRow(entry.id, reason, entry.stream.blob?.size ?? 0));
+    }
+  }
+
+  private async scan(entry: Entry): Promise<void> {
+    const { stream } = entry;
+    const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
+    const options = { name: stream.name, hasManifest: hasManifest(sidecars), budget: this.budget };
+    let scan = new Scan(options);
+    await feed(stream.blob!, scan, () => this.isClosed);
+    if (scan.needsSecond) {
+      scan = new Scan({ ...options, attempts: scan.attempts });
+      await feed(stream.blob!, scan, () => this.isClosed);
+    }
+    scan.finish();
+    if (scan.profile === "kaun/v1") scan.start = manifestOf(sidecars);
+    entry.scan = scan;
+    // A file of another format below a folder is not a run.
+    if (scan.profile === null && scan.latest.size === 0 && stream.isBelow) {
+      this.entries.delete(entry.id);
+      this.removed.set(entry.id, ++this.revision);
+      this.changed(entry.id);
+      return;
+    }
+    this.put(entry, rowOf(scan, entry.id));
+  }
+
+  private async check(entry: Entry): Promise<void> {
+    const { stream } = entry;
+    const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
+    const checker = new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
+    for await (const chunk of chunks(stream.blob!, () => {})) {
+      checker.feed(chunk);
+      if (this.isClosed) return;
+    }
+    const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
+    if (stream.sealed) await addSealFindings(report, stream.name, stream.sealed);
+    entry.report = report;
+    const findings: { [severity in Severity]: number } = { error: 0, warning: 0, info: 0 };
+    for (const { severity } of report.findings) findings[severity]++;
+    const severities = new Map(report.findings.map(({ rule, severity }) => [rule, severity]));
+    for (const [rule, count] of Object.entries(report.suppressed)) findings[severities.get(rule) ?? "error"] += count;
+    this.put(entry, { ...entry.row, findings });
+  }
+
+  private put(entry: Entry, row: Run): void {
+    entry.row = row;
+    entry.revision = ++this.revision;
+    // A folder with one run shows that run: the first list must not have one of many.
+    if (this.revision > 2) this.ready();
+    this.changed(entry.id);
+  }
+}
+
+/** Yields each stream with the shortest end of its path that no other has. */
+function named(streams: readonly Stream[]): [string, Stream][] {
+  const here = streams.filter(({ blob }) => blob !== null);
+  const folders = here.map(({ path, directory, root }) => (directory !== undefined || root !== undefined ? path.split("/").slice(0, -1).join("/") : path));
+  const places = new Set(folders).size === folders.length ? folders : here.map(({ path }) => path);
+  const parts = places.map((place) => place.split("/").slice(0, -1));
+  const shared = parts.reduce((common, each) => common.slice(0, Math.max(0, common.findIndex((part, at) => part !== each[at]) < 0 ? Math.min(common.length, each.length) : common.findIndex((part, at) => part !== each[at]))), parts[0] ?? []);
+  return here.map((stream, at) => [places[at]!.split("/").slice(shared.length).join("/") || ".", stream]);
+}
+
+async function feed(blob: Blob, scan: Scan, isOver: () => boolean): Promise<void> {
+  if (await isGzip(blob)) {
+    for await (const chunk of chunks(blob, () => {})) scan.feed(chunk);
+    return;
+  }
+  for (let at = 0; at < blob.size && !isOver(); at += PIECE) scan.feed(new Uint8Array(await blob.slice(at, at + PIECE).arrayBuffer()));
+}
+
+/** Returns the points of some buckets of a curve, from the file; null if they are too much, or the file is compressed. */
+async function finer({ blob, name }: Stream, scan: Scan, metric: string, { whole, begin, end }: { whole: Buckets; begin: number; end: number }): Promise<Buckets | null> {
+  const { offset, line } = whole.columns;
+  const first = offset[begin]!;
+  const last = end < offset.length ? offset[end]! : scan.committed + scan.gapBytes;
+  if (last - first > MOST_PART || (await isGzip(blob!))) return null;
+  const options = { name, hasManifest: false, budget: new FineBudget(), attempts: scan.attempts, wanted: (each: string) => each === metric };
+  const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first } });
+  for (let at = first; at < last; at += PIECE) fine.feed(new Uint8Array(await blob!.slice(at, Math.min(at + PIECE, last)).arrayBuffer()));
+  return fine.latest.get(metric)?.buckets() ?? null;
+}
+
+class FineBudget extends Budget {
+  override get most(): number {
+    return MOST_FINE;
+  }
+}
+
+function manifestOf(sidecars: readonly Sidecar[]): Members | null {
+  const manifest = manifestIn(sidecars);
+  return manifest ? (plainValue(manifest) as Members) : null;
+}

@@ -1,0 +1,150 @@
+/** Makes the frames of a curve from its buckets: see "GET api/curve" of ../../PROTOCOL.md. */
+
+import type { Axis, CurveHeader, CurveRequest, Frame } from "../protocol.js";
+import { type Buckets, type Columns, COLUMNS, fitting, part, type PlaceOf, type Pyramid } from "./pyramid.js";
+import { goalOf } from "./rows.js";
+import type { Scan } from "./scan.js";
+
+/** Names of metrics that count tokens; the first that a run has is its axis. */
+const TOKENS = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
+export const MOST_FINE = 8192;
+
+/** Returns finer buckets for the span of some buckets, null where there are none. */
+export type Deepen = (whole: Buckets, begin: number, end: number) => Promise<Buckets | null>;
+
+/** Returns the frames of one curve, none where the run has no such metric. */
+export async function framesOf(scan: Scan, run: string, request: CurveRequest, deepen: Deepen): Promise<Frame[]> {
+  const { metric, axis, buckets } = request;
+  const pyramid = scan.latest.get(metric);
+  const tokens = tokensOf(scan);
+  const place = placing(axis, tokens);
+  const common = { run, metric, axes: [axis], revision: String(scan.size) };
+  const frames: Frame[] = [];
+  if (pyramid && pyramid.points > 0) {
+    const whole = placed(pyramid.buckets(), place);
+    const chosen = await chosenOf(whole, request, place, deepen);
+    const first = axis === "tokens" ? (place(whole)[0] ?? NaN) : pyramid.first[axis];
+    const at = (step: number) => placeOfStep(whole, step, place);
+    const { gaps, resumes } = scan;
+    frames.push(
+      packedFrame(
+        {
+          ...common, attempt: "latest", points: pyramid.points, level: chosen.level, buckets: chosen.count.length, ...rangeOf(axis, first, place(whole)),
+          gaps: gaps.map((gap) => ({ [axis]: axis === "tokens" ? (gap.step === null ? null : at(gap.step)) : gap[axis], line: gap.line, offset: gap.offset, length: gap.length })),
+          resumes: resumes.map((resume) => ({ [axis]: axis === "tokens" ? (resume.step === null ? null : at(resume.step)) : resume[axis], line: resume.line })),
+          best: bestOf(scan, metric, pyramid, (step) => (axis === "step" ? step : at(step)), axis),
+        },
+        chosen, place,
+      ),
+    );
+  }
+  const abandoned = scan.abandoned.flatMap((stretch) => stretch.get(metric) ?? []);
+  if (abandoned.length > 0) {
+    const joined = joinedStretches(abandoned.map((each) => fitting(each.buckets(), buckets)));
+    frames.push(packedFrame({ ...common, attempt: "abandoned", points: abandoned.reduce((sum, { points }) => sum + points, 0), level: joined.level, buckets: joined.count.length, ...rangeOf(axis, place(joined)[0]!, place(joined)) }, joined, place));
+  }
+  return frames;
+}
+
+/** Returns the buckets of the curve that counts tokens, null without one. */
+export function tokensOf(scan: Scan): Buckets | null {
+  const name = TOKENS.find((each) => scan.latest.has(each));
+  return name === undefined ? null : scan.latest.get(name)!.buckets();
+}
+
+type Place = (buckets: Buckets) => Float64Array;
+
+/** Returns the function that gives the place of each bucket. */
+export function placing(axis: Axis, tokens: Buckets | null): Place {
+  if (axis !== "tokens") return ({ columns }) => columns[axis];
+  return ({ columns }) => (tokens === null ? columns.step.map(() => NaN) : columns.step.map((step) => tokens.columns.last[indexAt(tokens.columns.step, step)]!));
+}
+
+function indexAt(ascending: Float64Array, value: number): number {
+  return Math.min(lower(ascending, value), ascending.length - 1);
+}
+
+function lower(ascending: Float64Array, value: number): number {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle]! < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function placed(buckets: Buckets, place: Place): Buckets {
+  const places = place(buckets);
+  if (places.every(Number.isFinite)) return buckets;
+  const kept = [...places.keys()].filter((at) => Number.isFinite(places[at]));
+  const columns = Object.fromEntries(COLUMNS.map((name) => [name, Float64Array.from(kept, (at) => buckets.columns[name][at]!)])) as Columns;
+  return { columns, count: Float64Array.from(kept, (at) => buckets.count[at]!), level: buckets.level };
+}
+
+/** Returns the buckets of the range, one more on each side, as many as were asked for or half as many, or all points. */
+async function chosenOf(whole: Buckets, { buckets, from, to }: CurveRequest, place: Place, deepen: Deepen): Promise<Buckets> {
+  const cut = (some: Buckets): [number, number] => {
+    const places = place(some);
+    return [from === undefined ? 0 : Math.max(0, lower(places, from) - 1), to === undefined ? places.length : Math.min(places.length, lower(places, to) + 2)];
+  };
+  const [begin, end] = cut(whole);
+  let chosen = part(whole, begin, end);
+  if (chosen.level > 1 && 2 * chosen.count.length < buckets) {
+    const finer = await deepen(whole, begin, end);
+    if (finer && finer.count.length > 0) {
+      const some = placed(finer, place);
+      chosen = part(some, ...cut(some));
+    }
+  }
+  return fitting(chosen, buckets);
+}
+
+function rangeOf(axis: Axis, first: number, places: Float64Array): { range: CurveHeader["range"] } {
+  const last = places.at(-1);
+  if (last === undefined) return { range: {} };
+  return { range: { [axis]: [Number.isFinite(first) ? first : places[0]!, last] } };
+}
+
+function placeOfStep(buckets: Buckets, step: number, place: Place): number | null {
+  const found = place(buckets)[indexAt(buckets.columns.step, step)];
+  return found !== undefined && Number.isFinite(found) ? found : null;
+}
+
+function bestOf(scan: Scan, metric: string, { lowest, highest }: Pyramid, at: (step: number) => number | null, axis: Axis): NonNullable<CurveHeader["best"]> | null {
+  const goal = goalOf(scan, metric);
+  const best = goal === "min" ? lowest : goal === "max" ? highest : null;
+  return best === null || !Number.isFinite(best.value) ? null : { [axis]: at(best.step), value: best.value };
+}
+
+/** Returns all stretches with an empty bucket between them. */
+function joinedStretches(stretches: readonly Buckets[]): Buckets {
+  const names = new Set<string>(["step", "time", "epoch"] satisfies (keyof PlaceOf)[]);
+  const pieces = stretches.flatMap((each, at) => (at === 0 ? [each] : [gapBefore(each, names), each]));
+  const length = pieces.reduce((sum, { count }) => sum + count.length, 0);
+  const join = (pick: (each: Buckets) => Float64Array) => {
+    const all = new Float64Array(length);
+    let at = 0;
+    for (const each of pieces) {
+      all.set(pick(each), at);
+      at += each.count.length;
+    }
+    return all;
+  };
+  const columns = Object.fromEntries(COLUMNS.map((name) => [name, join((each) => each.columns[name])])) as Columns;
+  return { columns, count: join(({ count }) => count), level: Math.max(...stretches.map(({ level }) => level)) };
+}
+
+function gapBefore({ columns, level }: Buckets, places: ReadonlySet<string>): Buckets {
+  const one = (name: (typeof COLUMNS)[number]) => Float64Array.of(places.has(name) ? columns[name][0]! : name === "nan" ? 0 : NaN);
+  return { columns: Object.fromEntries(COLUMNS.map((name) => [name, one(name)])) as Columns, count: Float64Array.of(0), level };
+}
+
+function packedFrame(header: Omit<CurveHeader, "columns">, buckets: Buckets, place: Place): Frame {
+  const { columns: all, count } = buckets;
+  const figures = header.level === 1 && header.attempt === "latest" ? (["last"] as const) : (["last", "min", "max", "mean"] as const);
+  const values: [string, Float64Array][] = [[header.axes[0]!, place(buckets)], ...figures.map((name): [string, Float64Array] => [name, all[name]]), ["count", count], ["nan", all.nan]];
+  const columns = new Uint8Array(8 * count.length * values.length);
+  values.forEach(([, column], at) => columns.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), 8 * count.length * at));
+  return { header: { ...header, columns: values.map(([name]) => ({ name, type: "f8" })) }, columns };
+}

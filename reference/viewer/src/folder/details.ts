@@ -1,0 +1,103 @@
+/** One run whole: what its page shows. See "GET api/run" of ../../PROTOCOL.md. */
+
+import { Reading } from "../../../typescript/src/reader.js";
+import type { FileReport } from "../../../typescript/src/checker.js";
+import type { Detail, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
+import { chunks } from "../../../typescript/page/unpacking.js";
+import type { Stream } from "../../../typescript/page/selection.js";
+import type { Members, Scan } from "./scan.js";
+
+const MOST_ITEMS = 2000;
+const MOST_RECORDS = 500;
+const MOST_BYTES = 8 << 20;
+const LISTS: { readonly [kind: string]: string } = {
+  run_resume: "resumes", eval: "evaluations", sample: "samples", note: "notes", compare: "comparisons", artifact: "artifacts", op_timing: "op_timings",
+};
+
+/** Returns what the page of a run shows; *report* is what a check of it found. */
+export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
+  const found = new Collected();
+  const reading = new Reading({ mode: "salvage", name: stream.name, profile: scan.profile ?? undefined });
+  for await (const chunk of chunks(stream.blob!, () => {})) for (const record of reading.feed(chunk)) found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
+  const account = reading.finish();
+  const { config, kind: _kind, t: _t, ...metadata } = scan.start ?? {};
+  return {
+    id: row.id, row, metadata, end: scan.end, config: config ?? {}, metrics: row.metrics,
+    account: { records: account.records, committed: account.committed, fragment: account.fragment, gap_bytes: account.gapBytes, size: account.size },
+    findings: (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help })),
+    gaps: account.gaps, ...found.lists(), histograms: [...found.histograms.values()], regions: found.regions,
+    files: [{ path: stream.name, bytes: stream.blob!.size }, ...stream.sidecars.flatMap(({ name, blob }) => (blob ? [{ path: name, bytes: blob.size }] : []))],
+    seal: sealOf(stream, report), left_out: found.leftOut,
+  };
+}
+
+function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
+  if (!sealed) return { state: "none", files: 0 };
+  const isBroken = report?.findings.some(({ rule }) => rule === "seal-broken");
+  return { state: report === null ? "unchecked" : isBroken ? "broken" : "whole", files: sealed.files.size };
+}
+
+interface RecordPlace {
+  line: number;
+  bytes: number;
+}
+
+/** The records of a run by what they are for, in bounded memory. */
+class Collected {
+  readonly histograms = new Map<string, HistogramSeries>();
+  readonly regions: Region[] = [];
+  readonly leftOut: { [list: string]: number } = {};
+  private readonly found: { [list: string]: Json[] } = {};
+  private readonly open: Region[] = [];
+  private bytes = 0;
+
+  take(kind: string | null, value: Members, place: RecordPlace): void {
+    if (kind === null || kind === "step") return;
+    const list = LISTS[kind];
+    if (list !== undefined) this.add(list, value, place);
+    else if (kind === "tap" || kind === "grad") this.addHistogram(kind, value, place);
+    else if (kind === "region_enter" || kind === "region_exit") this.addRegion(kind, value, place);
+  }
+
+  lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings"> {
+    const all = Object.fromEntries(Object.values(LISTS).map((list) => [list, this.found[list] ?? []]));
+    return all as unknown as ReturnType<Collected["lists"]>;
+  }
+
+  private fits(list: string, { bytes }: RecordPlace, isFull: boolean): boolean {
+    this.bytes += bytes;
+    if (!isFull && this.bytes <= MOST_BYTES) return true;
+    this.leftOut[list] = (this.leftOut[list] ?? 0) + 1;
+    return false;
+  }
+
+  private add(list: string, { kind: _kind, ...value }: Members, place: RecordPlace): void {
+    const items = (this.found[list] ??= []);
+    if (this.fits(list, place, items.length >= MOST_ITEMS)) items.push({ t: null, step: null, ...value, line: place.line });
+  }
+
+  private addHistogram(kind: "tap" | "grad", value: Members, place: RecordPlace): void {
+    const parts = kind === "grad" ? [value["param"]] : [value["region"], value["layer"], value["head"]];
+    const name = parts.filter((part) => typeof part === "string" || typeof part === "number").join(".");
+    if (name === "") return;
+    const key = `${kind} ${name}`;
+    const series = this.histograms.get(key) ?? { kind, name, records: [] };
+    if (!this.fits("histograms", place, series.records.length >= MOST_RECORDS || this.histograms.size >= MOST_ITEMS)) return;
+    this.histograms.set(key, series);
+    const { kind: _kind, gram: _gram, param: _param, ...wanted } = value;
+    series.records.push({ step: null, ...wanted, line: place.line } as unknown as Histogram);
+  }
+
+  private addRegion(kind: string, { region: name, t }: Members, place: RecordPlace): void {
+    if (typeof name !== "string" || typeof t !== "number") return;
+    if (kind === "region_enter") {
+      if (!this.fits("regions", place, this.regions.length >= MOST_ITEMS)) return;
+      const region = { region: name, from: t, to: null, depth: this.open.length };
+      this.regions.push(region);
+      this.open.push(region);
+      return;
+    }
+    const at = this.open.findLastIndex(({ region }) => region === name);
+    if (at >= 0) this.open.splice(at, 1)[0]!.to = t;
+  }
+}

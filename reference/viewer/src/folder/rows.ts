@@ -1,0 +1,95 @@
+/** A scanned run as a row of the table: see ../../PROTOCOL.md. */
+
+import type { Goal, Json, MetricFacts, Run, Scalar } from "../protocol.js";
+import type { Pyramid } from "./pyramid.js";
+import type { Members, Scan } from "./scan.js";
+
+const MOST_SETTINGS = 1000;
+const MOST_TAGS = 100;
+const LONGEST = 4096;
+/** Settings that say how many steps a run will do, by their last name. */
+const PLANNED = ["max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps"];
+const SMALLER_IS_BETTER = ["loss", "error", "ppl", "perplexity"];
+
+/** Returns the row of a run; nothing has checked it yet. */
+export function rowOf(scan: Scan, id: string): Run {
+  const start = scan.start ?? {};
+  const settings = [...flat(start["config"]), ...flat(start["model"], "model.")].map(([name, value]): [string, Scalar] => [cut(name), scalar(value)]);
+  const name = start["name"];
+  const begin = scan.profile === "kaun/v1" ? scan.firstTime : 0;
+  return {
+    id, name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
+    group: typeof start["group"] === "string" ? cut(start["group"]) : null,
+    tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
+    state: scan.state, profile: scan.profile ?? null, dialect: null, started: startOf(start),
+    seconds: begin === null || scan.lastTime === null ? null : scan.lastTime - begin,
+    steps: scan.lastStep, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
+    config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
+    metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
+    left_out: { metrics: scan.leftOut, config: Math.max(0, settings.length - MOST_SETTINGS) },
+    message: null,
+  };
+}
+
+/** Returns the row of a run that cannot be read. */
+export function unreadableRow(id: string, message: string, bytes: number): Run {
+  return {
+    id, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started: null, seconds: null, steps: null, progress: null,
+    bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
+  };
+}
+
+function lastPart(id: string): string {
+  return id.split("/").at(-1)!;
+}
+
+function factsOf({ last, lowest, highest, points, notFinite }: Pyramid, goal: Goal): MetricFacts {
+  const best = goal === "min" ? lowest.value : goal === "max" ? highest.value : NaN;
+  return { last: finite(last), best: finite(best), goal, count: points, nan: notFinite };
+}
+
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}
+
+/** Returns the goal that the run states for a metric, or that its name implies. */
+export function goalOf({ goals, profile }: Scan, name: string): Goal {
+  const fitting = [...goals.keys()].filter((key) => key === name || (key.endsWith("*") && name.startsWith(key.slice(0, -1))));
+  const stated = goals.get(name) ?? goals.get(fitting.sort((a, b) => b.length - a.length)[0] ?? "");
+  if (stated !== undefined) return stated === "min" || stated === "max" ? stated : null;
+  const lowered = name.toLowerCase();
+  if (profile === "kaun/v1") return lowered.includes("loss") || lowered.includes("error") ? "min" : "max";
+  return SMALLER_IS_BETTER.some((word) => lowered.includes(word)) ? "min" : null;
+}
+
+function startOf(start: Members): string | null {
+  const [started, created] = [start["started_at"], start["created_at"]];
+  if (typeof started === "string") return started;
+  return typeof created === "number" && created >= 0 && created < 1e11 ? new Date(created * 1000).toISOString() : null;
+}
+
+/** Returns every member that is not an object by its name; inner ones by the outer name, a dot and their own. */
+export function flat(value: Json | undefined, prefix = ""): [string, Json][] {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return [];
+  return Object.entries(value).flatMap(([key, member]): [string, Json][] => {
+    const isObject = member !== null && typeof member === "object" && !Array.isArray(member) && Object.keys(member).length > 0;
+    return isObject ? flat(member, `${prefix}${key}.`) : [[prefix + key, member]];
+  });
+}
+
+function scalar(value: Json): Scalar {
+  if (typeof value === "string") return cut(value);
+  if (value !== null && typeof value === "object") return `[${Array.isArray(value) ? value.length : Object.keys(value).length} items]`;
+  return value;
+}
+
+function progressOf(step: number | null, settings: readonly [string, Scalar][]): number | null {
+  if (step === null) return null;
+  const short = new Map([...settings].reverse().map(([name, value]) => [name.split(".").at(-1)!, value]));
+  const planned = PLANNED.map((name) => short.get(name)).find((value) => typeof value === "number");
+  return typeof planned === "number" && planned > 0 ? Math.min(1, Math.max(0, step / planned)) : null;
+}
+
+function cut(text: string): string {
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
+}

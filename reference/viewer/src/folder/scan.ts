@@ -1,0 +1,371 @@
+/** Takes in the lines of one run: its facts, and a pyramid of each of its curves. */
+
+import { numberOf } from "../../../typescript/src/numbers.js";
+import { declaredKind, detectProfile, fallbackProfile, stateOf } from "../../../typescript/src/profiles.js";
+import type { Node, ObjectNode } from "../../../typescript/src/scanner.js";
+import { parsedForSure, reasonOf, validateLine } from "../../../typescript/src/line-validation.js";
+import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
+import type { Json } from "../protocol.js";
+import { Attempts } from "./attempts.js";
+import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
+import { type Budget, type PlaceOf, Pyramid } from "./pyramid.js";
+
+export type Members = { [name: string]: Json };
+export type Mark = Places & { line: number; offset: number; length: number };
+type Places = { step: number | null; time: number | null; epoch: number | null };
+
+const LF = 10;
+const MOST_MARKS = 2000;
+const MOST_STRETCHES = 20;
+const LAYOUTS: { readonly [profile in ProfileName]?: Layout } = {
+  "toy/v1": { kinds: { step: "extra", scalars: "values" }, nested: "extra" },
+  "metrics/v1": { kinds: null, nested: "extra" },
+};
+/** What logs of other programs call a step, the best first. */
+const STEP_NAMES = ["step", "global_step", "_step", "iteration", "iter", "epoch"];
+const PLACE_NAMES: ReadonlySet<string> = new Set([...PLACES, "kind", "phase", "extra"]);
+
+export interface ScanOptions {
+  name: string;
+  hasManifest: boolean;
+  budget: Budget;
+  /** The resumptions of the whole stream, from a first scan. */
+  attempts?: Attempts | undefined;
+  wanted?: ((metric: string) => boolean) | undefined;
+  /** For a part of a stream: its profile, and the line and the offset at which it begins. */
+  from?: { profile: ProfileName | null; line: number; offset: number } | undefined;
+}
+
+export class Scan {
+  /** Undefined until a record shows it. */
+  profile: ProfileName | null | undefined;
+  readonly attempts: Attempts;
+  start: Members | null = null;
+  end: Members | null = null;
+  firstTime: number | null = null;
+  lastTime: number | null = null;
+  lastStep: number | null = null;
+  records = 0;
+  size = 0;
+  committed = 0;
+  gapBytes = 0;
+  readonly gaps: (Mark & { reason: string })[] = [];
+  readonly resumes: (Places & { line: number })[] = [];
+  readonly goals = new Map<string, string>();
+  readonly latest = new Map<string, Pyramid>();
+  /** What later attempts did again, one stretch for each resumption. */
+  readonly abandoned: Map<string, Pyramid>[] = [];
+  private readonly learns: boolean;
+  private numbers: NumberLines | null = null;
+  private bySlot: Pyramid[] = [];
+  private rest = new Uint8Array(0);
+  /** Bytes of a line beyond the limit that were dropped. */
+  private dropped = 0;
+  private line = 1;
+  /** Where the line begins. */
+  private offset = 0;
+  private lastKind: string | null = null;
+  private place: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
+  private endsStretch = true;
+  private hasSteps = false;
+  /** True while a record is taken in that a later attempt supersedes. */
+  private isOld = false;
+  private gapCount = 0;
+
+  constructor(private readonly options: ScanOptions) {
+    this.learns = options.attempts === undefined;
+    this.attempts = options.attempts ?? new Attempts();
+    if (options.from) {
+      this.line = options.from.line;
+      this.committed = this.size = options.from.offset;
+      this.follow(options.from.profile);
+    }
+  }
+
+  /** True after a first scan that found resumptions: only another one can say what they supersede. */
+  get needsSecond(): boolean {
+    return this.learns && this.attempts.hasAny;
+  }
+
+  get leftOut(): number {
+    return this.numbers?.beyond.size ?? 0;
+  }
+
+  get state(): "complete" | "torn" | "damaged" {
+    return stateOf(this.profile ?? null, { hasGap: this.gapCount > 0, hasFragment: this.fragment > 0, records: this.records, lastKind: this.lastKind });
+  }
+
+  get gapNumber(): number {
+    return this.gapCount;
+  }
+
+  /** Bytes after the last LF. */
+  get fragment(): number {
+    return this.rest.length + this.dropped;
+  }
+
+  feed(chunk: Uint8Array): void {
+    this.size += chunk.length;
+    const bytes = this.rest.length === 0 ? chunk : joined(this.rest, chunk);
+    const end = bytes.lastIndexOf(LF) + 1;
+    let at = 0;
+    while (at < end) at = this.take(bytes, at);
+    this.rest = bytes.slice(end);
+    if (this.rest.length > LIMITS.max_line_bytes) {
+      this.dropped += this.rest.length;
+      this.rest = new Uint8Array(0);
+    }
+  }
+
+  /** Settles what the whole stream decides. */
+  finish(): void {
+    if (this.profile === undefined) this.profile = fallbackProfile(this.options, this.gapCount > 0);
+  }
+
+  /** Takes in the line at a place; returns where the next one begins. */
+  private take(bytes: Uint8Array, at: number): number {
+    this.offset = this.committed + this.gapBytes;
+    const next = this.numbers === null || this.dropped > 0 ? -1 : this.numbers.read(bytes, at);
+    if (next >= 0) {
+      this.takeNumbers(this.numbers!);
+      this.records++;
+      this.committed += next - at;
+      this.line++;
+      return next;
+    }
+    const end = bytes.indexOf(LF, at);
+    this.takeLine(bytes.subarray(at, end));
+    this.line++;
+    return end + 1;
+  }
+
+  private takeLine(data: Uint8Array): void {
+    const { offset } = this;
+    const length = this.dropped + data.length;
+    const isLong = length > LIMITS.max_line_bytes;
+    const line = { number: this.line, offset, length, data: isLong ? null : data, text: isLong ? null : asciiText(data), head: data.subarray(0, 100) };
+    this.dropped = 0;
+    const sure = this.profile === undefined ? undefined : parsedForSure(line);
+    if (sure) {
+      this.committed += length + 1;
+      this.takeRecord(sure as Members);
+      return;
+    }
+    const validated = validateLine(line, LIMITS.max_line_bytes);
+    if (validated.status === "unreadable") {
+      this.gapBytes += length + 1;
+      this.gapCount++;
+      if (this.gaps.length < MOST_MARKS) this.gaps.push({ ...placesOf(this.place), line: this.line, offset, length: length + 1, reason: reasonOf(validated) });
+      return;
+    }
+    this.committed += length + 1;
+    if (!validated.value) return;
+    if (this.profile === undefined) this.follow(detectProfile(validated.value, this.options));
+    this.takeRecord(plainValue(validated.value) as Members, declaredKind(validated.value, this.profile ?? null));
+  }
+
+  private follow(profile: ProfileName | null): void {
+    this.profile = profile;
+    const layout = profile === null ? { kinds: null, nested: "" } : LAYOUTS[profile];
+    if (layout) this.numbers = new NumberLines(layout, this.attempts.ownPhase, this.options.wanted);
+  }
+
+  /** Takes in a line whose numbers were read. */
+  private takeNumbers(numbers: NumberLines): void {
+    const { values, slots, count, kind } = numbers;
+    if (this.profile === null) {
+      this.takeOther(Object.fromEntries(Array.from(slots.subarray(0, count), (slot) => [slot < PLACES.length ? PLACES[slot]! : numbers.metrics[slot - PLACES.length]!, values[slot]!])));
+      return;
+    }
+    const isToy = this.profile === "toy/v1";
+    const written = isToy ? TIME : WALL;
+    const time = numbers.has(written) ? (isToy ? values[TIME]! : values[WALL]! / 1000) : NaN;
+    this.lastKind = isToy ? kind : null;
+    const isOld = isToy && !this.learns && numbers.has(STEP) && this.attempts.supersedes(this.line, kind, values[STEP]!, null);
+    if (time === time && !isOld) this.takeTime(time);
+    const step = numbers.has(STEP) ? values[STEP]! : kind === "scalars" ? (this.lastStep ?? 0) : NaN;
+    if (kind === "step") this.hasSteps = true;
+    if (!Number.isInteger(step) || (kind === "step" && !(step >= 0 && time >= 0))) return;
+    if (!isOld) this.takeStepNumber(kind, step);
+    const epoch = numbers.has(EPOCH) ? values[EPOCH]! : NaN;
+    this.place = { step, time, epoch };
+    for (let index = 0; index < count; index++) {
+      const slot = slots[index]!;
+      if (slot < PLACES.length) continue;
+      const pyramid = isOld ? this.pyramid(numbers.metrics[slot - PLACES.length]!, this.stretch()) : (this.bySlot[slot] ??= this.pyramid(numbers.metrics[slot - PLACES.length]!, this.latest)!);
+      pyramid?.add(step, time, epoch, values[slot]!, this.offset, this.line);
+    }
+  }
+
+  /** Steps of scalars count in a run that has no others. */
+  private takeStepNumber(kind: string | null, step: number): void {
+    if (kind !== "scalars") this.lastStep = step;
+    else if (!this.hasSteps) this.lastStep = Math.max(this.lastStep ?? step, step);
+  }
+
+  private takeRecord(value: Members, known?: string | null): void {
+    this.records++;
+    if (this.profile === null || this.profile === undefined) {
+      this.lastKind = null;
+      this.takeOther(value);
+      return;
+    }
+    const { tag } = PROFILES[this.profile];
+    const kind = known !== undefined ? known : tag === null ? null : typeof value[tag] === "string" ? value[tag] : null;
+    this.lastKind = kind;
+    if (this.profile === "toy/v1") this.takeToy(kind, value);
+    else if (this.profile === "metrics/v1") this.takeEntry(value);
+    else if (this.profile === "kaun/v1") this.takeScalar(value);
+  }
+
+  private takeToy(kind: string | null, value: Members): void {
+    const time = figure(value["t"]);
+    const step = value["step"];
+    this.isOld = !this.learns && typeof step === "number" && this.attempts.supersedes(this.line, kind, step, value["phase"]);
+    if (!this.isOld && kind !== null && Object.hasOwn(PROFILES["toy/v1"].kinds, kind) && time === time) this.takeTime(time);
+    if (kind === "run_start") this.begin(value);
+    else if (kind === "run_end") this.end = value;
+    else if (kind === "run_resume") this.resume(value, time);
+    else if (kind === "define" && typeof value["name"] === "string" && typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
+    else if (kind === "step") this.takeStep(value, time);
+    else if (kind === "scalars") this.addAll(kind, value, numbersOf(value["values"] as Members), time);
+    else if (kind === "eval" && typeof value["name"] === "string") this.addAll(kind, value, membersOf(value, `${value["name"]}/`), time);
+    else if (kind === "system") this.addAll(kind, value, systemNumbers(value), time);
+  }
+
+  private begin(value: Members): void {
+    if (this.start) return;
+    this.start = value;
+    if (this.learns) this.attempts.begin(value["phase"]);
+    this.numbers = new NumberLines(LAYOUTS["toy/v1"]!, this.attempts.ownPhase, this.options.wanted);
+    this.bySlot = [];
+  }
+
+  private takeStep(value: Members, time: number): void {
+    const step = value["step"];
+    const phase = this.attempts.phaseIn(value["phase"]);
+    this.hasSteps = true;
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || !(time >= 0) || phase !== this.attempts.ownPhase) return;
+    if (!this.isOld) this.takeStepNumber("step", step);
+    this.addAll("step", value, membersOf(value), time);
+  }
+
+  private resume(value: Members, time: number): void {
+    const from = value["from_step"];
+    if (this.learns) this.attempts.learn(from, this.line);
+    const step = typeof from === "number" && Number.isInteger(from) ? from : NaN;
+    if (this.resumes.length < MOST_MARKS) this.resumes.push({ ...placesOf({ step, time, epoch: NaN }), line: this.line });
+    this.endsStretch = true;
+  }
+
+  private takeEntry(value: Members): void {
+    const milliseconds = figure(value["wall_time_ms"]);
+    if (milliseconds === milliseconds) this.takeTime(milliseconds / 1000);
+    const step = value["step"];
+    if (typeof step !== "number" || !Number.isInteger(step)) return;
+    this.lastStep = step;
+    this.addAll(null, value, membersOf(value), milliseconds / 1000);
+  }
+
+  private takeScalar(value: Members): void {
+    const [tag, step, time] = [value["tag"], value["step"], figure(value["wall_time"])];
+    if (time === time) this.takeTime(time);
+    if (typeof tag !== "string" || typeof step !== "number" || !Number.isInteger(step) || step < 0) return;
+    if (typeof value["minimize"] === "boolean") this.goals.set(tag, value["minimize"] ? "min" : "max");
+    this.lastStep = step;
+    this.addAll(null, value, numbersOf({ [tag]: value["value"] ?? null }), time - (this.firstTime ?? time));
+  }
+
+  /** Takes in a record of a log that follows no profile: its numbers, by the first member that counts steps. */
+  private takeOther(value: Members): void {
+    const name = STEP_NAMES.find((each) => typeof value[each] === "number");
+    const step = name === undefined ? this.records : (value[name] as number);
+    this.lastStep = Math.max(this.lastStep ?? -Infinity, step);
+    const metrics = membersOf(value);
+    if (name !== undefined) metrics.delete(name);
+    this.addAll(null, { step, epoch: value["epoch"] ?? null }, metrics, NaN);
+  }
+
+  private addAll(kind: string | null, value: Members, metrics: ReadonlyMap<string, number>, time: number): void {
+    const step = typeof value["step"] === "number" ? value["step"] : (this.lastStep ?? 0);
+    if (kind === "scalars" && !this.isOld && value["step"] !== undefined) this.takeStepNumber(kind, step);
+    this.place = { step, time, epoch: figure(value["epoch"]) };
+    for (const [name, number] of metrics) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(step, time, this.place.epoch, number, this.offset, this.line);
+  }
+
+  private stretch(): Map<string, Pyramid> {
+    if (this.endsStretch && this.abandoned.length < MOST_STRETCHES) this.abandoned.push(new Map());
+    this.endsStretch = false;
+    return this.abandoned.at(-1)!;
+  }
+
+  private pyramid(name: string, where: Map<string, Pyramid>): Pyramid | undefined {
+    const known = where.get(name);
+    if (known || (this.options.wanted && !this.options.wanted(name)) || !this.options.budget.hasRoom) return known;
+    if ((this.numbers?.slot(name) ?? 0) < 0 || where.size >= 1000) return undefined;
+    const made = new Pyramid(this.options.budget);
+    where.set(name, made);
+    return made;
+  }
+
+  private takeTime(time: number): void {
+    this.firstTime ??= time;
+    this.lastTime = time;
+  }
+}
+
+function placesOf(place: PlaceOf): Places {
+  const known = (value: number) => (Number.isFinite(value) ? value : null);
+  return { step: known(place.step), time: known(place.time), epoch: known(place.epoch) };
+}
+
+function figure(value: Json | undefined): number {
+  return typeof value === "number" ? value : NaN;
+}
+
+/** Returns the members that are numbers, or null for one that is not finite. */
+function numbersOf(members: Members | null | undefined, prefix = ""): Map<string, number> {
+  const found = new Map<string, number>();
+  if (members === null || typeof members !== "object" || Array.isArray(members)) return found;
+  for (const [name, value] of Object.entries(members)) if (typeof value === "number" || value === null) found.set(prefix + name, value ?? NaN);
+  return found;
+}
+
+function membersOf(value: Members, prefix = ""): Map<string, number> {
+  const own = Object.fromEntries(Object.entries(value).filter(([name]) => !PLACE_NAMES.has(name)));
+  return new Map([...numbersOf(value["extra"] as Members, prefix), ...numbersOf(own, prefix)]);
+}
+
+function systemNumbers({ t: _time, step: _step, extra, ...own }: Members): Map<string, number> {
+  const found = new Map([...numbersOf(own, "system/"), ...numbersOf(extra as Members, "system/")]);
+  for (const [name, value] of found) if (Number.isNaN(value)) found.delete(name);
+  return found;
+}
+
+/** Returns a value as JSON.parse gives it. */
+export function plainValue(node: Node | ObjectNode): Json {
+  switch (node.type) {
+    case "object":
+      return Object.fromEntries([...node.members].map(([name, member]) => [name, plainValue(member)]));
+    case "array":
+      return node.items.map(plainValue);
+    case "number":
+      return numberOf(node.text);
+    default:
+      return "value" in node ? (node.value as Json) : null;
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+function asciiText(data: Uint8Array): string | null {
+  const text = decoder.decode(data);
+  return text.length === data.length && !text.includes("\ufffd") ? text : null;
+}
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(one.length + other.length);
+  all.set(one);
+  all.set(other, one.length);
+  return all;
+}

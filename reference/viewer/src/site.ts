@@ -1,0 +1,94 @@
+/** Shows the runs of a folder that is dropped on the page or chosen. */
+
+import { button, fill, html } from "../../typescript/page/elements.js";
+import { dropped, picked } from "../../typescript/page/picking.js";
+import type { Selection } from "../../typescript/page/selection.js";
+import { App } from "./app.js";
+import { Folder } from "./backends/folder.js";
+import { demo } from "./folder/demo.js";
+
+const DEMO = "#demo";
+
+class Site {
+  private backend: Folder | null = null;
+  private readonly trouble = html("p", { class: "open-trouble", role: "alert" });
+  private readonly folder = chooser({ webkitdirectory: true, "aria-label": "Choose a folder of runs" });
+  private readonly files = chooser({ multiple: true, "aria-label": "Choose files" });
+
+  constructor(private readonly root: HTMLElement) {
+    for (const input of [this.folder, this.files]) {
+      input.addEventListener("change", () => {
+        this.take(picked(input.files ?? []));
+        input.value = "";
+      });
+    }
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      document.body.classList.add("is-dropping");
+    });
+    document.addEventListener("dragleave", (event) => {
+      if (event.relatedTarget === null) document.body.classList.remove("is-dropping");
+    });
+    document.addEventListener("drop", (event) => void this.drop(event));
+  }
+
+  start(): void {
+    document.body.append(html("div", { hidden: true }, this.folder, this.files));
+    if (location.hash.startsWith(DEMO)) {
+      history.replaceState(null, "", `#${location.hash.slice(DEMO.length).replace(/^\//, "")}`);
+      this.take(demo());
+    } else this.welcome();
+  }
+
+  private async drop(event: DragEvent): Promise<void> {
+    event.preventDefault();
+    document.body.classList.remove("is-dropping");
+    if (!event.dataTransfer) return;
+    try {
+      this.take(await dropped(event.dataTransfer));
+    } catch (error) {
+      this.trouble.textContent = `This cannot be read: ${(error as Error).message}`;
+    }
+  }
+
+  private welcome(): void {
+    const open = button("Choose a folder", { class: "button button-main" }, () => this.folder.click());
+    fill(
+      this.root,
+      html(
+        "main",
+        { class: "open" },
+        html("p", { class: "brand open-brand" }, html("span", { class: "mark", "aria-hidden": "true" }), "toyspec"),
+        html("h1", {}, "See your training runs"),
+        html("p", { class: "open-lead" }, "Drop a folder of runs anywhere on this page. It is read on your machine: nothing is uploaded."),
+        html("div", { class: "open-actions" }, open, button("Choose files", { class: "button" }, () => this.files.click()), button("Show a demo", { class: "button" }, () => this.take(demo()))),
+        this.trouble,
+        html(
+          "ul",
+          { class: "open-facts" },
+          html("li", {}, html("strong", {}, "Any depth. "), "Every ", html("code", {}, "events.jsonl"), " and ", html("code", {}, "metrics.jsonl"), " in the folder is a run, also when compressed with gzip."),
+          html("li", {}, html("strong", {}, "Torn and damaged runs. "), "What can be read is shown, and what cannot is marked."),
+          html("li", {}, html("strong", {}, "Live runs. "), "For runs that are being written, use ", html("code", {}, "toyspec view"), ", which shows new steps as they come."),
+        ),
+      ),
+    );
+    open.focus();
+  }
+
+  private take(selection: Selection): void {
+    try {
+      const backend = (this.backend ??= new Folder());
+      const count = backend.open(selection);
+      if (count === 0) this.trouble.textContent = "No run was found: a run is an events.jsonl or a metrics.jsonl, or a log in JSON Lines that you choose as a file.";
+      else if (!this.root.dataset["view"]) new App(this.root, backend, { open: () => this.folder.click() }).start().catch((error: unknown) => (this.trouble.textContent = String(error)));
+    } catch (error) {
+      this.trouble.textContent = `The folder cannot be read here: ${(error as Error).message}`;
+    }
+  }
+}
+
+function chooser(attributes: { [name: string]: string | boolean }): HTMLInputElement {
+  return html("input", { type: "file", ...attributes });
+}
+
+new Site(document.getElementById("toyspec-viewer")!).start();
