@@ -129,6 +129,7 @@ def test_other_commands_do_not_import_what_draws(root: Path) -> None:
         ["compare", "runs/all", "runs/all"],
         ["tail", "--once", "runs/all"],
         ["plot", "--help"],
+        ["watch", "--help"],
     ):
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments], cwd=root, env=environment(), check=True, capture_output=True

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "compare": "compare settings and curves of runs",
     "plot": "draw curves of runs as SVG, PNG or PDF",
     "view": "show runs in the browser, live",
+    "watch": "show runs in the terminal, live",
     "report": "write runs as one HTML page, or as a Markdown table",
     "doctor": "say what lies in a folder, format by format",
     "tail": "follow runs while they are written",

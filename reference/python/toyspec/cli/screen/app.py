@@ -1,0 +1,364 @@
+"""The screen of ``toyspec watch``: the table of runs above their curves, live."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from textual.app import App
+from textual.binding import Binding
+from textual.containers import Grid
+from textual.widgets import Input, Static
+
+from toyspec.cli.columns import cut, cut_apart
+from toyspec.cli.screen.chart_pane import ChartPane, Panel
+from toyspec.cli.screen.live_runs import LiveRuns, Wanted
+from toyspec.cli.screen.run_list import RunList
+from toyspec.errors import ExpressionError
+from toyspec.escaping import printable, shortened
+from toyspec.runs.columns import field_of, text_of
+from toyspec.runs.expressions import Question, expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.events import Resize
+
+    from toyspec.cli.charts import Scale
+    from toyspec.cli.screen.live_runs import Snapshot
+    from toyspec.runs.expressions import Expression
+    from toyspec.view.catalog import Catalog
+    from toyspec.view.curve_frames import Axis
+
+INTERRUPTED = 130
+TERMINATED = 143
+_AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
+_SORTS = ("started", "name", "best", "last", "steps", "state")
+_MOST_CURVES = 20
+_MOST_PANELS = 6
+_MOST_METRICS = 500
+_NAME_COLUMNS = 24
+_KEYS = "? keys  q quit  / filter  s sort  space select  enter run  m metric  l log"
+_HELP = """\
+j k ↑ ↓  move in the table            space   select the run
+enter    charts of this run           ctrl+a  select all that are listed
+esc      clear, close, go back        /       filter: lr < 1e-3 and val/acc > .7
+1 2      runs, charts                 s S     sort by another column
+m M      next, previous metric        l       log scale
+x        step, time, epoch, tokens    q       quit
+
+\N{MULTIPLICATION SIGN} not finite   ¦ unreadable line   ┊ resumed   dim: done again by a later attempt"""
+
+
+class WatchApp(App[int]):
+    """Shows the runs of a catalog until the user quits; its return value is an exit code."""
+
+    CSS = """
+    #top, #keys { height: 1; }
+    #top { text-style: bold; }
+    #keys { color: $text-muted; }
+    #help { height: auto; display: none; }
+    Input { height: 1; border: none; padding: 0; display: none; }
+    Input.open, #help.open { display: block; }
+    #charts { height: 1fr; grid-size: 1; }
+    .charts RunList { display: none; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+    BINDINGS: ClassVar[list[Any]] = [
+        Binding("q", "leave(0)", "quit"),
+        Binding("ctrl+c", f"leave({INTERRUPTED})", "quit", priority=True),
+        Binding("j,down", "move(1)", "down"),
+        Binding("k,up", "move(-1)", "up"),
+        Binding("pagedown", "move(10)", "page down"),
+        Binding("pageup", "move(-10)", "page up"),
+        Binding("home", "move(-1000000000)", "first"),
+        Binding("end", "move(1000000000)", "last"),
+        Binding("space", "select", "select"),
+        Binding("ctrl+a", "select_all", "select all", priority=True),
+        Binding("enter", "open", "charts of this run"),
+        Binding("escape", "close", "back", priority=True),
+        Binding("1", "view('runs')", "runs"),
+        Binding("2", "view('charts')", "charts"),
+        Binding("m", "metric(1)", "next metric"),
+        Binding("M", "metric(-1)", "previous metric"),
+        Binding("l", "log", "log scale"),
+        Binding("x", "axis", "x axis"),
+        Binding("s", "sort(1)", "sort"),
+        Binding("S", "sort(-1)", "sort"),
+        Binding("slash", "filter", "filter"),
+        Binding("question_mark", "help", "keys"),
+    ]
+
+    def __init__(self, catalog: Catalog, root: str) -> None:
+        """Show the runs of *catalog*, which was started; *root* is its name."""
+        super().__init__()
+        self.title = "toyspec watch"
+        self._root = root
+        self._live = LiveRuns(catalog, self._take)
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._snapshot: Snapshot | None = None
+        self._filter: Expression = expression("")
+        self._refused = ""
+        self._view: Literal["runs", "charts"] = "runs"
+        self._opened: str | None = None
+        self._metric = ""
+        self._scale: Scale = "linear"
+        self._axis: Axis = "step"
+        self._sort = "started"
+        self._colors = 0
+
+    def compose(self) -> ComposeResult:
+        """Return the parts of the screen, from top to bottom."""
+        yield Static(id="top", markup=False)
+        yield RunList()
+        yield Grid(*(ChartPane() for _ in range(_MOST_PANELS)), id="charts")
+        yield Static(_HELP, id="help", markup=False)
+        yield Input(placeholder="lr < 1e-3 and val/acc > .7", select_on_focus=False)
+        yield Static(_KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Begin to read, and end cleanly when the process is told to."""
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
+                loop.add_signal_handler(getattr(signal, name), self.exit, TERMINATED)
+        self._live.start()
+        self._update()
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        self._live.close()
+
+    def on_resize(self, _: Resize) -> None:
+        """Lay out the charts for the new size."""
+        self._update()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Take what the thread of the runs has read."""
+        with suppress(RuntimeError):  # the screen has ended meanwhile
+            self._loop_call(snapshot)
+
+    def _loop_call(self, snapshot: Snapshot) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._show, snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        if not self.is_running:
+            return
+        self._rows, self._snapshot = snapshot.rows, snapshot
+        self._update()
+
+    # What is in sight.
+
+    @property
+    def _list(self) -> RunList:
+        return self.query_one(RunList)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        holds = self._filter.holds
+        found = [row for row in self._rows.values() if holds(_question(row))]
+        return sorted(found, key=lambda row: (row["name"], row["id"])) if self._sort == "name" else self._ordered(found)
+
+    def _ordered(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return *rows* with the newest, the best or the longest first; those without a value last."""
+        keyed = [(self._key(row), row) for row in rows]
+        facts: dict[str, Any] = next(
+            (row["metrics"][self._metric] for row in rows if self._metric in row["metrics"]), {}
+        )
+        is_ascending = self._sort == "state" or (self._sort in ("best", "last") and facts.get("goal") != "max")
+        known = [pair for pair in keyed if pair[0] is not None]
+        known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
+        return [row for _, row in known] + [row for key, row in keyed if key is None]
+
+    def _key(self, row: dict[str, Any]) -> Any:
+        if self._sort in ("best", "last"):
+            return row["metrics"].get(self._metric, {}).get(self._sort)
+        return row[self._sort]
+
+    def _metrics(self) -> list[str]:
+        """Return the metrics of the runs in sight, losses first."""
+        runs = self._runs_in_sight() or list(self._rows)[:_MOST_CURVES]
+        names = dict.fromkeys(name for run in runs for name in self._rows.get(run, {}).get("metrics", ()))
+        return sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name))[:_MOST_METRICS]
+
+    def _runs_in_sight(self) -> list[str]:
+        """Return the run that was opened, else those that are selected, else the one under the cursor."""
+        if self._opened is not None:
+            return [self._opened]
+        selected = [run for run in self._list.selected if run in self._rows]
+        current = self._list.current
+        return selected[:_MOST_CURVES] or ([] if current is None else [current["id"]])
+
+    def _update(self) -> None:
+        """Bring everything on the screen up to date, and ask for the curves that it lacks."""
+        listed = self._listed()
+        if not self._metric and self._rows:
+            names = dict.fromkeys(name for row in listed[:_MOST_CURVES] for name in row["metrics"])
+            self._metric = min(names, key=lambda name: ("loss" not in name.lower(), len(name)), default="")
+        self._list.show(listed, self._metric)
+        self._list.styles.height = min(len(listed) + 1, max(self.size.height // 2, 4))
+        runs = self._runs_in_sight()
+        metrics = self._shown_metrics()
+        wanted = Wanted(tuple(runs), tuple(metrics), self._axis)
+        if self._snapshot is None or wanted != self._snapshot.wanted:
+            self._live.ask(wanted)
+        self._update_charts(runs, metrics)
+        self._update_top(len(listed))
+
+    def _shown_metrics(self) -> list[str]:
+        if self._view == "runs":
+            return [self._metric]
+        names = self._metrics()
+        at = names.index(self._metric) if self._metric in names else 0
+        room = _MOST_PANELS if self.size.width >= 120 else _MOST_PANELS // 2
+        return names[at : at + room] or [self._metric]
+
+    def _update_charts(self, runs: Sequence[str], metrics: Sequence[str]) -> None:
+        grid = self.query_one("#charts", Grid)
+        grid.styles.grid_size_columns = 1 if len(metrics) <= 2 or self.size.width < 120 else 2
+        known = self._snapshot.curves if self._snapshot is not None else {}
+        names = cut_apart([shortened(self._rows[run]["name"]) for run in runs if run in self._rows], _NAME_COLUMNS)
+        for at, pane in enumerate(grid.query(ChartPane)):
+            pane.display = at < len(metrics)
+            if at >= len(metrics):
+                continue
+            found = [(index, known[run, metrics[at]]) for index, run in enumerate(runs) if (run, metrics[at]) in known]
+            found = [(index, curve) for index, curve in found if curve.latest is not None]
+            colors = [self._list.selected.get(runs[index], 0) for index, _ in found]
+            titles = [names[index] for index, _ in found] if at == 0 and len(names) == len(runs) else []
+            panel = Panel(metrics[at], [curve for _, curve in found], colors, titles) if found else None
+            missing = (
+                "" if not self._rows else f"no values of {shortened(metrics[at], 40)} here; m shows another metric"
+            )
+            pane.show(panel, scale=self._scale, axis=self._axis, note=missing)
+
+    def _update_top(self, listed: int) -> None:
+        number = len(self._rows)
+        running = sum(row["state"] == "running" for row in self._rows.values())
+        parts = [f"toyspec watch {printable(self._root)}", f"{number} run{'s' * (number != 1)}"]
+        parts += [f"{running} running"] if running else []
+        parts += [f"{listed} listed"] if listed != number else []
+        parts += [f"by {self._sort}"] + (["log"] if self._scale == "log" else [])
+        text = self._refused or "  ".join(parts)
+        self.query_one("#top", Static).update(cut(text, max(self.size.width, 1)))
+
+    # Keys.
+
+    def action_leave(self, code: int) -> None:
+        """End, with *code*."""
+        self.exit(code)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self._list.move(by)
+        self._update()
+
+    def action_select(self) -> None:
+        """Select the run under the cursor, or no longer."""
+        current = self._list.current
+        if current is None:
+            return
+        if current["id"] in self._list.selected:
+            del self._list.selected[current["id"]]
+        else:
+            self._select(current["id"])
+        self._list.move(1)
+        self._update()
+
+    def _select(self, run: str) -> None:
+        self._list.selected[run] = self._colors
+        self._colors += 1
+
+    def action_select_all(self) -> None:
+        """Select every run that is listed."""
+        for row in self._list.rows:
+            if row["id"] not in self._list.selected:
+                self._select(row["id"])
+        self._update()
+
+    def action_open(self) -> None:
+        """Show the charts of the run under the cursor."""
+        if self._list.current is not None:
+            self._opened = self._list.current["id"]
+            self.action_view("charts")
+
+    def action_close(self) -> None:
+        """Close what is open: the filter, the help, a run, charts; else clear the selection."""
+        field, help_ = self.query_one(Input), self.query_one("#help")
+        if field.has_class("open"):
+            field.value = ""
+            self._close_filter()
+        elif help_.has_class("open"):
+            help_.remove_class("open")
+        elif self._view == "charts":
+            self.action_view("runs")
+        else:
+            self._list.selected.clear()
+            self._colors = 0
+        self._update()
+
+    def action_view(self, view: Literal["runs", "charts"]) -> None:
+        """Show the table with a chart, or charts alone."""
+        self._view = view
+        self._opened = self._opened if view == "charts" else None
+        self.screen.set_class(view == "charts", "charts")
+        self._update()
+
+    def action_metric(self, by: int) -> None:
+        """Show another metric."""
+        names = self._metrics()
+        if names:
+            at = names.index(self._metric) + by if self._metric in names else 0
+            self._metric = names[at % len(names)]
+            self._update()
+
+    def action_log(self) -> None:
+        """Change between linear and log scale."""
+        self._scale = "linear" if self._scale == "log" else "log"
+        self._update()
+
+    def action_axis(self) -> None:
+        """Change what curves are drawn over."""
+        self._axis = _AXES[(_AXES.index(self._axis) + 1) % len(_AXES)]
+        self._update()
+
+    def action_sort(self, by: int) -> None:
+        """Sort by another column."""
+        self._sort = _SORTS[(_SORTS.index(self._sort) + by) % len(_SORTS)]
+        self._update()
+
+    def action_help(self) -> None:
+        """Show or hide the keys."""
+        self.query_one("#help").toggle_class("open")
+
+    def action_filter(self) -> None:
+        """Open the field of the filter."""
+        field = self.query_one(Input)
+        field.add_class("open")
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter the table as the user types; what cannot be read is reported, and the last filter stays."""
+        try:
+            self._filter = expression(event.value)
+            self._refused = ""
+        except ExpressionError as error:
+            self._refused = f"filter: {error}"
+        self._update()
+
+    def on_input_submitted(self, _: Input.Submitted) -> None:
+        """Keep the filter and go back to the table."""
+        self._close_filter()
+
+    def _close_filter(self) -> None:
+        field = self.query_one(Input)
+        field.remove_class("open")
+        self.set_focus(None)
+
+
+def _question(row: dict[str, Any]) -> Question:
+    return Question(lambda name: field_of(row, name), text_of(row))

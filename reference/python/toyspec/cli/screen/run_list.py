@@ -1,0 +1,113 @@
+"""The table of runs on the screen: only the rows in sight are made, so that their number costs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual.widget import Widget
+
+from toyspec.cli.columns import cut_apart, padded, width
+from toyspec.cli.figures import duration, figure
+from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+"""Colours of selected runs, which repeat."""
+
+_STATES = {"complete": "green", "running": "bold green", "torn": "yellow", "damaged": "bold red"}
+_NAME_CHARS = 200
+_LEAST_NAME_COLUMNS = 12
+_TITLE_COLUMNS = 16
+
+
+class RunList(Widget):
+    """Rows of runs, one of them under the cursor, some of them selected."""
+
+    DEFAULT_CSS = "RunList { height: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Sequence[dict[str, Any]] = ()
+        self.selected: dict[str, int] = {}
+        """The index of the colour of each selected run, by its id."""
+        self.metric = ""
+        self.cursor = 0
+        self._top = 0
+
+    @property
+    def current(self) -> dict[str, Any] | None:
+        """The row under the cursor; None in an empty table."""
+        return self.rows[self.cursor] if self.rows else None
+
+    def show(self, rows: Sequence[dict[str, Any]], metric: str) -> None:
+        """Show *rows*; the cursor stays on its run, if that is still there."""
+        before = self.current
+        self.rows, self.metric = rows, metric
+        places = {row["id"]: at for at, row in enumerate(rows)}
+        at = places.get(before["id"], self.cursor) if before else self.cursor
+        self.cursor = min(max(at, 0), max(len(rows) - 1, 0))
+        self.refresh()
+
+    def move(self, by: int) -> None:
+        """Move the cursor by *by* rows."""
+        self.cursor = min(max(self.cursor + by, 0), max(len(self.rows) - 1, 0))
+        self.refresh()
+
+    def render(self) -> Text:
+        """Return the title and the rows in sight."""
+        room = max(self.size.height - 1, 1)
+        self._top = min(max(self._top, self.cursor - room + 1), self.cursor)
+        rows = self.rows[self._top : self._top + room]
+        cells = [self._titles(), *map(self._cells, rows)]
+        widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+        hidden = 0
+        # A narrow screen does without the last columns.
+        while len(widths) - hidden > 2 and self._left(widths, hidden) < _LEAST_NAME_COLUMNS:
+            hidden += 1
+        kept = len(widths) - hidden
+        names = cut_apart([row[0] for row in cells[1:]], self._left(widths, hidden))
+        text = Text(no_wrap=True, overflow="crop")
+        name_width = max([3, *map(width, names)])
+        for at, (name, each) in enumerate(zip(["run", *names], cells, strict=True)):
+            self._add(text, rows[at - 1] if at else None, [padded(name, name_width), *each[1:kept]], widths)
+        return text
+
+    def _left(self, widths: Sequence[int], hidden: int) -> int:
+        return self.size.width - 2 - sum(each + 2 for each in widths[1 : len(widths) - hidden])
+
+    def _add(self, text: Text, row: dict[str, Any] | None, cells: Sequence[str], widths: Sequence[int]) -> None:
+        if row is None:
+            line = Text("  " + "  ".join([cells[0], *map(_right, cells[1:], widths[1:])]), style="dim")
+            text.append_text(line)
+            return
+        color = self.selected.get(row["id"])
+        mark = Text("● " if color is not None else "  ", style="" if color is None else COLORS[color % len(COLORS)])
+        line = Text("\n").append_text(mark).append(cells[0]).append("  ")
+        line.append(_right(cells[1], widths[1]), style=_STATES.get(row["state"], ""))
+        line.append("".join(f"  {_right(cell, each)}" for cell, each in zip(cells[2:], widths[2:], strict=False)))
+        if row is self.current:
+            line.pad_right(max(self.size.width - line.cell_len + 1, 0))
+            line.stylize("reverse", 1)
+        text.append_text(line)
+
+    def _titles(self) -> list[str]:
+        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "group"]
+
+    def _cells(self, row: dict[str, Any]) -> list[str]:
+        facts = row["metrics"].get(self.metric, {})
+        return [
+            shortened(row["name"], _NAME_CHARS),
+            row["state"],
+            "" if row["steps"] is None else figure(row["steps"]),
+            "" if facts.get("last") is None else figure(facts["last"]),
+            "" if facts.get("best") is None else figure(facts["best"]),
+            "" if row["seconds"] is None else duration(row["seconds"]),
+            "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
+        ]
+
+
+def _right(cell: str, columns: int) -> str:
+    return " " * (columns - width(cell)) + cell
