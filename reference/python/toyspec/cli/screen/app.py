@@ -63,7 +63,7 @@ class WatchApp(App[int]):
     #help { height: auto; display: none; }
     Input { height: 1; border: none; padding: 0; display: none; }
     Input.open, #help.open { display: block; }
-    #charts { height: 1fr; grid-size: 1; }
+    #charts { height: 1fr; grid-size: 1; grid-gutter: 0 2; }
     .charts RunList { display: none; }
     """
     ENABLE_COMMAND_PALETTE = False
