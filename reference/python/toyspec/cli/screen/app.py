@@ -121,7 +121,7 @@ class WatchApp(App[int]):
         yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
-        """Begin to read, and end cleanly when the process is told to."""
+        """Begin to read, and end cleanly at SIGTERM and SIGHUP."""
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGHUP"):
             with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
