@@ -211,6 +211,7 @@ wheel-test: $(DEV) ## build the wheel and test it away from the source tree
 .PHONY: conform
 conform: $(DEV) ## test every implementation that this machine can build, and the corpus with mutants
 	@$(BIN)/python -m conformance registered --page docs/reference/conformance.md --proven conformance/proven.json
+	@$(BIN)/python -m conformance registered --no-build --quiet --core --mode oneshot --role writer --role summarizer
 	@$(BIN)/python -m conformance interop --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance.locks --no-build --page docs/reference/conformance.md
 	@$(BIN)/python -m conformance.faults

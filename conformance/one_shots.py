@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MIB = 1024 * 1024
+_UNTESTABLE_STATUS = 77
+"""The exit status of a program whose library cannot do what is asked; Automake skips a test by the same status."""
 
 
 class OneShots:
@@ -38,8 +40,11 @@ class OneShots:
             with Process(self._adapter, ["--oneshot", role, *as_options(request)]) as process:
                 output, status = process.communicate(_input(request), self._adapter.seconds_for(request))
                 self._note(process, request, output, status)
+                if status == _UNTESTABLE_STATUS:
+                    return {"untestable": process.stderr() or "the program gave no reason"}
                 if status not in {0, 1}:
-                    raise AdapterError(f"the program {ended(status)}, expected 0 or 1", stderr=process.stderr())
+                    fact = f"the program {ended(status)}, expected 0, 1 or {_UNTESTABLE_STATUS}"
+                    raise AdapterError(fact, stderr=process.stderr())
                 answer = _answer(role, output, status)
                 stderr = process.stderr()
                 if answer.get("outcome") == "refused" and stderr:

@@ -138,6 +138,16 @@ def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
     assert {"untestable": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
 
 
+def test_untestable_in_oneshot_mode(tmp_path: Path, questions: list[Question]) -> None:
+    """The exit status 77 says so, and standard error says why: a writer has no message to say it in."""
+    head = HEAD.replace(
+        "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))",
+        "    sys.stderr.write('no such thing'); sys.exit(77)",
+    )
+    (result,) = asked(program(tmp_path, "", head=head), questions[:1], mode="oneshot")
+    assert ("untestable", ("no such thing",)) == (result.verdict, result.reasons)
+
+
 def test_not_applicable(tmp_path: Path) -> None:
     """A question that needs a capability that the hello does not name is not asked."""
     head = HEAD.replace("hello = oracle.hello() | {", 'hello = oracle.hello() | {"capabilities": [], ')

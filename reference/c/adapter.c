@@ -574,6 +574,31 @@ static int write_once(const char *role, const char *profile, struct out input) {
     return refused ? 1 : 0;
 }
 
+/* Answers a session whose members are options and whose records are lines; 77 is untestable: see PROTOCOL.md. */
+static int session_once(int count, char **arguments, struct out input) {
+    struct out request = {0}, reply = {0};
+    say(&request, "{");
+    for (int i = 1; i + 1 < count; i += 2) {
+        say_string(&request, (struct toyspec_text){arguments[i] + 2, strlen(arguments[i] + 2)});
+        say(&request, ":");
+        say_string(&request, (struct toyspec_text){arguments[i + 1], strlen(arguments[i + 1])});
+        say(&request, ",");
+    }
+    say(&request, "\"records\":[");
+    for (size_t i = 0; i + 1 < input.length; i++) add(&request, input.bytes[i] == '\n' ? "," : input.bytes + i, 1);
+    say(&request, "]}");
+    struct toyspec_value parsed;
+    if (toyspec_parse(request.bytes, request.length, &parsed)) answer_session(&reply, &parsed);
+    else say_refusal(&reply, "a record is not JSON");
+    add(&reply, "", 1);
+    toyspec_free(&parsed);
+    free(request.bytes);
+    int status = strstr(reply.bytes, "\"untestable\":") == reply.bytes ? 77 : strcmp(reply.bytes, "\"outcome\":\"written\"") != 0;
+    if (status) fprintf(stderr, "%s\n", reply.bytes);
+    free(reply.bytes);
+    return status;
+}
+
 static int answer_once(int count, char **arguments) {
     struct question question = {0};
     for (int i = 1; i + 1 < count; i += 2) {
@@ -593,7 +618,8 @@ static int answer_once(int count, char **arguments) {
         status = (reads ? answer_reader(&out, &question) : answer_summarizer(&out, &question)) ? 0 : 1;
         say(&out, "}\n");
         fwrite(out.bytes, 1, out.length, stdout);
-    } else status = write_once(arguments[0], question.options.profile, input);
+    } else if (question.directory) status = session_once(count, arguments, input);
+    else status = write_once(arguments[0], question.options.profile, input);
     free(input.bytes);
     free(out.bytes);
     return status;

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
+_UNTESTABLE_STATUS = 77
 _INTEGERS = frozenset({"max_line_bytes", "follower"})
 _HELLO = {
     "protocol": 1,
@@ -70,6 +71,9 @@ def answer_oneshot(role: str, options: list[str]) -> int:
     data = sys.stdin.buffer.read()
     if role in {"writer", "canonical-writer"}:
         answer = _ROLES[role](request | {"records": [json.loads(line) for line in data.splitlines()]})
+        if "untestable" in answer:
+            sys.stderr.write(answer["untestable"])
+            return _UNTESTABLE_STATUS
         sys.stdout.buffer.write(answer.get("stream", b""))
         return int(answer["outcome"] != "written")
     answer = _ROLES[role](request if "directory" in request else request | {"stream": data})

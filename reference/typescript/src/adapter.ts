@@ -18,6 +18,9 @@ const HELLO = {
   },
 };
 
+/** Exit status that says that the library cannot do what is asked. */
+const UNTESTABLE_STATUS = 77;
+
 async function answerLines(): Promise<void> {
   console.log(JSON.stringify(HELLO));
   for await (const line of createInterface({ input: process.stdin })) {
@@ -45,15 +48,15 @@ function answerOnce(role: string, options: string[]): number {
     request.records = input.toString().split("\n").filter(Boolean).map((line) => JSON.parse(line) as unknown);
     const reply = answer(request, null);
     if (reply["outcome"] !== "written") {
-      console.error(reply["reason"]);
-      return 1;
+      console.error(reply["untestable"] ?? reply["reason"]);
+      return "untestable" in reply ? UNTESTABLE_STATUS : 1;
     }
-    process.stdout.write(Buffer.from(reply["stream"] as string, "base64"));
+    if (reply["stream"] !== undefined) process.stdout.write(Buffer.from(reply["stream"] as string, "base64"));
     return 0;
   }
   const reply = answer(request, request.directory === undefined ? input : null);
   console.log(JSON.stringify(reply));
-  return reply["outcome"] === "read" || reply["valid"] === true ? 0 : 1;
+  return reply["outcome"] === "fails" || reply["valid"] === false ? 1 : 0;
 }
 
 const [call, role, ...options] = process.argv.slice(2);

@@ -14,6 +14,9 @@ use serde_json::{json, Value as Json};
 
 const USAGE: &str = "usage: toyspec-adapter --hello | --lines | --oneshot ROLE [--option value …]";
 
+/// The exit status that says that the crate cannot do what is asked.
+const UNTESTABLE: u8 = 77;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -99,8 +102,14 @@ fn answer_once(role: &str, options: &[&str]) -> io::Result<u8> {
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;
     if role.ends_with("writer") {
-        let records = input.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        asked["records"] = records.map(serde_json::from_slice).collect::<Result<Vec<Json>, _>>()?.into();
+        let mut records = Vec::new();
+        for line in input.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice::<Json>(line) {
+                Ok(record) => records.push(record),
+                Err(error) => return Ok(status(&unread(line, &error))),
+            }
+        }
+        asked["records"] = records.into();
         let answer = adapter.answer(&asked, Vec::new());
         io::stdout().lock().write_all(&answer.stream.unwrap_or_default())?;
         return Ok(status(&answer.message));
@@ -111,9 +120,11 @@ fn answer_once(role: &str, options: &[&str]) -> io::Result<u8> {
 }
 
 fn status(answer: &Json) -> u8 {
-    if let Some(failure) = answer.get("error").or(answer.get("untestable")).and_then(Json::as_str) {
-        eprintln!("toyspec-adapter: {failure}");
-        return 3;
+    for (key, status) in [("error", 3), ("untestable", UNTESTABLE)] {
+        if let Some(reason) = answer.get(key).and_then(Json::as_str) {
+            eprintln!("{reason}");
+            return status;
+        }
     }
     u8::from(
         !(matches!(answer["outcome"].as_str(), Some("read" | "written"))
