@@ -58,7 +58,7 @@ demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged a
 
 .PHONY: test
 test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
-	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine quick-tests
+	@TOYSPEC_EXAMPLES=quick MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine quick-tests
 
 .PHONY: test-all
 test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the browser, the wheel
@@ -173,7 +173,8 @@ bench-rust:
 .PHONY: quick-tests
 quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@TOYSPEC_EXAMPLES=quick $(BIN)/python -m pytest -m 'not slow' $(ARGS)
-	@echo 'not run: slow tests (browser, faults, fuzzing, training, memory, mutants, links of the site, the conformance tools with real programs, long guides),'
+	@echo 'not run: slow tests (browser, faults, fuzzing, training, losses, memory, mutants, the oracle beyond the core, links of the site,'
+	@echo 'the conformance tools with real programs, long guides, first programs of the other languages, flipped bytes of other formats)'
 	@echo 'and most random examples of each property; `make test-all` runs them too'
 
 .PHONY: plain-tests

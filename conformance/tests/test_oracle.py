@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from conformance import first_questions
 from conformance.cases import Case
+from conformance.corpus import questions_of
 from conformance.inside import Inside
 from conformance.kill_score import kill_all, report
 from conformance.loading import CASES
@@ -17,8 +20,7 @@ from conformance.mutants.all_mutants import ALL
 from conformance.mutants.rules import NOT_POSSIBLE
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
-from conformance.probes.question import ROLES, Stage
-from conformance.probes.roles import questions
+from conformance.probes.question import ROLES, Question, Stage
 from conformance.registry import ROOT
 from conformance.session_cases import SESSIONS, load
 
@@ -43,18 +45,23 @@ WITHOUT_MUTANT = {
 }
 
 
+def errors(asked: Iterable[Question], folder: Path) -> list[str]:
+    """Return what the oracle answers wrong."""
+    oracle = Oracle()
+    stage = Stage(Inside(oracle), lambda: tempfile.mkdtemp(dir=folder), oracle.hello())
+    return [f"{question.name}: {reason}" for question in asked for reason in question.play(stage)]
+
+
+def test_oracle_passes_the_core(tmp_path: Path) -> None:
+    """The implementation that mutants are made of answers the questions that kill all of them."""
+    assert [] == errors(first_questions.questions(ROLES), tmp_path)
+
+
+@pytest.mark.slow
 def test_oracle_is_right(plain_cases: list[Case], tmp_path: Path) -> None:
     """The implementation that mutants are made of, and that reads what writers wrote, passes every plain case."""
-    oracle = Oracle()
-    stage = Stage(Inside(oracle), lambda: tempfile.mkdtemp(dir=tmp_path), oracle.hello())
     small = [case for case in plain_cases if len(case.data) < 100_000]
-    errors = [
-        f"{question.name}: {reason}"
-        for case in (*small, *load())
-        for question in questions(case, ROLES)
-        for reason in question.play(stage)
-    ]
-    assert [] == errors
+    assert [] == errors(questions_of((*small, *load()), ROLES), tmp_path)
 
 
 def test_every_rule_has_mutants() -> None:

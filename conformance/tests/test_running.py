@@ -139,7 +139,7 @@ def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
 
 
 def test_untestable_in_oneshot_mode(tmp_path: Path, questions: list[Question]) -> None:
-    """The exit status 77 says so, and standard error says why: a writer has no message to say it in."""
+    """The exit status 77 means untestable, and standard error has the reason: a writer has no message for it."""
     head = HEAD.replace(
         "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))",
         "    sys.stderr.write('no such thing'); sys.exit(77)",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,19 +32,23 @@ MACHINE_BOUND = {
     "a note to oneself": r"\b(?:TODO|FIXME|XXX)\b",
 }
 
+LF = "\n"
+
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
 
 
-def written_files() -> Iterator[Path]:
-    """Yield every file that a person writes: neither made, nor a corpus case, nor a build product."""
+@functools.cache
+def written_files() -> list[Path]:
+    """Return every file that a person writes: neither made, nor a corpus case, nor a build product."""
     # In a worktree of git, .git is a file that git writes.
-    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git")
+    found = [path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git"]
     for part in PARTS:
         for path in sorted((ROOT / part).rglob("*")):
-            if path.is_file() and not path.is_relative_to(CASES) and not is_made(path.relative_to(ROOT / part)):
-                yield path
+            if not is_made(path.relative_to(ROOT / part)) and not path.is_relative_to(CASES) and path.is_file():
+                found.append(path)  # noqa: PERF401
+    return found
 
 
 def is_made(path: Path) -> bool:
@@ -55,11 +61,26 @@ def python_files() -> list[Path]:
     return [path for path in written_files() if path.suffix == ".py" and not path.is_relative_to(GENERATED)]
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yield the functions of the Python file *path*, inner ones too."""
-    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@dataclass(frozen=True)
+class Function:
+    """What the tests ask about a function."""
+
+    name: str
+    line: int
+    code_lines: int
+    has_docstring: bool
+
+
+@functools.cache
+def functions(path: Path) -> list[Function]:
+    """Return the functions of the Python file *path*, inner ones too."""
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    return [
+        Function(node.name, node.lineno, code_lines(node, lines), bool(ast.get_docstring(node)))
+        for node in ast.walk(ast.parse(source, str(path)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, source: list[str]) -> int:
@@ -85,24 +106,22 @@ def test_files_are_short() -> None:
 
 def test_functions_are_short() -> None:
     """No function has more than 40 lines of code."""
-    found = {}
-    for path in python_files():
-        source = path.read_text(encoding="utf-8").splitlines()
-        for function in functions(path):
-            lines = code_lines(function, source)
-            if lines > MAX_FUNCTION_LINES:
-                found[f"{shown(path)}:{function.lineno} {function.name}"] = lines
-    assert {} == found
+    lengths = {
+        f"{shown(path)}:{function.line} {function.name}": function.code_lines
+        for path in python_files()
+        for function in functions(path)
+    }
+    assert {} == {name: lines for name, lines in lengths.items() if lines > MAX_FUNCTION_LINES}
 
 
 def test_every_test_says_what_must_hold() -> None:
     """Every test function has a docstring."""
     silent = [
-        f"{shown(path)}:{function.lineno} {function.name}"
+        f"{shown(path)}:{function.line} {function.name}"
         for path in python_files()
         if path.name.startswith("test_")
         for function in functions(path)
-        if function.name.startswith("test_") and not ast.get_docstring(function)
+        if function.name.startswith("test_") and not function.has_docstring
     ]
     assert [] == silent
 
@@ -156,11 +175,11 @@ def test_tree_is_bound_to_no_machine(finding: str) -> None:
     """No written file holds what only one machine knows, or what only its author meant to do."""
     pattern = re.compile(MACHINE_BOUND[finding])
     found = [
-        f"{shown(path)}:{number}: {line.strip()[:100]}"
+        f"{shown(path)}:{text.count(LF, 0, match.start()) + 1}: {match[0][:100]}"
         for path in written_files()
         if path != Path(__file__).resolve()
-        for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1)
-        if pattern.search(line)
+        for text in [path.read_bytes().decode("utf-8", "replace")]
+        for match in pattern.finditer(text)
     ]
     assert [] == found
 

@@ -190,7 +190,7 @@ fn noun(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{LineValidator, Status};
-    use crate::test_random::Random;
+    use crate::test_random::{rounds, Random};
     use crate::{Map, Value};
 
     const PIECES: [&str; 40] = [
@@ -247,7 +247,7 @@ mod tests {
     fn another_parser_agrees() {
         let mut random = Random::new(2);
         let mut readable = 0;
-        for round in 0..400_000 {
+        for round in 0..rounds(400_000) {
             let count = 1 + random.below(12);
             let mut text: String = (0..count).map(|_| PIECES[random.below(PIECES.len())]).collect();
             if round % 2 == 0 {
@@ -267,7 +267,7 @@ mod tests {
                 );
             }
         }
-        assert!(readable > 5_000, "{readable}");
+        assert!(readable > rounds(5_000), "{readable}");
     }
 
     /// Integers keep all their digits, whatever their keys are called.

@@ -60,7 +60,7 @@ fn layout(shortest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{binary32_text, binary64_text};
-    use crate::test_random::Random;
+    use crate::test_random::{rounds, Random};
 
     /// Returns the digits of a text and where its point is, whatever the layout.
     fn parts(text: &str) -> (String, i32) {
@@ -89,13 +89,13 @@ mod tests {
     fn digits_are_the_shortest() {
         let mut random = Random::new(1);
         let powers = (0..2046).map(|exponent| f64::from_bits(exponent << 52));
-        let doubles: Vec<f64> = (0..1_000_000).map(|_| f64::from_bits(random.next())).chain(powers).collect();
+        let doubles: Vec<f64> = (0..rounds(1_000_000)).map(|_| f64::from_bits(random.next())).chain(powers).collect();
         for number in doubles.into_iter().filter(|number| number.is_finite() && *number != 0.0) {
             let text = binary64_text(number);
             assert_eq!(text.parse::<f64>().unwrap().to_bits(), number.to_bits());
             assert_shortest(&text, &format!("{number:e}"), &format!("{number:.30}"));
         }
-        for number in (0..1_000_000).map(|_| f32::from_bits(random.next() as u32)) {
+        for number in (0..rounds(1_000_000)).map(|_| f32::from_bits(random.next() as u32)) {
             if number.is_finite() && number != 0.0 {
                 let text = binary32_text(number);
                 assert_eq!((text.parse::<f64>().unwrap() as f32).to_bits(), number.to_bits());

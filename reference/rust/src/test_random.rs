@@ -1,5 +1,14 @@
 //! Numbers that look random and are the same in every run.
 
+/// Returns how many of *whole* rounds to run: `make test` runs a twentieth, `make test-all` every round.
+pub(crate) fn rounds(whole: usize) -> usize {
+    if std::env::var("TOYSPEC_EXAMPLES").is_ok_and(|amount| amount == "quick") {
+        whole / 20
+    } else {
+        whole
+    }
+}
+
 /// A generator of 64-bit numbers.
 pub(crate) struct Random(u64);
 

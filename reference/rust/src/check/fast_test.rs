@@ -2,7 +2,7 @@
 
 use crate::check::StreamChecker;
 use crate::check::{CheckOptions, FileReport};
-use crate::test_random::Random;
+use crate::test_random::{rounds, Random};
 
 const TOY: [&str; 22] = [
     r#"{"kind":"step","t":1.5,"step":7,"loss":1.0,"step":8}"#,
@@ -127,7 +127,7 @@ fn replace_value(random: &mut Random, text: &mut Vec<u8>) {
 #[test]
 fn the_fast_path_agrees_with_the_exact_one() {
     let mut random = Random::new(20260531);
-    for round in 0..30_000 {
+    for round in 0..rounds(30_000) {
         let lines: &[&str] = [&TOY[..], &METRICS, &KAUN][round % 3];
         let text = stream(&mut random, lines);
         let limit = if random.below(8) == 0 { 100 } else { 1 << 24 };

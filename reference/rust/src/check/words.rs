@@ -281,7 +281,7 @@ pub(crate) fn space(text: &[u8], mut at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{count, number};
-    use crate::test_random::Random;
+    use crate::test_random::{rounds, Random};
 
     /// A number that is taken in has the value that the standard library reads, to the last bit.
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             let length = 1 + random.below(most);
             (0..length).map(|_| char::from(b'0' + random.below(10) as u8)).collect()
         };
-        for round in 0..1_000_000 {
+        for round in 0..rounds(1_000_000) {
             let whole = digits(if round % 7 == 0 { 30 } else { 9 });
             let fraction = digits(if round % 5 == 0 { 30 } else { 9 });
             let text = match round % 4 {
