@@ -97,6 +97,7 @@ def test_no_spike_is_lost(tmp_path: Path) -> None:
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         [(header, columns)] = client.curves("loss", "long", buckets=300)
         level = header["level"]
+        assert [0, 49_999] == header["range"]["step"]
         assert 150 <= header["buckets"] <= 300
         for at in range(header["buckets"]):
             part = [value for value in values[at * level : (at + 1) * level] if not math.isnan(value)]

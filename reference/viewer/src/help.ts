@@ -39,7 +39,7 @@ export function help(): void {
     html("h3", {}, "Pointer on a chart"), list(MOUSE, "kbd"),
     html("h3", {}, "Filters"), list(FILTERS, "code"),
     html("h3", {}, "Marks"),
-    list([["band", "from the least to the greatest value of what one point stands for: no spike is lost"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["○", "the best value by the goal of the metric"]], "span"),
+    list([["band", "from the least to the greatest value of what one point stands for: no spike is lost"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => {

@@ -107,6 +107,9 @@ export interface Point {
 }
 
 export interface Finding {
+  /** Step and time of the record of the line, or of the last one before it. */
+  step: number | null;
+  t: number | null;
   rule: string;
   severity: Severity;
   file: string;

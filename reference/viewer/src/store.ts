@@ -1,5 +1,6 @@
 /** The state of the app: the runs, what the user looks at, and who wants to know of changes. */
 
+import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
 import type { Backend, Change, Listing, Run } from "./protocol.js";
@@ -30,6 +31,7 @@ export class Store {
   /** What the user should know, for example that the server is gone. */
   message = "";
   isLoaded = false;
+  private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
   private revision: string | undefined;
   private readonly listeners = new Set<(changed: Changed) => void>();
   private readonly growing = new Set<(run: string) => void>();
@@ -100,12 +102,26 @@ export class Store {
     return selected.length > 0 ? selected : this.listed;
   }
 
+  /** The runs that charts of very many show: those selected, then the others that are listed. */
+  get shownOverAll(): readonly Run[] {
+    const { shown, listed } = this;
+    if (shown === listed) return listed;
+    const own = new Set(shown);
+    return [...shown, ...listed.filter((run) => !own.has(run))];
+  }
+
   isSelected(id: string): boolean {
     return this.state.selected.includes(id);
   }
 
+  /** How a run is drawn: as its group where the charts show groups. */
   look(id: string): Look {
-    return this.palette.look(id);
+    const { group } = this.state;
+    if (group === "") return this.palette.look(id);
+    if (this.looksOf.runs !== this.listed || this.looksOf.group !== group || this.looksOf.selected !== this.state.selected) {
+      this.looksOf = { runs: this.listed, selected: this.state.selected, group, looks: groupLooks(this.shown, group) };
+    }
+    return this.looksOf.looks.get(id) ?? this.palette.look(id);
   }
 
   private take(state: ViewState): void {

@@ -45,7 +45,7 @@ export class RunTable {
   /** Redraws after the runs or the state have changed. */
   update(): void {
     const { listed, state } = this.store;
-    const drawn = [listed, state.selected, state.columns, state.sort];
+    const drawn = [listed, state.selected, state.columns, state.sort, state.group];
     if (drawn.every((part, at) => part === this.drawn[at])) return;
     this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);

@@ -26,11 +26,13 @@ export interface ViewState {
   metrics: string;
   /** The one metric that is shown large. */
   focus: string;
+  /** The setting by which runs are put together, "" for none. */
+  group: string;
 }
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "",
+  zoom: null, metrics: "", focus: "", group: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
@@ -73,6 +75,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
+  put("by", state.group, state.group === "");
   return found;
 }
 
@@ -95,6 +98,7 @@ export function stateIn(hash: string): ViewState {
     zoom: rangeIn(found.get("zoom")),
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
+    group: found.get("by") ?? "",
   };
 }
 

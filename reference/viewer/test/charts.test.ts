@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { csv } from "../src/charts/exporting.js";
+import { envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
 import { nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { sectionsOf } from "../src/charts/grid.js";
 import { smoothed } from "../src/charts/smoothing.js";
@@ -76,7 +77,7 @@ test("ticks lie in the range, are few, and differ", () => {
 });
 
 test("a table for spreadsheets holds every bucket and no formula", () => {
-  const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
+  const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], envelope: null, flags: [], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
   assert.equal(csv(plot, "step"), 'run,step,last,min,max,mean,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,,1,0\n');
 });
 
@@ -111,4 +112,26 @@ test("metrics are in sections by the first part of their names, 100,000 in a mom
 test("text of a log is inert, and numbers are short", () => {
   assert.equal(prose("a\n\u202eb\u001b\tc"), "a\n\\u202eb\\x1b\tc");
   assert.deepEqual([0, 1234567, 0.00001234, 1.5, 12345].map((value) => short(value)), ["0", "1.235e6", "1.234e-5", "1.5", "12\u202f345"]);
+});
+
+test("a group is the mean of its runs with one standard deviation on each side, over the places that each of them has", () => {
+  const member = (id: string, seed: number, values: number[]): Series => ({ ...series(values, id), run: { id, name: id, config: { lr: 0.1, seed, arch: "a" }, group: null, tags: [] } as unknown as Run });
+  const all = [member("a", 1, [1, 1, 1, 1, 1]), member("b", 1, [3, 3, 3]), member("c", 2, [7, 7, 7, 7, 7])];
+  const made = grouped(all, "config.seed", { from: 1, to: 5, isLog: false });
+  assert.deepEqual(made.map(({ run, isQuiet }) => [isGroup(run), isQuiet]), [[false, true], [false, true], [false, true], [true, false], [true, false]]);
+  const [first, second] = made.slice(3).map(({ curve }) => curve);
+  const at = (place: number) => nearest(first!, place);
+  assert.deepEqual([first!.mean[at(2)], first!.min[at(2)], first!.max[at(2)], first!.count[at(2)]], [2, 1, 3, 2]);
+  assert.deepEqual([first!.mean[at(4)], first!.min[at(4)], first!.count[at(4)]], [1, 1, 1], "a run that ended earlier no longer counts");
+  assert.deepEqual([second!.mean[0], second!.min[0], second!.max[0]], [7, 7, 7]);
+  assert.deepEqual(groupKeys(all.map(({ run }) => run)), ["config.seed"], "neither a setting that all share nor one that all have of their own");
+});
+
+test("the envelope of many runs keeps their extremes, and has holes where no run is", () => {
+  const far = { ...series([5, NaN, 5]), curve: curve([5, 9, 5], [11, 12, 13]) };
+  const envelope = envelopeOf([series([1, -4, 1]), series([2, 2, 2]), far], { from: 1, to: 13, isLog: false })!;
+  assert.ok(Math.min(...envelope.min.filter((value) => !Number.isNaN(value))) < -3.8 && Math.max(...envelope.max.filter((value) => !Number.isNaN(value))) > 8.8);
+  assert.deepEqual([envelope.min[0], envelope.max[0], envelope.count[0]], [1, 2, 2]);
+  assert.ok(Number.isNaN(envelope.min[nearest(envelope, 6)]!));
+  assert.equal(envelopeOf([], { from: 0, to: 1, isLog: false }), null);
 });

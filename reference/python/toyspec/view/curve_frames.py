@@ -36,6 +36,8 @@ class Curve(NamedTuple):
     gaps: list[dict[str, Any]]
     resumes: list[dict[str, Any]]
     best: tuple[int, float] | None
+    first: tuple[float, float, float] | None
+    """Step, time and epoch of the first point."""
 
 
 class Request(NamedTuple):
@@ -61,7 +63,7 @@ def curve_frames(
             "points": whole.points,
             "level": chosen.level,
             "buckets": chosen.number,
-            "range": _range(whole, request.axes, curve.tokens),
+            "range": _range(whole, request.axes, curve.tokens, curve.first),
             **({"unplaced": unplaced} if unplaced else {}),
             "gaps": [_mark(gap, curve, request.axes) for gap in curve.gaps],
             "resumes": [_mark(mark, curve, request.axes) for mark in curve.resumes],
@@ -75,7 +77,7 @@ def curve_frames(
             "points": sum(each.points for each in curve.abandoned),
             "level": joined.level,
             "buckets": joined.number,
-            "range": _range(joined, request.axes, curve.tokens),
+            "range": _range(joined, request.axes, curve.tokens, None),
         }
         yield _frame(header, joined, counts, (request.axes, curve.tokens), encode)
 
@@ -130,12 +132,18 @@ def _chosen(whole: Buckets, request: Request, tokens: Buckets | None, deepen: De
     return chosen.fitting(request.buckets)
 
 
-def _range(buckets: Buckets, axes: Sequence[Axis], tokens: Buckets | None) -> dict[str, list[float]]:
+def _range(
+    buckets: Buckets, axes: Sequence[Axis], tokens: Buckets | None, first: tuple[float, float, float] | None
+) -> dict[str, list[float]]:
+    """Return the first and the last place on each axis; a bucket has that of its last point, *first* the first."""
     found: dict[str, list[float]] = {}
     for axis in axes:
         known = [place for place in places(buckets, axis, tokens) if isfinite(place)]
         if known:
             found[axis] = [known[0], known[-1]]
+            if first is not None and axis != "tokens":
+                begin = first[AXES.index(axis)]
+                found[axis][0] = begin if isfinite(begin) else known[0]
     return found
 
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from array import array
 from contextlib import suppress
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
 
-_FORMAT = f"toyspec view 1 {__version__} {sys.byteorder}"
+_FORMAT = f"toyspec view 2 {__version__} {sys.byteorder}"
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
 _ITEM = 8
@@ -63,6 +64,14 @@ class StoredCurves:
     def latest(self, name: str) -> Buckets | None:
         """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
         return self._buckets(self._head["latest"].get(name))
+
+    def first(self, name: str) -> tuple[float, float, float] | None:
+        """Return step, time and epoch of the first point of a metric, NaN where unknown; None without the metric."""
+        places = self._head["first"].get(name)
+        if places is None:
+            return None
+        step, time, epoch = (nan if place is None else place for place in places)
+        return step, time, epoch
 
     def abandoned(self, name: str) -> list[Buckets]:
         """Return what later attempts did again, a curve for each stretch."""
@@ -100,6 +109,10 @@ def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any]
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
         "latest": {name: _described(curve.buckets(), kept, blocks) for name, curve in scan.latest.items()},
+        "first": {
+            name: [place if isfinite(place) else None for place in curve.first_places]
+            for name, curve in scan.latest.items()
+        },
         "abandoned": [
             {name: _described(curve.buckets(), kept, blocks) for name, curve in stretch.items()}
             for stretch in scan.abandoned

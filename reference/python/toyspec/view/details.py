@@ -12,6 +12,7 @@ from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
+from toyspec.runs.rows import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,11 +42,15 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
     Raises StreamError if it cannot be read. Lists are cut to ``MOST_ITEMS``, and what is left out is counted.
     """
     found = _Collected()
+    checked = _checked(path, dialect)
+    places = _Places(checked["findings"])
     reading = read(path, mode="salvage", dialect=dialect)
     with reading:
         for record in reading:
             found.take(record)
+            places.take(record)
         report = reading.report
+    places.finish()
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
@@ -71,9 +76,38 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
         "files": _files(path),
-        **_checked(path, dialect),
+        **checked,
         "left_out": found.left_out,
     }
+
+
+class _Places:
+    """Adds step and time to findings: those of the record of the line, or of the last one before it that has them."""
+
+    def __init__(self, findings: list[dict[str, Any]]) -> None:
+        self._left = sorted((each for each in findings if each["line"]), key=lambda each: each["line"], reverse=True)
+        self._step: int | None = None
+        self._time: float | None = None
+        for each in findings:
+            each |= {"step": None, "t": None}
+
+    def take(self, record: Record) -> None:
+        """Take in the next record."""
+        while self._left and self._left[-1]["line"] < record.line:
+            self._place(self._left.pop())
+        step, time = record.get("step"), record.get("t")
+        self._step = step if type(step) is int else self._step
+        self._time = time if isinstance(time, int | float) else self._time
+        while self._left and self._left[-1]["line"] == record.line:
+            self._place(self._left.pop())
+
+    def _place(self, finding: dict[str, Any]) -> None:
+        finding |= {"step": self._step, "t": finite(self._time)}
+
+    def finish(self) -> None:
+        """Place the findings after the last record."""
+        while self._left:
+            self._place(self._left.pop())
 
 
 class _Collected:

@@ -41,6 +41,12 @@ class LiveCurves:
             curve = self._scan.latest.get(name)
             return None if curve is None else curve.buckets().copy()
 
+    def first(self, name: str) -> tuple[float, float, float] | None:
+        """Return step, time and epoch of the first point of a metric, NaN where unknown; None without the metric."""
+        with self._lock:
+            curve = self._scan.latest.get(name)
+            return None if curve is None else curve.first_places
+
     def abandoned(self, name: str) -> list[Buckets]:
         """Return what later attempts did again, a curve for each stretch."""
         with self._lock:

@@ -152,6 +152,7 @@ def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision:
         curves.gaps,
         curves.resumes,
         curves.best.get(metric),
+        curves.first(metric),
     )
 
 

@@ -8,9 +8,10 @@ import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner } from "./drawing.js";
+import { envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { type Box, drawn, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { type Box, drawn, type Flag, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
 import { colours } from "./theme.js";
@@ -24,6 +25,8 @@ export interface Setting {
   pointing: Pointing;
   /** Runs to show instead of those that the store shows. */
   only?: Run;
+  /** Notes and findings of that run, with their places by step and by time. */
+  flags?: () => readonly (Omit<Flag, "place"> & { step: number | null; time: number | null })[];
 }
 
 /** Without a selection more runs than these are drawn in grey. */
@@ -104,7 +107,7 @@ export class Chart {
   async choose(run: string, place: number): Promise<void> {
     const { backend } = this.setting.store;
     const series = this.plot?.series.find((each) => each.run.id === run);
-    if (!series || !this.line.isConnected || backend.kind === "embedded") return;
+    if (!series || isGroup(series.run) || !this.line.isConnected || backend.kind === "embedded") return;
     const text = html("pre", { class: "raw", tabindex: 0 });
     fill(this.line, text);
     try {
@@ -169,7 +172,9 @@ export class Chart {
   /** The bucket of each run that is next to a cursor. */
   dots(cursor: Cursor): { series: Series; at: number }[] {
     const { x } = this.plot!;
+    const hasMeans = this.plot!.series.some(({ run }) => isGroup(run));
     return this.plot!.series.flatMap((series) => {
+      if (hasMeans && !isGroup(series.run)) return [];
       const at = nearest(series.curve, cursor.place - series.shift);
       const place = at < 0 ? NaN : series.curve.place[at]! + series.shift;
       return place >= x.from && place <= x.to ? [{ series, at }] : [];
@@ -178,8 +183,13 @@ export class Chart {
 
   private get runs(): readonly Run[] {
     const { only, store } = this.setting;
-    const runs = only ? [only] : store.shown;
+    const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.shown;
     return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || left_out.metrics > 0);
+  }
+
+  /** True where runs are so many that those which are not selected are background. */
+  private get isCrowded(): boolean {
+    return !this.setting.only && this.state.group === "" && this.setting.store.listed.length > MOST_COLOURED;
   }
 
   private want(): void {
@@ -239,26 +249,37 @@ export class Chart {
 
   /** Returns what is drawn in a box; null while there is nothing. */
   plotIn(box: Box): Plot | null {
-    const series = this.series();
-    const { zoom, logX, logY, clip } = this.state;
+    let series = this.series();
+    const { zoom, logX, logY, clip, group } = this.state;
     const whole = wholeRange(series, logX);
     if (!whole) return null;
     const x = zoom ? { from: logX ? Math.max(zoom[0], whole.from) : zoom[0], to: zoom[1], isLog: logX } : whole;
     const span = whole.to - whole.from;
     if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
-    return { series, x, y: valueRange(series, x, { isLog: logY, isClipped: clip }), box };
+    if (group !== "" && !this.setting.only) series = groupedSeries(series, group, x);
+    const envelope = this.isCrowded ? envelopeOf(series.filter(({ isQuiet }) => isQuiet), x) : null;
+    const y = valueRange(series, x, { isLog: logY, isClipped: clip });
+    // Beside a selection the others are the envelope alone.
+    const shown = envelope && this.state.selected.length > 0 ? series.filter(({ isQuiet }) => !isQuiet) : series;
+    return { series: shown, envelope, flags: this.flags(), x, y, box };
+  }
+
+  private flags(): Flag[] {
+    const { x } = this.state;
+    if (x !== "step" && x !== "time") return [];
+    return (this.setting.flags?.() ?? []).flatMap(({ kind, text, [x]: place }) => (place === null ? [] : [{ kind, text, place }]));
   }
 
   private series(): Series[] {
     const { store, only } = this.setting;
     const { runs } = this;
-    const isQuiet = !only && store.state.selected.length === 0 && runs.length > MOST_COLOURED;
+    const isQuiet = this.isCrowded && runs.length > MOST_COLOURED;
     const isWall = this.state.x === "wall";
     return runs.flatMap((run) => {
       const pair = this.curves.pair(run.id);
       const shift = isWall ? Date.parse(run.started ?? "") / 1000 : 0;
       if (!pair?.latest || Number.isNaN(shift)) return [];
-      return [{ run, look: only ? { colour: 0, dash: [] } : store.look(run.id), isQuiet, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
+      return [{ run, look: only ? { colour: 0, dash: [] } : store.look(run.id), isQuiet: isQuiet && !store.isSelected(run.id), curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
     });
   }
 
@@ -278,8 +299,10 @@ export class Chart {
 
   /** Says in words and in a table what the chart shows. */
   private describe(): void {
-    const series = this.plot?.series ?? [];
-    this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${counted(series.length, "run")}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
+    const all = this.plot?.series ?? [];
+    const means = all.filter(({ run }) => isGroup(run));
+    const series = means.length > 0 ? means : all;
+    this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${counted(series.length, means.length > 0 ? "group" : "run")}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
     const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
       const best = curve.header.best?.value;
       const last = curve.last.findLast((value) => !Number.isNaN(value));

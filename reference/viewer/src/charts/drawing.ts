@@ -19,6 +19,7 @@ export interface Colours {
   quiet: string;
   surface: string;
   runs: readonly string[];
+  flags: { note: string; error: string; warning: string };
 }
 
 export interface Manner {
@@ -46,12 +47,14 @@ export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   pen.rect(box.left, box.top - 2, box.width, box.height + 4);
   pen.clip();
   const pieces: Pieces = {
-    pen, manner, plot, isMany: plot.series.length > MOST_BANDS,
+    pen, manner, plot, isMany: plot.series.filter(({ isQuiet }) => !isQuiet).length > MOST_BANDS,
     x: placer(plot.x, box.left, box.width), y: placer(plot.y, box.top + box.height, -box.height),
   };
+  if (plot.envelope) drawEnvelope(pieces, plot.envelope);
   const order = [...plot.series].sort((a, b) => rank(a, manner) - rank(b, manner));
   for (const series of order) drawSeries(pieces, series);
   for (const series of order) if (!series.isQuiet || series.run.id === manner.hovered) drawMarks(pieces, series);
+  drawFlags(pieces);
   pen.restore();
 }
 
@@ -125,6 +128,44 @@ function drawSeries(pieces: Pieces, series: Series): void {
   if (series.curve.header.level === 1) trace(pieces, series.curve, series.curve.last, series.shift);
   else if (pieces.isMany && !isHovered) traceSpans(pieces, series.curve, series.shift);
   else trace(pieces, series.curve, series.curve.mean, series.shift);
+}
+
+function drawEnvelope({ pen, manner, plot, x, y }: Pieces, envelope: Curve): void {
+  pen.fillStyle = manner.colours.quiet;
+  const floor = plot.y.isLog ? plot.y.from : -Infinity;
+  pen.globalAlpha = 0.35;
+  pen.beginPath();
+  const known = [...envelope.place.keys()].filter((at) => !Number.isNaN(envelope.min[at]!));
+  known.forEach((at, index) => pen[index === 0 ? "moveTo" : "lineTo"](x(envelope.place[at]!), y(Math.max(envelope.max[at]!, floor))));
+  for (const at of known.reverse()) pen.lineTo(x(envelope.place[at]!), y(Math.max(envelope.min[at]!, floor)));
+  pen.closePath();
+  pen.fill();
+  pen.globalAlpha = 1;
+}
+
+const MOST_FLAGS = 200;
+
+/** Draws a flag at the top for each note and finding. */
+function drawFlags({ pen, manner, plot, x }: Pieces): void {
+  const { top, height } = plot.box;
+  pen.lineWidth = 1;
+  pen.setLineDash([]);
+  for (const { kind, place } of plot.flags.slice(0, MOST_FLAGS)) {
+    const px = Math.round(x(place)) + 0.5;
+    pen.strokeStyle = pen.fillStyle = manner.colours.flags[kind];
+    pen.globalAlpha = 0.45;
+    pen.beginPath();
+    pen.moveTo(px, top);
+    pen.lineTo(px, top + height);
+    pen.stroke();
+    pen.globalAlpha = 1;
+    pen.beginPath();
+    pen.moveTo(px, top);
+    pen.lineTo(px + 9, top + 4);
+    pen.lineTo(px, top + 8);
+    pen.closePath();
+    pen.fill();
+  }
 }
 
 /** Draws what a later attempt did again: faint, since the latest attempt is what counts. */

@@ -23,6 +23,13 @@ export interface Series {
   shift: number;
 }
 
+/** A note or a finding beside a curve. */
+export interface Flag {
+  kind: "note" | "error" | "warning";
+  place: number;
+  text: string;
+}
+
 export interface Box {
   left: number;
   top: number;
@@ -32,6 +39,10 @@ export interface Box {
 
 export interface Plot {
   series: readonly Series[];
+  /** From the least to the greatest value of the runs that are only background. */
+  envelope: Curve | null;
+  /** Notes and findings of the one run that is shown. */
+  flags: readonly Flag[];
   x: Range;
   y: Range;
   box: Box;

@@ -1,7 +1,9 @@
 /** What all charts share: axis, smoothing, scales, zoom and the filter of metrics. */
 
-import { button, html } from "../../../typescript/page/elements.js";
+import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Store } from "../store.js";
+import { plain } from "../text.js";
+import { groupKeys } from "./grouping.js";
 import { START, type ViewState, type XAxis } from "../view-state.js";
 
 const AXES: readonly (readonly [XAxis, string])[] = [
@@ -13,21 +15,28 @@ const AXES: readonly (readonly [XAxis, string])[] = [
 ];
 /** The slider has equal steps in the length of the average: 1 - 10^-place. */
 const FINEST = 3;
+const MOST_KEYS = 60;
 
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
   private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map(([value, text]) => html("option", { value }, text)));
+  private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
+  private groupRuns: unknown = null;
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
   private readonly weight = html("output", {});
   private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" | "clip" }[];
   private readonly reset: HTMLButtonElement;
 
-  constructor(private readonly store: Store) {
+  constructor(
+    private readonly store: Store,
+    private readonly isOfOneRun = false,
+  ) {
     const small = { isSmall: true };
     this.words.addEventListener("input", () => store.update({ metrics: this.words.value }, small));
     this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
     this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
+    this.group.addEventListener("change", () => store.update({ group: this.group.value }, small));
     this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
     const texts: { [key: string]: [string, string] } = {
@@ -39,6 +48,7 @@ export class Toolbar {
       this.words,
       html("label", {}, html("span", { class: "label" }, "x"), this.axis),
       html("label", { title: "Exponential moving average, corrected for its start. The weight counts for a thousandth of the axis." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
+      !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
       ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
       this.reset,
     );
@@ -48,10 +58,22 @@ export class Toolbar {
     const { state } = this.store;
     if (document.activeElement !== this.words) this.words.value = state.metrics;
     this.axis.value = state.x;
+    if (!this.isOfOneRun) this.updateGroups();
     if (document.activeElement !== this.smoothing) this.smoothing.value = String(-Math.log10(1 - state.smoothing));
     this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
     for (const { box, key } of this.boxes) box.checked = state[key];
     this.reset.hidden = state.zoom === null;
+  }
+
+  private updateGroups(): void {
+    const { shown, state } = this.store;
+    if (this.groupRuns !== shown) {
+      this.groupRuns = shown;
+      const keys = groupKeys(shown).slice(0, MOST_KEYS);
+      const known = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
+      fill(this.group, html("option", { value: "" }, "no group"), ...known.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
+    }
+    this.group.value = state.group;
   }
 
   private box(key: "logX" | "logY" | "clip"): { box: HTMLInputElement; key: "logX" | "logY" | "clip" } {

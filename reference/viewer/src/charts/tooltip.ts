@@ -37,7 +37,7 @@ export class Tooltip {
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
     const title = placeText(place, axis);
-    fill(this.element, html("div", { class: "tooltip-title" }, title), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    fill(this.element, html("div", { class: "tooltip-title" }, title), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);
   }
@@ -63,6 +63,16 @@ export class Tooltip {
     const top = Math.max(Math.min(wanted, this.area.clientHeight - height), -40);
     Object.assign(this.element.style, { left: `${Math.round(left)}px`, top: `${Math.round(top)}px` });
   }
+}
+
+/** Flags that the pointer is nearer to than this are spelled out, in pixels. */
+const REACH = 9;
+const MOST_FLAGS = 3;
+
+function flagged({ plot, cursor }: Shown): HTMLElement[] {
+  const x = placer(plot.x, plot.box.left, plot.box.width);
+  const near = plot.flags.filter(({ place }) => Math.abs(x(place) - x(cursor.place)) < REACH).slice(0, MOST_FLAGS);
+  return near.map(({ kind, text }) => html("div", { class: `tooltip-flag flag-${kind}` }, plain(text, 120)));
 }
 
 function row({ series, at, value }: { series: Series; at: number; value: number }, { isHovered, isBrief }: { isHovered: boolean; isBrief: boolean }): HTMLElement {

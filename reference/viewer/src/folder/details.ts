@@ -2,7 +2,7 @@
 
 import { Reading } from "../../../typescript/src/reader.js";
 import type { FileReport } from "../../../typescript/src/checker.js";
-import type { Detail, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
+import type { Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
 import type { Members, Scan } from "./scan.js";
@@ -18,14 +18,21 @@ const LISTS: { readonly [kind: string]: string } = {
 export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
   const found = new Collected();
   const reading = new Reading({ mode: "salvage", name: stream.name, profile: scan.profile ?? undefined });
-  for await (const chunk of chunks(stream.blob!, () => {})) for (const record of reading.feed(chunk)) found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
+  const findings: Finding[] = (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, step: null, t: null }));
+  const places = new FindingPlaces(findings);
+  for await (const chunk of chunks(stream.blob!, () => {})) {
+    for (const record of reading.feed(chunk)) {
+      found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
+      places.take(record.line, record.value as Members);
+    }
+  }
+  places.take(Infinity, {});
   const account = reading.finish();
   const { config, kind: _kind, t: _t, ...metadata } = scan.start ?? {};
   return {
     id: row.id, row, metadata, end: scan.end, config: config ?? {}, metrics: row.metrics,
     account: { records: account.records, committed: account.committed, fragment: account.fragment, gap_bytes: account.gapBytes, size: account.size },
-    findings: (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help })),
-    gaps: account.gaps, ...found.lists(), histograms: [...found.histograms.values()], regions: found.regions,
+    findings, gaps: account.gaps, ...found.lists(), histograms: [...found.histograms.values()], regions: found.regions,
     files: [{ path: stream.name, bytes: stream.blob!.size }, ...stream.sidecars.flatMap(({ name, blob }) => (blob ? [{ path: name, bytes: blob.size }] : []))],
     seal: sealOf(stream, report), left_out: found.leftOut,
   };
@@ -35,6 +42,28 @@ function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
   if (!sealed) return { state: "none", files: 0 };
   const isBroken = report?.findings.some(({ rule }) => rule === "seal-broken");
   return { state: report === null ? "unchecked" : isBroken ? "broken" : "whole", files: sealed.files.size };
+}
+
+/** Gives findings step and time: those of the record of the line, or of the last one before it that has them. */
+class FindingPlaces {
+  private readonly left: Finding[];
+  private step: number | null = null;
+  private time: number | null = null;
+
+  constructor(findings: readonly Finding[]) {
+    this.left = findings.filter(({ line }) => line > 0).sort((a, b) => b.line - a.line);
+  }
+
+  take(line: number, { step, t }: Members): void {
+    this.place((each) => each < line);
+    if (typeof step === "number") this.step = step;
+    if (typeof t === "number") this.time = t;
+    this.place((each) => each === line);
+  }
+
+  private place(isDue: (line: number) => boolean): void {
+    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) Object.assign(this.left.pop()!, { step: this.step, t: this.time });
+  }
 }
 
 interface RecordPlace {

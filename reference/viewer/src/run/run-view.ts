@@ -43,7 +43,7 @@ export class RunView implements Showing {
 
   constructor(private readonly setting: Setting) {
     this.store = setting.store;
-    this.toolbar = new Toolbar(this.store);
+    this.toolbar = new Toolbar(this.store, true);
     this.element = html("div", { class: "run-view" }, this.head, html("div", { class: "run-body" }, this.index, this.parts));
     this.store.listenToGrowth((id) => {
       if (id === this.shownId && this.isShown) this.loadSoon();
@@ -99,7 +99,7 @@ export class RunView implements Showing {
   private setRun(run: Run): void {
     // The charts of this page keep their setting, whose run is replaced as it grows.
     if (this.own?.only?.id === run.id) this.own.only = run;
-    else this.own = { ...this.setting, only: run };
+    else this.own = { ...this.setting, only: run, flags: () => flagsOf(this.detail) };
   }
 
   private loadSoon(): void {
@@ -116,6 +116,7 @@ export class RunView implements Showing {
       if (id !== this.shownId) return;
       this.detail = detail;
       this.error = "";
+      this.grid?.update();
     } catch (error) {
       if (id !== this.shownId) return;
       this.error = (error as Error).message;
@@ -140,7 +141,7 @@ export class RunView implements Showing {
     const folder = run.id.includes("/") ? run.id.slice(0, run.id.lastIndexOf("/") + 1) : "";
     fill(
       this.head,
-      html("p", { class: "crumbs" }, back, " / ", plain(folder, 200)),
+      html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
       html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
@@ -166,6 +167,14 @@ export class RunView implements Showing {
     const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.error === "" ? "Loading the rest …" : this.error);
     fill(this.parts, ...all.map(({ element }) => element), waiting);
   }
+}
+
+/** Returns the notes and the findings of a run as flags on its curves. */
+function flagsOf(detail: Detail | null): ReturnType<NonNullable<Setting["flags"]>> {
+  if (!detail) return [];
+  const notes = detail.notes.map(({ step, t, text }) => ({ kind: "note" as const, step, time: t, text }));
+  const findings = detail.findings.flatMap(({ severity, step, t, rule, message }) => (severity === "info" ? [] : [{ kind: severity, step, time: t, text: `${rule}: ${message}` }]));
+  return [...notes, ...findings];
 }
 
 function indexLink(title: string, count: number | undefined, element: HTMLElement): HTMLElement {

@@ -1,0 +1,140 @@
+/** Puts many curves together: the mean of a group with its spread, and the envelope of all that are only background. */
+
+import type { Curve } from "../frames.js";
+import { COLOURS, type Look } from "../palette.js";
+import type { Run } from "../protocol.js";
+import { fieldOf } from "../run-fields.js";
+import { counted, valueText } from "../text.js";
+import { drawn, type Range, type Series } from "./plot.js";
+
+const PLACES = 240;
+/** More groups are not drawn: each needs a colour of its own. */
+export const MOST_GROUPS = 12;
+const DASHES: readonly (readonly number[])[] = [[], [6, 3]];
+/** No path of a run begins like this. */
+const GROUP = "\0group ";
+
+/** Returns whether a series is the mean of a group. */
+export function isGroup({ id }: Run): boolean {
+  return id.startsWith(GROUP);
+}
+
+/** Returns the values of a setting that runs have, and the runs of each, the largest group first. */
+export function groupsOf(runs: readonly Run[], key: string): Map<string, Run[]> {
+  const found = new Map<string, Run[]>();
+  for (const run of runs) {
+    const value = fieldOf(run, key);
+    const text = Array.isArray(value) ? value.join(", ") : valueText((value ?? null) as Parameters<typeof valueText>[0], 60);
+    const known = found.get(text);
+    if (known) known.push(run);
+    else found.set(text, [run]);
+  }
+  const order = new Intl.Collator("en", { numeric: true });
+  return new Map([...found].sort(([a], [b]) => order.compare(a, b)));
+}
+
+/** Returns the settings by which runs can be grouped: those of which some runs share a value and others do not. */
+export function groupKeys(runs: readonly Run[]): string[] {
+  const keys = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
+  return ["group", "tags", ...keys].filter((key) => {
+    const values = new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null)));
+    return values.size > 1 && values.size < runs.length;
+  });
+}
+
+/** Returns the mean of each group over its runs, with one standard deviation on each side; the runs become background. */
+export function grouped(series: readonly Series[], key: string, x: Range): Series[] {
+  const runs = series.map(({ run }) => run);
+  const groups = [...groupsOf(runs, key)].slice(0, MOST_GROUPS);
+  const name = key.replace(/^config\./, "");
+  const means = groups.map(([value, members], at): Series => {
+    const own = series.filter(({ run }) => members.includes(run));
+    const look = lookOf(at);
+    const run: Run = { ...members[0]!, id: `${GROUP}${value}`, name: `${name} ${value === "" ? "absent" : value} (${counted(members.length, "run")})` };
+    return { run, look, isQuiet: false, curve: meanOf(own, x), abandoned: null, smooth: null, shift: 0 };
+  });
+  return [...series.map((each) => ({ ...each, isQuiet: true, abandoned: null })), ...means];
+}
+
+function lookOf(at: number): Look {
+  return { colour: at % COLOURS, dash: DASHES[Math.floor(at / COLOURS) % DASHES.length]! };
+}
+
+/** Returns how the mean of the group of each run is drawn, by the id of the run. */
+export function groupLooks(runs: readonly Run[], key: string): Map<string, Look> {
+  const groups = [...groupsOf(runs, key).values()].slice(0, MOST_GROUPS);
+  return new Map(groups.flatMap((members, at) => members.map(({ id }): [string, Look] => [id, lookOf(at)])));
+}
+
+function meanOf(series: readonly Series[], x: Range): Curve {
+  const places = gridOf(x);
+  const [mean, low, high, count] = [0, 0, 0, 0].map(() => new Float64Array(PLACES).fill(NaN)) as [Float64Array, Float64Array, Float64Array, Float64Array];
+  const rows = series.map((each) => resampled(each, places, (at) => drawn(each, at)));
+  for (let at = 0; at < PLACES; at++) {
+    const values = rows.map((row) => row[at]!).filter((value) => !Number.isNaN(value));
+    count[at] = values.length;
+    if (values.length === 0) continue;
+    const middle = values.reduce((sum, value) => sum + value / values.length, 0);
+    const spread = Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2 / values.length, 0));
+    [mean[at], low[at], high[at]] = [middle, middle - spread, middle + spread];
+  }
+  return curveOfColumns(series[0]!.curve, { places, mean, low, high, count });
+}
+
+/** Returns the least and the greatest value of all curves at each place. */
+export function envelopeOf(series: readonly Series[], x: Range): Curve | null {
+  if (series.length === 0) return null;
+  const places = gridOf(x);
+  const [low, high, count] = [Infinity, -Infinity, 0].map((start) => new Float64Array(PLACES).fill(start)) as [Float64Array, Float64Array, Float64Array];
+  for (const each of series) {
+    const [least, most] = [resampled(each, places, (at) => each.curve.min[at]!), resampled(each, places, (at) => each.curve.max[at]!)];
+    for (let at = 0; at < PLACES; at++) {
+      if (least[at]! < low[at]!) low[at] = least[at]!;
+      if (most[at]! > high[at]!) high[at] = most[at]!;
+      if (!Number.isNaN(least[at]!)) count[at]!++;
+    }
+  }
+  for (let at = 0; at < PLACES; at++) if (count[at] === 0) low[at] = high[at] = NaN;
+  return curveOfColumns(series[0]!.curve, { places, mean: low, low, high, count });
+}
+
+interface Columns {
+  places: Float64Array;
+  mean: Float64Array;
+  low: Float64Array;
+  high: Float64Array;
+  count: Float64Array;
+}
+
+function curveOfColumns({ header, axis }: Curve, { places, mean, low, high, count }: Columns): Curve {
+  // A level above 1 has the band drawn.
+  const own = { ...header, level: 2, buckets: PLACES, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], best: null };
+  return { header: own, axis, length: PLACES, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(PLACES) };
+}
+
+function gridOf({ from, to, isLog }: Range): Float64Array {
+  return Float64Array.from({ length: PLACES }, (_, at) => {
+    const share = at / (PLACES - 1);
+    return isLog ? from * (to / from) ** share : from + share * (to - from);
+  });
+}
+
+/** Returns values of a run at places, NaN before its first, after its last, and where it has none; between them a line. */
+function resampled({ curve, shift }: Series, places: Float64Array, value: (at: number) => number): Float64Array {
+  const found = new Float64Array(places.length).fill(NaN);
+  const first = curve.header.range[curve.axis]?.[0] ?? curve.place[0];
+  let at = 0;
+  for (let index = 0; index < places.length; index++) {
+    const place = places[index]! - shift;
+    while (at < curve.length && curve.place[at]! < place) at++;
+    if (at === curve.length) break;
+    if (at === 0) {
+      if (place >= first!) found[index] = value(0);
+      continue;
+    }
+    const [left, right] = [curve.place[at - 1]!, curve.place[at]!];
+    const share = right > left ? (place - left) / (right - left) : 1;
+    found[index] = value(at - 1) * (1 - share) + value(at) * share;
+  }
+  return found;
+}
