@@ -80,7 +80,10 @@ def _known_to_engine(paths: Sequence[str]) -> dict[str, RunSummary]:
 
 
 class Runs(Sequence[RunSummary]):
-    """Runs in an order; ``filter`` and ``sort`` give new ones. It shows itself as a table, in a notebook as HTML."""
+    """Runs in an order; ``filter`` and ``sort`` give new ones.
+
+    It shows itself as a table, in a notebook as HTML; ``view`` shows the curves there.
+    """
 
     def __init__(self, runs: Sequence[RunSummary], *, errors: Sequence[PathError] = (), skipped: int = 0) -> None:
         self._runs = tuple(runs)
@@ -140,6 +143,14 @@ class Runs(Sequence[RunSummary]):
         """Return an Arrow table with one row for each run. Raise ImportError without pyarrow."""
         return _library("pyarrow").table(self._columns())
 
+    def view(self, *, height: int = 600, buckets: int = 1000) -> Any:
+        """Return the report of these runs, which a notebook shows: the views of ``toyspec view``, offline.
+
+        *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too large
+        for a notebook, and StreamError for a run that cannot be read.
+        """
+        return report_frame([run.path for run in self._runs], height=height, buckets=buckets)
+
     def _columns(self) -> dict[str, list[Any]]:
         """Return the columns; one whose values are of several types becomes text: a table has one type a column."""
         rows = self.rows()
@@ -183,6 +194,12 @@ class Runs(Sequence[RunSummary]):
     def _shown(self) -> list[tuple[str, ...]]:
         rows = (run.row() for run in self._runs[:_SHOWN_RUNS])
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
+
+
+def report_frame(paths: Sequence[str], *, height: int, buckets: int) -> Any:
+    """Return the report of the runs at *paths* for a notebook; see ``toyspec.view.notebook``."""
+    # By its name: the viewer is above this room, and nothing here depends on it.
+    return import_module("toyspec.view.notebook").report_frame(paths, height=height, buckets=buckets)
 
 
 def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:

@@ -134,6 +134,11 @@ class RunSummary:
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
 
+    def _repr_html_(self) -> str:
+        from toyspec.runs.run_html import run_html
+
+        return run_html(self)
+
     @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
