@@ -44,6 +44,8 @@ def test_spike_of_one_step_reaches_the_top(tmp_path: Path) -> None:
     assert made is not None
     assert "500" in made.labels[0]
     assert 1 == sum(cell.text != " " for cell in made.rows[0])
+    # A bucket is at its last point; the axis begins at the first of all.
+    assert ["0", "step", "9999"] == made.below.split()
 
 
 def test_values_that_are_not_finite_are_marked(tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_any_curve_has_a_chart_of_its_size(
     """Whatever the values are, every row is as wide as the others and nothing is raised."""
     places, values = array("d", sorted(place for place, _ in points)), array("d", [value for _, value in points])
     nans = array("d", [float(isnan(value)) for value in values])
-    found = DrawnCurve(Stretch(places, values, values, values, values, nans, 1), [], [0.5], [1.5])
+    found = DrawnCurve(Stretch(places, values, values, values, values, nans, 1), [], [0.5], [1.5], None)
     made = chart([found], (columns, rows), scale=scale)  # type: ignore[arg-type]
     assert (made is None) == (not points)
     if made is not None:

@@ -21,6 +21,8 @@ _BLANK = 0x2800
 # The bit of each dot of a character by its row and column.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _LEAST_COLUMNS = 10
+# A whole number below it is written with all its digits.
+_LARGE = 1e9
 
 
 class Cell(NamedTuple):
@@ -68,12 +70,8 @@ def frame_of(curves: Sequence[DrawnCurve], scale: Scale) -> Frame | None:
     values = [
         value for each in stretches for column in (each.low, each.high, each.last) for value in column if shows(value)
     ]
-    places = [place for each in stretches for place in (each.place[:1] + each.place[-1:])]
-    places += (
-        [place for each in stretches for place in (min(each.place, default=0.0), max(each.place, default=0.0))]
-        if places
-        else []
-    )
+    places = [place for each in stretches if each.place for place in (min(each.place), max(each.place))]
+    places += [curve.first for curve in curves if curve.first is not None and places]
     if not places:
         return None
     low, high = (min(values), max(values)) if values else (0.0, 1.0) if scale == "linear" else (1.0, 1.0)
@@ -199,14 +197,14 @@ def chart(
         return None
     labels = _labels(frame, rows)
     room = max(columns - width(labels[0]) - 2, _LEAST_COLUMNS)
-    begin, end = (_short(each) for each in (frame.first, frame.last))
+    begin, end = (_whole(each) for each in (frame.first, frame.last))
     middle = f"{places}{', log scale' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
     below = " " * (width(labels[0]) + 2) + cut(f"{begin}{middle}{end}", room)
     return Chart(labels, drawn(curves, frame, (room, rows), signs), below)
 
 
 def _labels(frame: Frame, rows: int) -> list[str]:
-    middle = (frame.low * frame.high) ** 0.5 if frame.scale == "log" else frame.low / 2 + frame.high / 2
+    middle = frame.low**0.5 * frame.high**0.5 if frame.scale == "log" else frame.low / 2 + frame.high / 2
     named = {0: frame.high, rows - 1: frame.low} | ({rows // 2: middle} if rows >= 5 and frame.high > frame.low else {})
     texts = [_short(named[row]) if row in named else "" for row in range(rows)]
     wide = max(map(width, texts))
@@ -215,3 +213,7 @@ def _labels(frame: Frame, rows: int) -> list[str]:
 
 def _short(value: float) -> str:
     return f"{value:.4g}"
+
+
+def _whole(place: float) -> str:
+    return f"{place:.0f}" if float(place).is_integer() and abs(place) < _LARGE else _short(place)

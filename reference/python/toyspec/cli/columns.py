@@ -120,6 +120,12 @@ def _shared(texts: Sequence[str]) -> int:
     return next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return at most *most* of *names* in one line, and the number of the others."""
+    left_out = len(names) - most
+    return ", ".join(names[:most]) + (f", and {left_out} more" if left_out > 0 else "")
+
+
 def padded(text: str, columns: int) -> str:
     """Return *text* filled with spaces to *columns* columns."""
     return text + " " * (columns - width(text))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut, cut_apart, width, wrapped
+from toyspec.cli.columns import cut, cut_apart, some_of, width, wrapped
 from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
@@ -35,6 +35,7 @@ _VALUE_COLUMNS = 28
 _DEFAULT_MEASURE = "loss"
 _DEFAULT_POINTS = 10
 _MOST_LISTED = 30
+_MOST_HIDDEN_NAMED = 8
 # More runs than these are rows.
 _MOST_COLUMNS = 4
 _HIDDEN_FIRST = ("took", "reason", "lowest loss", "steps")
@@ -132,9 +133,8 @@ def run(options: Namespace) -> int:
 
 def _no_such_measure(measure: str, runs: list[RunSummary]) -> str:
     known = sorted({name for each in runs for name in each.measures})
-    listed = ", ".join(shortened(name, _NAME_CHARS) for name in known[:_MOST_LISTED])
-    more = f", and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
-    return f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {listed}{more}"
+    listed = some_of([shortened(name, _NAME_CHARS) for name in known], _MOST_LISTED)
+    return f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {listed}"
 
 
 def _settings(runs: list[RunSummary]) -> Iterator[Row]:
@@ -209,7 +209,8 @@ def _print_rows(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> 
     for line in lines:
         terminal.line(joined(line))
     if hidden:
-        note = f"hidden for lack of room: {', '.join(table[0][index] for index in hidden)}; --csv has everything"
+        left_out = some_of([table[0][index] for index in hidden], _MOST_HIDDEN_NAMED)
+        note = f"hidden for lack of room: {left_out}; --csv has everything"
         for text in wrapped(note, columns(), "  "):
             terminal.line(terminal.styled(text, "dim"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli.charts import NOT_FINITE, Chart, chart
-from toyspec.cli.columns import wrapped
+from toyspec.cli.columns import some_of, wrapped
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import columns
 from toyspec.escaping import shortened
@@ -29,10 +29,9 @@ def require_metrics(metrics: Sequence[str], known: Sequence[str]) -> None:
     """Raise UsageError for one of *metrics* that is not among *known*, those of the run."""
     for name in metrics:
         if name not in known:
-            listed = ", ".join(shortened(each, _NAME_CHARS) for each in sorted(known)[:_MOST_LISTED])
-            more = f", and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+            listed = some_of([shortened(each, _NAME_CHARS) for each in sorted(known)], _MOST_LISTED)
             near = did_you_mean(name, known)
-            raise UsageError(f"the run has no metric {shortened(name, _NAME_CHARS)!r}{near}; it has: {listed}{more}")
+            raise UsageError(f"the run has no metric {shortened(name, _NAME_CHARS)!r}{near}; it has: {listed}")
 
 
 def print_charts(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
-from toyspec.view.curve_frames import places
+from toyspec.view.curve_frames import AXES, places
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.pyramids import MOST_BUCKETS
 from toyspec.view.requests import curve_of
@@ -49,6 +49,8 @@ class DrawnCurve(NamedTuple):
     """Places of unreadable lines."""
     resumes: list[float]
     """Places that resumptions go on from."""
+    first: float | None
+    """Place of the first point, where it is known: the first bucket has that of its last point."""
 
 
 def drawn_curve(
@@ -58,7 +60,9 @@ def drawn_curve(
     curve = curve_of(curves, "", metric, "")
     latest = None if curve.buckets is None else _stretch(curve.buckets.fitting(most), axis, curve.tokens)
     abandoned = [_stretch(each.fitting(most), axis, curve.tokens) for each in curve.abandoned]
-    return DrawnCurve(latest, abandoned, _known(curve.gaps, axis), _known(curve.resumes, axis))
+    first = None if curve.first is None or axis == "tokens" else curve.first[AXES.index(axis)]
+    known = first if first is not None and isfinite(first) else None
+    return DrawnCurve(latest, abandoned, _known(curve.gaps, axis), _known(curve.resumes, axis), known)
 
 
 def _known(marks: Iterable[Mapping[str, Any]], axis: Axis) -> list[float]:
