@@ -46,14 +46,30 @@ class Columns(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The layout of one record in a row."""
+    """The layout of one record in a row; offsets are those in the row."""
 
-    offset: int
-    """Offset of the record in the row."""
+    data: int
+    """Offset of its data."""
     size: int
     """Number of bytes of its data."""
-    step_bytes: int
+    step: range
+    """Offsets of the bytes of the step; empty for the step 0."""
     tag: str
+
+    @property
+    def wall(self) -> range:
+        """Offsets of the bytes of the time."""
+        return range(self.data + 1, self.data + 9)
+
+    @property
+    def value(self) -> range:
+        """Offsets of the bytes of the value."""
+        return range(self.data + self.size - _VALUE_BYTES, self.data + self.size)
+
+    @property
+    def varying(self) -> tuple[int, ...]:
+        """Offsets of the bytes of the data that differ from row to row."""
+        return (*self.wall, *self.step, *self.value)
 
 
 def parts(block: Block) -> Iterator[Columns | range]:
@@ -79,14 +95,9 @@ def _columns(block: Block, first: int) -> Columns | int:
     layouts = _row(block, first)
     if not layouts:
         return 1
-    start = block.starts[first]
-    last = first + len(layouts)
-    size = (block.starts[last] if last < len(block.starts) else len(block.data)) - start
-    rows = _Rows(block.data, start, size, (len(block.data) - start) // size)
-    for layout in layouts:
-        rows.cut_to_layout(layout)
-        if rows.count < _FEWEST_ROWS:
-            return len(layouts)
+    rows = _Rows(block.data, block.starts[first], layouts, block.starts[first + len(layouts)])
+    if rows.count < _FEWEST_ROWS:
+        return len(layouts)
     if not all(rows.has_good_checksums(layout) for layout in layouts):
         # The block has damage; which record it is, is found one by one.
         return len(block.starts)
@@ -105,7 +116,7 @@ def _row(block: Block, first: int) -> list[_Layout]:
     data, starts = block.data, block.starts
     for index in range(first, min(first + _MAX_TAGS, len(starts))):
         end = starts[index + 1] if index + 1 < len(starts) else len(data)
-        layout = _layout(data[starts[index] + HEADER_BYTES : end - FOOTER_BYTES], starts[index] - starts[first])
+        layout = _layout(data[starts[index] + HEADER_BYTES : end - FOOTER_BYTES], starts[index] - starts[first] + HEADER_BYTES)
         if layout is None:
             return []
         if layouts and layout.tag == layouts[0].tag:
@@ -114,7 +125,7 @@ def _row(block: Block, first: int) -> list[_Layout]:
     return []
 
 
-def _layout(data: bytes, offset: int) -> _Layout | None:
+def _layout(data: bytes, at: int) -> _Layout | None:
     match = _SCALAR.fullmatch(data)
     if match is None:
         return None
@@ -122,7 +133,7 @@ def _layout(data: bytes, offset: int) -> _Layout | None:
     if match[5][0] != len(tag) or inner != len(tag) + 7 or outer != inner + 2:
         return None
     try:
-        return _Layout(offset, len(data), len(step), tag.decode())
+        return _Layout(at, len(data), range(at + 10, at + 10 + len(step)), tag.decode())
     except UnicodeDecodeError:
         return None
 
@@ -130,40 +141,53 @@ def _layout(data: bytes, offset: int) -> _Layout | None:
 class _Rows:
     """Rows of bytes that follow each other, each like the first one."""
 
-    def __init__(self, data: bytes, start: int, size: int, count: int) -> None:
+    def __init__(self, data: bytes, start: int, layouts: list[_Layout], end: int) -> None:
+        """Take the bytes of *data* from *start* on; those of the first row end at *end*."""
         self._data = data
         self._start = start
-        self._size = size
-        self.count = count
+        self._size = end - start
+        self._known: dict[int, bytes] = {}
+        self._steps: dict[tuple[bytes, ...], list[int]] = {}
+        self.count = (len(data) - start) // self._size
         """Number of rows."""
+        self._cut(layouts)
 
     def _column(self, offset: int) -> bytes:
-        start = self._start + offset
-        return self._data[start : start + self.count * self._size - offset : self._size][: self.count]
+        column = self._known.get(offset)
+        if column is None:
+            start = self._start + offset
+            column = self._data[start : start + (self.count - 1) * self._size + 1 : self._size]
+            self._known[offset] = column
+        return column
 
-    def cut_to_layout(self, layout: _Layout) -> None:
-        """Keep the rows that have the same bytes as the first one where *layout* allows no other."""
-        data = layout.offset + HEADER_BYTES
-        step = data + 9 + (layout.step_bytes > 0)
-        end = data + layout.size - _VALUE_BYTES
-        fixed = [*range(layout.offset, data + 1), *range(data + 9, step), *range(step + layout.step_bytes, end)]
-        for offset in fixed:
-            column = self._column(offset)
-            self.count -= len(column.lstrip(column[:1]))
-        for offset in range(step, step + layout.step_bytes):
-            column = self._column(offset).translate(_TOP_BITS)
-            self.count -= len(column.lstrip(column[:1]))
+    def _cut(self, layouts: list[_Layout]) -> None:
+        """Keep the rows that have the same bytes as the first one where *layouts* allow no other."""
+        size, count = self._size, self.count
+        rows = bytearray(self._data[self._start : self._start + count * size])
+        for layout in layouts:
+            checksum = range(layout.data + layout.size, layout.data + layout.size + FOOTER_BYTES)
+            for offset in (*layout.varying, *checksum):
+                rows[offset::size] = bytes(count)
+        kept = _count_of_repeats(rows, size)
+        for layout in layouts:
+            for offset in layout.step:
+                # The top bit of a byte says whether the step goes on in the next one.
+                tops = self._column(offset).translate(_TOP_BITS)
+                kept = min(kept, len(tops) - len(tops.lstrip(tops[:1])))
+        self.count = kept
+        self._known = {offset: column[:kept] for offset, column in self._known.items()}
 
     def has_good_checksums(self, layout: _Layout) -> bool:
         """Return whether the data of each record with this layout has its check sum."""
-        data = layout.offset + HEADER_BYTES
-        varying = [*range(1, 9), *range(10, 10 + layout.step_bytes), *range(layout.size - _VALUE_BYTES, layout.size)]
+        data = layout.data
         template = bytearray(self._data[self._start + data : self._start + data + layout.size])
         combined = 0
-        for position in varying:
-            column = self._column(data + position)
-            template[position] = 0
-            combined ^= raw_of_column(column, layout.size - 1 - position)
+        for offset in layout.varying:
+            column = self._column(offset)
+            # High bytes of times and steps are the same in most rows.
+            if column != column[:1] * self.count:
+                template[offset - data] = 0
+                combined ^= raw_of_column(column, layout.size - 1 - (offset - data))
         fixed = crc32c(bytes(template)).to_bytes(4, "little")
         combined ^= int.from_bytes(b"".join([fixed[part : part + 1] * self.count for part in range(4)]), "little")
         return combined.to_bytes(4 * self.count, "little") == self._stored(data + layout.size)
@@ -183,36 +207,59 @@ class _Rows:
 
     def walls(self, layout: _Layout) -> list[float]:
         """Return the times."""
-        return self._numbers("d", layout.offset + HEADER_BYTES + 1, 8)
+        return self._numbers("d", layout.wall)
 
     def values(self, layout: _Layout) -> list[float]:
         """Return the values."""
-        return self._numbers("f", layout.offset + HEADER_BYTES + layout.size - _VALUE_BYTES, _VALUE_BYTES)
+        return self._numbers("f", layout.value)
 
     def steps(self, layout: _Layout) -> list[int]:
         """Return the steps, which a record leaves out if they are 0."""
-        first = layout.offset + HEADER_BYTES + 10
-        if not layout.step_bytes:
+        if not layout.step:
             return [0] * self.count
+        columns = tuple(map(self._column, layout.step))
+        # All tags of a row have one step in most files.
+        if columns not in self._steps:
+            self._steps[columns] = self._decoded_steps(columns)
+        return self._steps[columns]
+
+    def _decoded_steps(self, columns: tuple[bytes, ...]) -> list[int]:
         lanes = bytearray(8 * self.count)
-        for part in range(layout.step_bytes):
-            lanes[part::8] = self._column(first + part)
+        for part, column in enumerate(columns):
+            lanes[part::8] = column
         number = int.from_bytes(lanes, "little")
         # Each byte has seven bits of the step, the lowest first.
-        joined = sum(number >> part & _lanes(127 << 7 * part, self.count) for part in range(layout.step_bytes))
+        joined = sum(number >> part & _lanes(127 << 7 * part, self.count) for part in range(len(columns)))
         steps = array("Q", joined.to_bytes(8 * self.count, "little"))
         if not _IS_LITTLE:
             steps.byteswap()
         return steps.tolist()
 
-    def _numbers(self, code: Literal["d", "f"], offset: int, size: int) -> list[float]:
+    def _numbers(self, code: Literal["d", "f"], offsets: range) -> list[float]:
+        size = len(offsets)
         joined = bytearray(size * self.count)
-        for part in range(size):
-            joined[part::size] = self._column(offset + part)
+        for part, offset in enumerate(offsets):
+            joined[part::size] = self._column(offset)
         numbers: array[float] = array(code, bytes(joined))
         if not _IS_LITTLE:
             numbers.byteswap()
         return numbers.tolist()
+
+
+def _count_of_repeats(rows: bytearray, size: int) -> int:
+    """Return how many rows of *size* bytes are equal to the first one, up to the first that is not."""
+    count = len(rows) // size
+    low, high, first = 1, count + 1, bytes(rows[:size])
+    expected = first * count
+    if rows == expected:
+        return count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if rows[: middle * size] == expected[: middle * size]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _lanes(value: int, count: int) -> int:

@@ -237,7 +237,7 @@ def _holds(path: str, mark: bytes) -> bool:
     with open(path, "rb") as file:
         kept = b""
         while chunk := file.read(_SEARCHED_BYTES):
-            if mark in kept + chunk:
+            if mark in chunk or mark in kept + chunk[: len(mark)]:
                 return True
             kept = chunk[-len(mark) :]
     return False
