@@ -22,7 +22,7 @@ from streams import (
 from toyspec import engine
 from toyspec.checker import check
 from toyspec.runs.listing import list_runs
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -21,7 +21,7 @@ from toyspec.reading.run_log import RunLog
 from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
 from toyspec.runs.series import Series, common_steps
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 RUNS = Path(__file__).parent / "transcripts" / "runs"
 HOSTILE = '\x1b[2J\u009b31m\u202e\u2028\n::error::x ##[command]y\x7f"'

@@ -10,7 +10,7 @@ from toyspec.errors import UnknownFormatError
 from toyspec.format.looks import look_of
 from toyspec.reading.foreign_files import look_at, unknown_format
 from toyspec.reading.reader import read
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 CHAT = b'{"type":"user","message":"hi"}\n'
 FOREIGN = {

@@ -24,7 +24,7 @@ from toyspec.convert import export_runs, import_runs
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.stream_files import locate_stream
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     pass

@@ -15,7 +15,8 @@ from toyspec.engine import native
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
-from toyspec.runs.summary import RunSummary, summarize_run
+from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ import pytest
 from toyspec.errors import StreamMissingError
 from toyspec.reading.run_log import RunLog
 from toyspec.runs.ends import summarize_ends
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.views import views_of
 
 

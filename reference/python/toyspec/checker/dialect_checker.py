@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Collector, Place
 from toyspec.findings import FileReport, Finding
-from toyspec.format.dialect_forms import has_repeated_key
+from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.generated import rules
-from toyspec.reading.rows import RowFeed
+from toyspec.reading.rows import RowBlock, RowFeed
 
 if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
@@ -48,8 +49,35 @@ class DialectChecker:
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
-        for line in self._feed.cut(data):
-            self._check(line)
+        for part in self._feed.parts(data):
+            if isinstance(part, RowBlock) and self._is_plain(part):
+                self._feed.count(part)
+            elif isinstance(part, RowBlock):
+                for line in part.table.each_line():
+                    self._check(line)
+            else:
+                self._check(part)
+
+    def _is_plain(self, block: RowBlock) -> bool:
+        """Return whether there is nothing to report in *block*; its steps are taken in then."""
+        text, said = b"\n".join(block.table.lines), block.said
+        keys = len(block.table.names) * len(block.table.lines)
+        if self._is_json and may_repeat_keys(text, keys):
+            return False
+        if b"\r" in text and not self._has_carriage_return:
+            return False
+        if said.steps is None:
+            return True
+        before: dict[str | None, int | float] = dict(self._steps)
+        for step, phase in zip(said.steps, said.phases or repeat(None), strict=False):
+            last = before.get(phase)
+            if self._keeps_order and last is not None and step < last:
+                return False
+            before[phase] = step
+        if len(before) > _MOST_PHASES:
+            return False
+        self._steps = before
+        return True
 
     def take(self) -> list[Finding]:
         """Return the findings that were listed since the last call."""

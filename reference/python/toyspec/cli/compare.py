@@ -22,11 +22,13 @@ from toyspec.escaping import shortened
 from toyspec.places.addresses import public
 from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
-from toyspec.runs.summary import RunSummary, summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
+
+    from toyspec.runs.summary import RunSummary
 
 # Members that differ in every run, or are the same in every run_start.
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])

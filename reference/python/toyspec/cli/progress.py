@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
 
-    from toyspec.reading.records import Record
+    from toyspec.runs.summary import Taken
+
 
 _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
@@ -45,18 +46,19 @@ class Progress:
         self._stream.flush()
         self._visible = True
 
-    def through(self, records: Iterable[Record], total: int) -> Iterator[Record]:
+    def through(self, records: Iterable[Taken], total: int) -> Iterator[Taken]:
         """Yield *records*, and show how much of a stream of *total* bytes they cover."""
         try:
             for count, record in enumerate(records):
-                if not count % _RECORDS:
+                # A block holds many records.
+                if not count % _RECORDS or not hasattr(record, "raw"):
                     self.update(record.offset, total)
                 yield record
         finally:
             self.erase()
 
     @property
-    def watch(self) -> Callable[[Iterable[Record], int], Iterator[Record]] | None:
+    def watch(self) -> Callable[[Iterable[Taken], int], Iterator[Taken]] | None:
         """``through``, or None if nothing would be shown."""
         return self.through if self.active else None
 

@@ -27,7 +27,7 @@ from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import STANDARD_INPUT
 from toyspec.runs.members import flat
-from toyspec.runs.summary import RunSummary, summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.curves import Curve
-    from toyspec.runs.summary import RunState
+    from toyspec.runs.summary import RunState, RunSummary
 
 Better = Literal["lowest", "highest", "unknown"]
 

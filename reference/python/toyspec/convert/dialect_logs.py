@@ -18,23 +18,29 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.measures import as_measure
+from toyspec.convert.scalar_lines import lines_of_records
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.timeline import LAST_WALL, Timeline
 from toyspec.errors import SourceError
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.flattening import flattened
+from toyspec.format.plain_tables import UNUSABLE
+from toyspec.reading import rows
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.discovery import is_older_checkpoint
+from toyspec.writing.event_checks import check_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from toyspec.convert.finding import Parts
     from toyspec.convert.losses import Ledger
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
-    from toyspec.reading import rows
+    from toyspec.format.row_columns import RowColumns
+
+    Events = Iterator[dict[str, Any] | bytes]
 
 PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
@@ -52,6 +58,7 @@ MAPPING = (
     Row("any other member", "dropped, one item each"),
 )
 
+_LARGEST_EXACT = 2**53
 _PHASES = frozenset(["train", "eval", "decode", "serve"])
 # A directory of a training run may have many other files.
 _MOST_FILES = 10_000
@@ -145,6 +152,19 @@ _ANY = Format(
 )
 
 
+def _is_carried(said: RowColumns) -> bool:
+    """Return whether all members but the times have a place, and are the same there."""
+    largest = max((max(map(abs, each)) for each in said.metrics.values() if int in set(map(type, each))), default=0)
+    return (
+        not said.unused
+        and not any(map(UNUSABLE.search, said.metrics))
+        and largest <= _LARGEST_EXACT
+        and (said.steps is None or min(said.steps) >= 0)
+        and (said.epochs is None or 0 <= min(said.epochs) <= max(said.epochs) <= _LARGEST_EXACT)
+        and (said.phases is None or _PHASES.issuperset(said.phases))
+    )
+
+
 def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
@@ -169,7 +189,9 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
         )
 
 
-def _reader(path: str, read_as: ReadAs, name: str, attempt: int) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
+def _reader(
+    path: str, read_as: ReadAs, name: str, attempt: int
+) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
     return lambda ledger: _Import(path, read_as, attempt, ledger).events(name)
 
 
@@ -186,12 +208,14 @@ class _Import:
         time = read_as.time.key if read_as.time else None
         self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
 
-    def _rows(self) -> Iterator[rows.Row]:
+    def _rows(self) -> Iterator[rows.Row | rows.RowBlock]:
         with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
+            reading.give_numbers()
             offset = 0
+            row: Any
             for row in reading:
-                if row.attempt == self._attempt:  # type: ignore[attr-defined]
-                    yield row  # type: ignore[misc]
+                if isinstance(row, rows.RowBlock) or row.attempt == self._attempt:
+                    yield row
                     self._ledger.advance(max(0, row.offset - offset))
                     offset = max(offset, row.offset)
             report = reading.report
@@ -208,7 +232,7 @@ class _Import:
             place = f"line {report.fragment.number}"
             self._ledger.drop(DAMAGED, place, f"{report.fragment.length} bytes after the last complete record")
 
-    def events(self, name: str) -> Iterator[dict[str, Any]]:
+    def events(self, name: str) -> Events:
         """Yield ``run_start`` and a record for each row with values."""
         with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
             first = next((row for row in reading if row.attempt == self._attempt), None)  # type: ignore[attr-defined]
@@ -227,7 +251,46 @@ class _Import:
             self._ledger.note(self._read_as.dialect.loses)
         yield start
         for row in self._rows():
-            yield from self._of_row(row)
+            if isinstance(row, rows.Row):
+                yield from self._of_row(row)
+                continue
+            lines = self._lines(row)
+            if lines is None:
+                for each in row.rows():
+                    yield from self._of_row(each)
+            else:
+                yield lines
+
+    def _lines(self, block: rows.RowBlock) -> bytes | None:
+        """Return the lines of *block*, settled as carried; None if something in it has to be changed or dropped."""
+        said, count = block.said, len(block.table.lines)
+        times = self._times(said, count)
+        if times is None or not said.metrics or not _is_carried(said) or self._own["step"] == self._own["epoch"]:
+            return None
+        self._timeline.last = times[-1]
+        self._ledger.items += count * len(block.table.names)
+        self._ledger.carried += count * len(block.table.names)
+        members: dict[str, Sequence[Any]] = {"t": times}
+        if said.phases is not None:
+            members["phase"] = said.phases
+        if said.steps is not None:
+            members["step"] = said.steps
+        if said.epochs is not None:
+            members["epoch"] = list(map(float, said.epochs))
+        lines = lines_of_records(members, {name: list(map(float, each)) for name, each in said.metrics.items()})
+        # The others differ in their numbers only.
+        check_record(lines[: lines.index(b"\n")], "scalars")
+        return lines
+
+    def _times(self, said: RowColumns, count: int) -> list[float] | None:
+        """Return ``t`` of each row; None if one of the times has to be changed."""
+        timeline = self._timeline
+        if said.times is None or timeline.start is None:
+            return [timeline.last] * count
+        start = timeline.start
+        times = [wall - start + 0.0 for wall in said.times]
+        is_usable = times[0] >= timeline.last and times == sorted(times) and said.times[-1] < LAST_WALL
+        return times if is_usable else None
 
     def _of_row(self, row: rows.Row) -> Iterator[dict[str, Any]]:
         members = flattened(row.value)
@@ -272,10 +335,16 @@ class _Import:
         if "epoch" in own:
             self._add_epoch(record, row, place)
         if "phase" in own:
-            if phase is None:
-                ledger.changed(PHASE, place, row.phase, f"{row.phase}/…")
-            ledger.done()
+            self._settle_phase(row.phase, members[own["phase"]], place)
         return record
+
+    def _settle_phase(self, phase: str | None, member: Any, place: str) -> None:
+        if phase is None:
+            self._ledger.drop(NO_PLACE, f"{place}: {self._own['phase']}", member)
+            return
+        if phase not in _PHASES:
+            self._ledger.changed(PHASE, place, phase, f"{phase}/…")
+        self._ledger.done()
 
     def _add_epoch(self, record: dict[str, Any], row: rows.Row, place: str) -> None:
         if row.epoch is not None and 0 <= row.epoch < float("inf"):

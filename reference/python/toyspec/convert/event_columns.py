@@ -116,7 +116,8 @@ def _row(block: Block, first: int) -> list[_Layout]:
     data, starts = block.data, block.starts
     for index in range(first, min(first + _MAX_TAGS, len(starts))):
         end = starts[index + 1] if index + 1 < len(starts) else len(data)
-        layout = _layout(data[starts[index] + HEADER_BYTES : end - FOOTER_BYTES], starts[index] - starts[first] + HEADER_BYTES)
+        start = starts[index] + HEADER_BYTES
+        layout = _layout(data[start : end - FOOTER_BYTES], start - starts[first])
         if layout is None:
             return []
         if layouts and layout.tag == layouts[0].tag:

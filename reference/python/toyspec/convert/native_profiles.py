@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.losses import DAMAGED
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
 from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
+from toyspec.reading.log_detection import first_object
+from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +21,10 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
     from toyspec.findings import Profile
     from toyspec.reading.records import Record
+    from toyspec.reading.stream_files import Source
 
 _NAMES = (EVENTS_FILE, METRICS_FILE)
+_HEAD_BYTES = 1 << 18
 
 
 def streams(path: str, profile: Profile) -> Iterator[tuple[str, list[str]]]:
@@ -34,13 +40,18 @@ def streams(path: str, profile: Profile) -> Iterator[tuple[str, list[str]]]:
 
 
 def profile_of(path: str) -> Profile | None:
-    """Return the profile of the stream at *path*, by its first readable record."""
+    """Return the profile of the stream at *path*, by the first readable record at its start."""
     try:
-        with read(path, mode="salvage", dialect=None) as reading:
-            first = next(reading, None)
-            return first.profile if first is not None else None
-    except StreamError:
+        with closing(_opened(path)) as source:
+            first = first_object(source.read(_HEAD_BYTES))
+    except (StreamError, OSError):
         return None
+    return None if first is None else detect_profile_at(path, first)
+
+
+def _opened(path: str) -> Source:
+    stream, special = locate_stream(path)
+    return open_source(stream, special=special)
 
 
 def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str | None = None) -> Iterator[Record]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _encode = msgspec.json.encode
+_encode_lines = msgspec.json.Encoder().encode_lines
+_MEMBERS = {"phase": str, "t": float, "step": int, "epoch": float}
 
 
 def numbers_text(numbers: Sequence[float]) -> bytes:
@@ -51,3 +54,22 @@ def line_of_scalars(t: float, step: int | None, values: dict[str, float | None])
     if step is None:
         return _encode({"kind": "scalars", "t": t, "values": members}) + b"\n"
     return _encode({"kind": "scalars", "t": t, "step": step, "values": members}) + b"\n"
+
+
+def lines_of_records(members: dict[str, Sequence[Any]], values: dict[str, Sequence[float]]) -> bytes:
+    """Return one line for each place in the columns: *members* are phase, t, step and epoch, and *values* the metrics.
+
+    Numbers but those of steps are floats, and finite. Names have no quotes, backslashes or control characters.
+    """
+    present, names = tuple(name for name in _MEMBERS if name in members), tuple(sorted(values))
+    record, metrics = _types(present, names)
+    made = map(metrics, *(values[name] for name in names))
+    return _encode_lines(map(record, *(members[name] for name in present), made))
+
+
+@lru_cache(maxsize=64)
+def _types(members: tuple[str, ...], names: tuple[str, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    fields = [(f"m{index}", float, msgspec.field(name=name)) for index, name in enumerate(names)]
+    metrics = msgspec.defstruct("Metrics", fields, gc=False)
+    own = [*((name, _MEMBERS[name]) for name in members), ("values", metrics)]
+    return msgspec.defstruct("Scalars", own, tag_field="kind", tag="scalars", gc=False), metrics

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import ValidatedLine, decode, validate
+from toyspec.format.plain_tables import JsonTables, cells_table
 from toyspec.generated import messages, rules
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.format.dialects import Dialect
+    from toyspec.format.plain_tables import Found
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
@@ -41,6 +45,12 @@ class RecordForm(Protocol):
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
         """Return the result for a line that ``read`` did not take; ``first`` is for the first line of the stream."""
 
+    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
+        """Return the columns of the lines from *at* on that ``read`` takes, and that are like the first of them.
+
+        None if they are too few.
+        """
+
 
 def form_of(dialect: Dialect) -> RecordForm:
     """Return the form of *dialect*; one object serves one pass over one file."""
@@ -57,6 +67,7 @@ class JsonForm:
     def __init__(self, prefix: bytes = b"", *, takes_bare: bool = False) -> None:
         self._prefix = prefix
         self._takes_bare = takes_bare
+        self._tables = JsonTables()
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
         """Return the object; None for other output, and for what is not plainly JSON."""
@@ -85,6 +96,10 @@ class JsonForm:
             ]
             verdict = ValidatedLine(verdict.status, moved, verdict.unlisted, verdict.has_carriage_return, verdict.value)
         return verdict
+
+    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
+        """Return the columns of the lines from *at* on that have the same members."""
+        return None if self._prefix else self._tables.find(lines, at)
 
 
 class CsvForm:
@@ -118,6 +133,10 @@ class CsvForm:
             return _PASSED_OVER
         fact = f"the row has {len(cells)} cells, the header has {len(self.header)}"
         return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
+
+    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
+        """Return the columns of the lines from *at* on that have nothing but numbers."""
+        return None if self.header is None or self._delimiter != "," else cells_table(lines, at, self.header)
 
     def _cells(self, data: bytes) -> list[str] | None:
         """Return the cells of a line; None if it is not text."""
@@ -161,12 +180,22 @@ class PatternForm:
         """Return the result for other output: it is passed over."""
         return _PASSED_OVER
 
+    def table(self, lines: Sequence[bytes], at: int) -> Found | None:  # noqa: ARG002 - forms have one signature
+        """Return None: a line of text may be any output."""
+        return None
+
 
 def has_repeated_key(data: bytes, value: dict[str, Any]) -> bool:
     """Return whether the JSON object *value* in *data* may have a key twice; False is certain."""
-    if _SPACED_COLON.search(data):
-        return True
-    return data.count(b'":') != _key_count(value)
+    return may_repeat_keys(data, _key_count(value))
+
+
+def may_repeat_keys(data: bytes, count: int) -> bool:
+    """Return whether one of the JSON objects in *data*, with *count* different keys, may have a key twice.
+
+    False is certain: each key takes part in the count at least once.
+    """
+    return bool(_SPACED_COLON.search(data)) or data.count(b'":') != count
 
 
 _SPACED_COLON = re.compile(rb'"[ \t\r]+:')

@@ -83,7 +83,7 @@ class Mapping:
         self._values = values
         self._reads_text = "text" in read_as.dialect.non_finite
         self._keeps_null = "null" in read_as.dialect.non_finite
-        own = [read_as.step, read_as.time.key if read_as.time else None, read_as.epoch]
+        own = [read_as.step, read_as.time.key if read_as.time else None, read_as.epoch, read_as.phase]
         self._own = {key for key in own if key is not None}
         self._except = frozenset(key for key in values.exclude if not key.endswith("/"))
         self._except_prefixes = tuple(key for key in values.exclude if key.endswith("/"))
@@ -96,12 +96,20 @@ class Mapping:
         read_as = self._read_as
         members = flattened(value)
         return Neutral(
-            _count(members.get(read_as.step)) if read_as.step is not None else None,
+            count_of(members.get(read_as.step)) if read_as.step is not None else None,
             self._time(members),
-            _count(members.get(read_as.epoch)) if read_as.epoch is not None else None,
+            count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None,
             _text(members.get(read_as.phase)) if read_as.phase is not None else None,
             self._metric(members) if self._values.name else self._metrics(members),
         )
+
+    def metric_name(self, key: str) -> str | None:
+        """Return the name of the metric in the member *key*; None if it is not one."""
+        if key in self._own or key in self._except or not key.startswith(self._values.prefix):
+            return None
+        if self._except_prefixes and key.startswith(self._except_prefixes):
+            return None
+        return key[len(self._values.prefix) :]
 
     def _time(self, members: StrMapping[str, Any]) -> float | None:
         key = self._read_as.time
@@ -117,16 +125,14 @@ class Mapping:
         if self._takes_all and _NUMBERS.issuperset(map(type, members.values())):
             own = self._own
             return {key: member for key, member in members.items() if key not in own}
-        prefix = self._values.prefix
         found: dict[str, float | int | None] = {}
         for key, member in members.items():
-            if key in self._own or key in self._except or not key.startswith(prefix):
-                continue
-            if self._except_prefixes and key.startswith(self._except_prefixes):
+            name = self.metric_name(key)
+            if name is None:
                 continue
             is_there, metric = self._number(member)
             if is_there:
-                found[key[len(prefix) :]] = metric
+                found[name] = metric
         return found
 
     def _metric(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
@@ -185,7 +191,7 @@ def _time_in_text(text: str, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
     return None
 
 
-def _count(value: Any) -> int | float | None:
+def count_of(value: Any) -> int | float | None:
     """Return a step or an epoch: an int if the number is one."""
     found = number(value)
     if isinstance(found, float) and found.is_integer() and abs(found) < _MAX_INTEGER_FLOAT:

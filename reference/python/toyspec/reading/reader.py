@@ -80,7 +80,10 @@ class Reading:
         return (record if record.event is None else record.event for record in self._records)
 
     def give_numbers(self) -> bool:
-        """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be."""
+        """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
+
+        In the log of another program it is a ``RowBlock``.
+        """
         return self._walk.gives_numbers()
 
     @property
@@ -131,8 +134,11 @@ class _Walk:
 
     def gives_numbers(self) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
-        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed:
+        if self._has_begun or self._attempts == "latest":
             return False
+        if self._new_feed.func is not RecordFeed:
+            self._new_feed = partial(self._new_feed, target="blocks")
+            return True
         from toyspec.reading.number_blocks import NumberFeed
 
         kind: type[RecordFeed] = NumberFeed

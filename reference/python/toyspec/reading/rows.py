@@ -17,14 +17,17 @@ record states of the run's settings. A converter counts a member of ``value`` th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, count, repeat
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.dialect_forms import form_of
+from toyspec.format.dialect_forms import JsonForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.plain_tables import Table
+from toyspec.format.row_columns import RowColumns, columns_of
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
@@ -32,6 +35,8 @@ from toyspec.reading.cut_feed import CutFeed
 from toyspec.reading.records import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toyspec.findings import Profile, State
     from toyspec.format.line_validation import ValidatedLine
 
@@ -58,11 +63,49 @@ class Row(Record, eq=False, gc=False):
         """Keep the object: only its form can decode it."""
 
 
-class RowFeed(CutFeed):
-    """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``."""
+class RowBlock(NamedTuple):
+    """Successive rows of which nothing but the numbers and phases counts."""
 
-    def __init__(self, read_as: ReadAs, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    table: Table
+    said: RowColumns
+    is_json: bool
+    """Whether the lines can be decoded without what came before them, such as a header."""
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the first line."""
+        return self.table.offset
+
+    def rows(self) -> list[Row]:
+        """Return the rows."""
+        table, said = self.table, self.said
+        nothing: Any = repeat(None)
+        names, columns = tuple(said.metrics), zip(*said.metrics.values(), strict=True)
+        metrics = (dict(zip(names, row, strict=True)) for row in columns) if names else ({} for _ in table.lines)
+        values = nothing
+        if not self.is_json:
+            values = (dict(zip(table.names, row, strict=True)) for row in zip(*table.columns, strict=True))
+        leads = accumulate(map(len, table.lines), initial=table.offset - table.number)
+        return list(
+            map(
+                Row, table.lines, count(table.number), leads, nothing, nothing, values, repeat(msgspec.UNSET),
+                said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
+                said.phases or nothing, metrics,
+            )
+        )  # fmt: skip
+
+
+class RowFeed(CutFeed):
+    """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
+
+    With *target* ``blocks`` it gives a block in place of rows where it can.
+    """
+
+    def __init__(
+        self, read_as: ReadAs, *, max_line_bytes: int = MAX_LINE_BYTES, target: Literal["rows", "blocks"] = "rows"
+    ) -> None:
         self.read_as = read_as
+        self._target = target
         dialect = read_as.dialect
         is_document = dialect.form.type == "document"
         self._splitter: LineSplitter | DocumentCutter = (
@@ -74,6 +117,8 @@ class RowFeed(CutFeed):
         self._end = 0 if is_document else 1
         self._form = form_of(dialect)
         self._mapping = Mapping(read_as)
+        # A record of these says more than its numbers.
+        self._has_tables = dialect.restart is None and not (dialect.config or dialect.values.name)
         self._restarts = 0
         self.last: Row | None = None
         """The last row so far."""
@@ -86,10 +131,54 @@ class RowFeed(CutFeed):
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
-        found: list[Row | Gap] = []
-        for line in self._splitter.feed(chunk):
-            self._take(line, found)
+        found: list[Row | Gap | RowBlock] = []
+        for part in self.parts(chunk):
+            if isinstance(part, Line):
+                self._take(part, found)
+                continue
+            self.count(part)
+            found += [part] if self._target == "blocks" else part.rows()
         return found
+
+    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock]:
+        """Yield the lines that *chunk* commits, in order: blocks of those that are plainly rows, which count as none.
+
+        Each line has to be taken before the next one is asked for: the first may be a header.
+        """
+        number, offset = self._splitter.position
+        lines = self._splitter.cut(chunk) if self._has_tables and isinstance(self._splitter, LineSplitter) else None
+        if lines is None:
+            yield from self._splitter.feed(chunk)
+            return
+        at = 0
+        while at < len(lines):
+            block = self._block(lines, at, number + at, offset)
+            if block is not None:
+                yield block
+                taken = block.table.lines
+            else:
+                taken = [lines[at]]
+                yield Line(number + at, offset, len(lines[at]), lines[at], b"")
+            at += len(taken)
+            offset += sum(map(len, taken)) + len(taken)
+
+    def _block(self, lines: list[bytes], at: int, number: int, offset: int) -> RowBlock | None:
+        # The first line of a file may begin with a mark of its own.
+        found = self._form.table(lines, at) if number > 1 else None
+        if found is None:
+            return None
+        table = Table(number, offset, lines[at : at + len(found.columns[0])], *found)
+        said = columns_of(table, self.read_as, self._mapping)
+        return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
+
+    def count(self, block: RowBlock) -> None:
+        """Count the rows of *block*."""
+        self.records += len(block.table.lines) - 1
+        *_, last = block.table.each_line()
+        assert last.data is not None
+        value = self._form.read(last.data, first=False)
+        assert value is not None, "a table has readable lines only"
+        self.row(last, value)
 
     @property
     def is_by_lines(self) -> bool:
@@ -101,7 +190,7 @@ class RowFeed(CutFeed):
         if isinstance(self._splitter, LineSplitter):
             self._splitter.skip(0, size)
 
-    def _take(self, line: Line, found: list[Row | Gap]) -> None:
+    def _take(self, line: Line, found: list[Row | Gap | RowBlock]) -> None:
         is_first = line.number == 1
         value = self._form.read(line.data, first=is_first) if line.data else None
         if value is None and line.data != b"":
@@ -147,10 +236,6 @@ class RowFeed(CutFeed):
         )
         self.records += 1
         return self.last
-
-    def cut(self, chunk: bytes) -> list[Line]:
-        """Return the lines that *chunk* commits, without reading them."""
-        return self._splitter.feed(chunk)
 
     def read_line(self, line: Line) -> dict[str, Any] | None:
         """Return the object of a line that is plainly a record; None if it needs ``validate``."""

@@ -15,7 +15,8 @@ from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
 from toyspec.runs.extents import Extent
 from toyspec.runs.metrics_of import LOSS_TAGS
-from toyspec.runs.summary import RunSummary, summarize_run
+from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

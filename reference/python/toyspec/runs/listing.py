@@ -19,7 +19,8 @@ from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
-from toyspec.runs.summary import RunSummary, summarize_run
+from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import RunSummary
 
 Extent = Literal["ends", "whole"]
 """How much of each stream is read: its first and last lines, or every byte."""

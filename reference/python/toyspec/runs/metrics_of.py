@@ -8,7 +8,7 @@ from toyspec.format.json_numbers import number
 from toyspec.runs.own_records import own_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from toyspec.reading.records import Record
 
@@ -51,7 +51,11 @@ def metrics_of(record: Record) -> Metrics:
 
 def loss_name(record: Record) -> str | None:
     """Return the name of the training loss in a record that does not define it; None if it has none."""
-    metrics = metrics_of(record)
+    return loss_among(metrics_of(record))
+
+
+def loss_among(metrics: Container[str]) -> str | None:
+    """Return the name of the training loss among *metrics*; None if it is not there."""
     return next((name for name in LOSS_TAGS if name in metrics), None)
 
 

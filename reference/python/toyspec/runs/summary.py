@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,32 +16,28 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
 from toyspec.reading.attempts import Attempts
-from toyspec.reading.foreign_files import unknown_format
-from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.manifests import read_manifest
 from toyspec.reading.number_blocks import NumberBlock
-from toyspec.reading.reader import read
-from toyspec.reading.rows import Row
-from toyspec.reading.stream_files import locate_stream, stream_size
+from toyspec.reading.rows import Row, RowBlock
 from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
-from toyspec.runs.extents import Extent
 from toyspec.runs.members import flat
-from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_name, metrics_of
+from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_among, loss_name, metrics_of
 from toyspec.runs.own_records import own_facts
 from toyspec.runs.series import Series, measured
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Watch = Callable[[Iterable["Record"], int], Iterable["Record"]]
+    from collections.abc import Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Profile
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
+    from toyspec.runs.extents import Extent
     from toyspec.runs.own_records import OwnFacts
+
+    Taken = Record | NumberBlock | RowBlock
 
 RunState = Literal["complete", "running", "torn", "damaged"]
 """The state of a stream, or running if a writer has it open."""
@@ -50,44 +47,6 @@ _MAX_NAMES = 200
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
-
-
-def summarize_run(
-    path: str, *, measure: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
-) -> RunSummary:
-    """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
-
-    *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
-    read by a *dialect*, by default the one that is recognized.
-    Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
-    and is in the summary's report.
-    """
-    choice = dialect or DialectChoice()
-    stream, _ = locate_stream(path, choice.stream_files)
-    summary = RunSummary(stream, measure)
-    reading = read(stream, mode="salvage", dialect=choice)
-    reading.give_numbers()
-    summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
-    report = reading.report
-    if report.profile is None and report.dialect is None:
-        raise unknown_format(stream)
-    if summary.attempts or summary.starts_late:
-        again = RunSummary(stream, measure)
-        again.attempts = summary.attempts
-        with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
-            again.take(summary.attempts.latest(reading))
-        summary = again
-    summary.report = report
-    summary.dialect = report.dialect
-    summary.describe(report.profile, Extent(report.state, report.records, report.size))
-    return summary
-
-
-def _size(stream: str) -> int:
-    try:
-        return stream_size(stream)
-    except OSError:
-        return 0
 
 
 class RunSummary:
@@ -238,11 +197,14 @@ class RunSummary:
         if profile == "kaun/v1":
             self.start = read_manifest(os.path.dirname(self.path)) or {}
 
-    def take(self, records: Iterable[Record | NumberBlock], learn: Literal["attempts", "nothing"] = "nothing") -> None:
+    def take(self, records: Iterable[Taken], learn: Literal["attempts", "nothing"] = "nothing") -> None:
         """Add *records* in order, blocks of numbers among them."""
         for record in records:
             if isinstance(record, NumberBlock):
                 self._take_block(record)
+                continue
+            if isinstance(record, RowBlock):
+                self._take_rows(record)
                 continue
             if learn == "attempts":
                 self.attempts.learn(record)
@@ -276,14 +238,38 @@ class RunSummary:
             return
         first, self.last_step = block.steps
         self.first_step = first if self.first_step is None else self.first_step
-        for name, (steps, values) in block.columns.items():
+        self._take_columns(block.columns)
+        if self._measure is not None:
+            self.measured.add_all(*block.columns.get(self._measure, ((), ())))
+
+    def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
+        for name, (steps, values) in columns.items():
             if name not in self.series and len(self.series) < _MAX_NAMES:
                 self.series[name] = Curve()
             if name in self.series:
                 self.series[name].add_all(steps, values)
-        if self._measure is not None:
-            self.measures.update(block.columns if len(self.measures) < _MAX_NAMES else ())
-            self.measured.add_all(*block.columns.get(self._measure, ((), ())))
+        if self._measure is not None and len(self.measures) < _MAX_NAMES:
+            self.measures.update(columns)
+
+    def _take_rows(self, block: RowBlock) -> None:
+        """Add many rows at once."""
+        said = block.said
+        self._time_origin = self._time_origin or said.time_origin
+        if said.times is not None and said.time_origin == self._time_origin:
+            self._take_time(said.times[0])
+            self._take_time(said.times[-1])
+        columns = {name: array("d", values) for name, values in said.metrics.items()}
+        steps = [self.last_step or 0] * len(block.table.lines) if said.steps is None else said.steps
+        self.first_step = steps[0] if self.first_step is None else self.first_step
+        # An evaluation may have an earlier step, or count epochs.
+        self.last_step = max(steps) if self.last_step is None else max(self.last_step, *steps)
+        self._take_columns({name: (steps, each) for name, each in columns.items()})
+        name = None if said.steps is None else self._measure
+        if name == "loss":
+            self._loss_name = self._loss_name or loss_among(columns)
+            name = self._loss_name or name
+        if name in columns:
+            self.measured.add_all(steps, columns[name])
 
     def _keep(self, record: Record, measure: str, said: OwnFacts | None) -> None:
         placed = record if isinstance(record, Row) else said

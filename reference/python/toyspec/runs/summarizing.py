@@ -1,0 +1,57 @@
+"""Reads a whole run and summarizes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.reading.foreign_files import unknown_format
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream, stream_size
+from toyspec.runs.extents import Extent
+from toyspec.runs.summary import RunSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toyspec.runs.summary import Taken
+
+    Watch = Callable[[Iterable[Taken], int], Iterable[Taken]]
+
+
+def summarize_run(
+    path: str, *, measure: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
+) -> RunSummary:
+    """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
+
+    *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
+    read by a *dialect*, by default the one that is recognized.
+    Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
+    and is in the summary's report.
+    """
+    choice = dialect or DialectChoice()
+    stream, _ = locate_stream(path, choice.stream_files)
+    summary = RunSummary(stream, measure)
+    reading = read(stream, mode="salvage", dialect=choice)
+    reading.give_numbers()
+    summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
+    report = reading.report
+    if report.profile is None and report.dialect is None:
+        raise unknown_format(stream)
+    if summary.attempts or summary.starts_late:
+        again = RunSummary(stream, measure)
+        again.attempts = summary.attempts
+        with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
+            again.take(summary.attempts.latest(reading))
+        summary = again
+    summary.report = report
+    summary.dialect = report.dialect
+    summary.describe(report.profile, Extent(report.state, report.records, report.size))
+    return summary
+
+
+def _size(stream: str) -> int:
+    try:
+        return stream_size(stream)
+    except OSError:
+        return 0
