@@ -48,6 +48,7 @@ class PieceFields(TypedDict):
     times: tuple[float, float] | None
     steps: tuple[int, int] | None
     columns: list[tuple[str, bytes, bytes]]
+    rows: tuple[bytes, bytes, bytes | None] | None
 
 @final
 class Options:
@@ -77,6 +78,12 @@ class Batch:
 
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
+
+def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
+    """As ``columns``, for steps alone, with step, time and epoch of each."""
+
+def folded(values: bytes, level: int) -> tuple[bytes, bytes, bytes]:
+    """Return the lowest, the highest and the mean of each *level* successive finite values, added in pairs."""
 
 def ends(paths: Sequence[str], most_bytes: int) -> list[tuple[Profile, State, int, int, bytes] | None]:
     """Return profile, state, number of records, size and telling lines of each stream; None where Python reads it."""

@@ -19,6 +19,8 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<checker::Checker>()?;
     module.add_class::<batch::Batch>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::folded, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)
 }

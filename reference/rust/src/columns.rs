@@ -42,6 +42,28 @@ pub struct Columns {
     pub steps: Option<(i64, i64)>,
     /// The metrics of the steps.
     pub columns: Vec<Column>,
+    /// Where each line is; None unless it was asked for.
+    pub rows: Option<Rows>,
+}
+
+/// Where each of several steps is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// The steps.
+    pub steps: Vec<i64>,
+    /// The times, in seconds.
+    pub times: Vec<f64>,
+    /// The epochs; empty where no step has one.
+    pub epochs: Vec<f64>,
+}
+
+/// Which records are taken into columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All that say nothing but numbers.
+    All,
+    /// Steps alone; those of one piece have the same metrics.
+    Steps,
 }
 
 /// A part of a text of whole lines.
@@ -59,11 +81,21 @@ struct Said<'t> {
     time: Option<f64>,
     step: Option<i64>,
     phase: Option<&'static str>,
+    epoch: Option<f64>,
     metrics: Vec<(Node<'t>, f64)>,
 }
 
 /// Returns what whole lines of a stream of a profile hold, in their order.
 pub fn columns(text: &[u8], profile: Profile) -> Vec<Piece> {
+    pieces_of(text, profile, Taken::All)
+}
+
+/// As `columns`, for steps alone, with the place of each. The steps of a piece have the same metrics and phase.
+pub fn step_columns(text: &[u8], profile: Profile) -> Vec<Piece> {
+    pieces_of(text, profile, Taken::Steps)
+}
+
+fn pieces_of(text: &[u8], profile: Profile, taken: Taken) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut validator = LineValidator::default();
     let mut start = 0;
@@ -74,7 +106,8 @@ pub fn columns(text: &[u8], profile: Profile) -> Vec<Piece> {
             && validator.validate(line, false) == Status::Readable
             && validator.problems.listed.is_empty();
         let said = validator.record(line).filter(|_| is_plain).and_then(|record| said(record, profile));
-        if !said.is_some_and(|said| take(&mut pieces, &said, size)) {
+        let said = said.filter(|said| taken == Taken::All || said.is_placed());
+        if !said.is_some_and(|said| take(&mut pieces, &said, size, taken)) {
             match pieces.last_mut() {
                 Some(Piece::Lines(bytes)) => *bytes += size,
                 _ => pieces.push(Piece::Lines(size)),
@@ -101,14 +134,14 @@ fn said_by_event(record: Node) -> Option<Said> {
     let table = Profile::Toy.kind(name).filter(|table| !SPEAKING.contains(&table.name))?;
     let time = parts.time_in(parts.t)?;
     if table.name != "step" {
-        return Some(Said { kind: table.name, time, step: None, phase: None, metrics: Vec::new() });
+        return Some(Said { kind: table.name, time, step: None, phase: None, epoch: None, metrics: Vec::new() });
     }
     let phase = match parts.phase {
         None => None,
         Some(phase) => Some(known_phase(table, phase)?),
     };
     let step = parts.step.and_then(step_of).filter(|_| time.is_some_and(|time| time >= 0.0))?;
-    Some(Said { kind: table.name, time, step: Some(step), phase, metrics: parts.metrics()? })
+    Some(Said { kind: table.name, time, step: Some(step), phase, epoch: parts.epoch, metrics: parts.metrics()? })
 }
 
 fn said_by_entry(record: Node) -> Option<Said> {
@@ -120,7 +153,13 @@ fn said_by_entry(record: Node) -> Option<Said> {
     if parts.numbers.iter().any(|(key, _)| member(table.fields, &key.string()).is_none()) {
         return None;
     }
-    Some(Said { kind: "entry", time, step: Some(step), phase: None, metrics: parts.metrics()? })
+    Some(Said { kind: "entry", time, step: Some(step), phase: None, epoch: parts.epoch, metrics: parts.metrics()? })
+}
+
+impl Said<'_> {
+    fn is_placed(&self) -> bool {
+        self.step.is_some() && self.time.is_some()
+    }
 }
 
 /// The members of a record, by what they are for.
@@ -131,6 +170,7 @@ struct Parts<'t> {
     wall_time_ms: Option<Node<'t>>,
     step: Option<Node<'t>>,
     phase: Option<Node<'t>>,
+    epoch: Option<f64>,
     extra: Option<Node<'t>>,
     numbers: Vec<(Node<'t>, f64)>,
 }
@@ -149,7 +189,9 @@ impl<'t> Parts<'t> {
                 // Anything but an object is a member like others, which is rare.
                 b"extra" if value.kind() == Kind::Object => parts.extra = Some(value),
                 b"extra" => return None,
-                b"epoch" | b"layer" | b"head" | b"token_id" => {}
+                // One that is not a number does not count.
+                b"epoch" => parts.epoch = finite(value),
+                b"layer" | b"head" | b"token_id" => {}
                 _ => parts.numbers.extend(metric(key, value)?),
             }
         }
@@ -210,17 +252,29 @@ fn finite(value: Node) -> Option<f64> {
 }
 
 /// Adds a record to the columns that come last, or begins new ones; returns false where it has too many metrics.
-fn take(pieces: &mut Vec<Piece>, said: &Said, size: usize) -> bool {
-    let phase =
-        |columns: &Columns| said.step.is_none() || columns.steps.is_none() || columns.phase.as_deref() == said.phase;
-    if !matches!(pieces.last(), Some(Piece::Columns(columns)) if phase(columns)) {
-        pieces.push(Piece::Columns(Columns::default()));
+fn take(pieces: &mut Vec<Piece>, said: &Said, size: usize, taken: Taken) -> bool {
+    let fits = |columns: &Columns| match taken {
+        Taken::All => said.step.is_none() || columns.steps.is_none() || columns.phase.as_deref() == said.phase,
+        Taken::Steps => columns.is_alike(said),
+    };
+    if !matches!(pieces.last(), Some(Piece::Columns(columns)) if fits(columns)) {
+        let rows = (taken == Taken::Steps).then(Rows::default);
+        pieces.push(Piece::Columns(Columns { rows, ..Columns::default() }));
     }
     let Some(Piece::Columns(columns)) = pieces.last_mut() else { return false };
     columns.take(said, size)
 }
 
 impl Columns {
+    /// Returns whether a step has the phase, the metrics and an epoch as those that are here.
+    fn is_alike(&self, said: &Said) -> bool {
+        let has_epochs = self.rows.as_ref().is_some_and(|rows| !rows.epochs.is_empty());
+        self.phase.as_deref() == said.phase
+            && has_epochs == said.epoch.is_some()
+            && self.columns.len() == said.metrics.len()
+            && said.metrics.iter().enumerate().all(|(place, (key, _))| self.place_of(place, *key).is_some())
+    }
+
     fn take(&mut self, said: &Said, size: usize) -> bool {
         if self.columns.len() + said.metrics.len() > 2 * MAX_COLUMNS {
             return false;
@@ -240,6 +294,11 @@ impl Columns {
             self.phase = said.phase.map(String::from);
         }
         self.steps = Some((self.steps.map_or(step, |(first, _)| first), step));
+        if let (Some(rows), Some(time)) = (&mut self.rows, said.time) {
+            rows.steps.push(step);
+            rows.times.push(time);
+            rows.epochs.extend(said.epoch);
+        }
         for (place, (key, value)) in said.metrics.iter().enumerate() {
             let column = self.column(place, *key);
             column.steps.push(step);
@@ -248,15 +307,17 @@ impl Columns {
         true
     }
 
-    /// Returns the column of a metric; mostly, it is at the place that the metric has in its record.
-    fn column(&mut self, place: usize, key: Node) -> &mut Column {
+    /// Returns the index of the column of a metric; mostly, it is at the place that the metric has in its record.
+    fn place_of(&self, place: usize, key: Node) -> Option<usize> {
         let is_there = self.columns.get(place).is_some_and(|column| key.body() == column.name.as_bytes());
-        let found = if is_there {
-            Some(place)
-        } else {
-            self.columns.iter().position(|column| key.body() == column.name.as_bytes())
-        };
-        let index = found.unwrap_or_else(|| {
+        if is_there {
+            return Some(place);
+        }
+        self.columns.iter().position(|column| key.body() == column.name.as_bytes())
+    }
+
+    fn column(&mut self, place: usize, key: Node) -> &mut Column {
+        let index = self.place_of(place, key).unwrap_or_else(|| {
             self.columns.push(Column { name: key.string().into_owned(), steps: Vec::new(), values: Vec::new() });
             self.columns.len() - 1
         });

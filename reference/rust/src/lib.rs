@@ -52,7 +52,7 @@ pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
     StreamChecker, LARGE_BYTES,
 };
-pub use columns::{columns, Column, Columns, Piece};
+pub use columns::{columns, step_columns, Column, Columns, Piece, Rows};
 pub use composer::{check_run_id, Composer};
 pub use ends::{ends, Ends};
 pub use escape::printable;

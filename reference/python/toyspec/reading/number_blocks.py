@@ -57,6 +57,9 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
 class NumberFeed(RecordFeed):
     """Gives blocks of numbers where it can, and records and gaps elsewhere."""
 
+    _reads = "columns"
+    """The function of the compiled engine that gives the blocks."""
+
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records, gaps and blocks of numbers that *chunk* commits, in order."""
         found: list[Any] = []
@@ -78,7 +81,7 @@ class NumberFeed(RecordFeed):
         engine = native()
         if engine is None:
             return plain_columns(text, profile)
-        pieces: Sequence[Piece] = engine.columns(text, profile)
+        pieces: Sequence[Piece] = getattr(engine, self._reads)(text, profile)
         return pieces
 
     def _block(self, piece: Piece, lines: bytes) -> NumberBlock:
@@ -105,10 +108,9 @@ class NumberFeed(RecordFeed):
 
 
 class StepFeed(NumberFeed):
-    """Gives blocks of nothing but steps, with the place of each, and every other record."""
+    """Gives blocks of nothing but steps with the same metrics, the place of each, and every other record."""
 
-    def _pieces(self, text: bytes, profile: Profile) -> Sequence[Piece]:
-        return plain_columns(text, profile)
+    _reads = "step_columns"
 
 
 def _whole(numbers: Any) -> array[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 from operator import add
 from typing import TYPE_CHECKING
 
+from toyspec.engine import native
 from toyspec.view.buckets import COLUMNS, Buckets
 
 if TYPE_CHECKING:
@@ -78,26 +79,22 @@ class Pyramid:
         return end
 
     def _add_buckets(self, places: Places, values: Sequence[float], span: tuple[int, int], at: tuple[int, int]) -> None:
-        """Add whole buckets of finite points. Each round is a loop of the interpreter's own, which counts here."""
+        """Add whole buckets of finite points."""
         done, end = span
         steps, times, epochs = places
         level, columns = self.level, self.columns
-        low = high = total = values[done:end]
-        for _ in range(level.bit_length() - 1):
-            low = list(map(min, low[::2], low[1::2]))
-            high = list(map(max, high[::2], high[1::2]))
-            total = list(map(add, total[::2], total[1::2]))
+        low, high, mean = _folded(values[done:end], level)
         count = len(low)
         last = slice(done + level - 1, end, level)
-        columns["step"].extend(map(float, steps[last]))
+        columns["step"].extend(array("d", steps[last]))
         columns["time"].extend(times[last])
-        columns["epoch"].extend([nan] * count if epochs is None else epochs[last])
+        columns["epoch"].extend(_repeated(nan, count) if epochs is None else epochs[last])
         columns["last"].extend(values[last])
         columns["min"].extend(low)
         columns["max"].extend(high)
-        columns["mean"].extend([each / level for each in total])
+        columns["mean"].extend(mean)
         for name, figure in (("nan", 0.0), ("offset", float(at[0])), ("line", float(at[1]))):
-            columns[name].extend([figure] * count)
+            columns[name].extend(_repeated(figure, count))
         self.points += end - done
         self._halve_if_full()
 
@@ -106,15 +103,19 @@ class Pyramid:
         end = min(len(values), done + self._most - len(self.columns["step"]))
         count = end - done
         columns = self.columns
-        columns["step"].extend(map(float, steps[done:end]))
+        columns["step"].extend(array("d", steps[done:end]))
         columns["time"].extend(times[done:end])
-        columns["epoch"].extend([nan] * count if epochs is None else epochs[done:end])
-        finite = array("d", [value if isfinite(value) else nan for value in values[done:end]])
+        columns["epoch"].extend(_repeated(nan, count) if epochs is None else epochs[done:end])
+        finite = array("d", values[done:end])
+        if isfinite(sum(finite)):
+            columns["nan"].extend(_repeated(0.0, count))
+        else:
+            finite = array("d", [value if isfinite(value) else nan for value in finite])
+            columns["nan"].extend(array("d", map(isnan, finite)))
         for name in ("last", "min", "max", "mean"):
             columns[name].extend(finite)
-        columns["nan"].extend([float(value != value) for value in finite])  # noqa: PLR0124 - NaN alone differs from itself
-        columns["offset"].extend([float(at[0])] * count)
-        columns["line"].extend([float(at[1])] * count)
+        columns["offset"].extend(_repeated(float(at[0]), count))
+        columns["line"].extend(_repeated(float(at[1]), count))
         self.points += count
         self._halve_if_full()
         return end
@@ -145,6 +146,24 @@ class Pyramid:
         return Buckets(
             {name: column + array("d", [figure]) for (name, column), figure in named}, self.level, len(self._open)
         )
+
+
+def _repeated(figure: float, count: int) -> array[float]:
+    return array("d", [figure]) * count
+
+
+def _folded(values: Sequence[float], level: int) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
+    """Return the lowest, the highest and the mean of each *level* successive finite *values*, added in pairs."""
+    engine = native()
+    if engine is not None:
+        low, high, mean = engine.folded(array("d", values).tobytes(), level)
+        return array("d", low), array("d", high), array("d", mean)
+    lowest = highest = total = values
+    for _ in range(level.bit_length() - 1):
+        lowest = list(map(min, lowest[::2], lowest[1::2]))
+        highest = list(map(max, highest[::2], highest[1::2]))
+        total = list(map(add, total[::2], total[1::2]))
+    return lowest, highest, [each / level for each in total]
 
 
 def _figures(values: Sequence[float]) -> tuple[float, float, float, float, float]:
