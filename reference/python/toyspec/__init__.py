@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
+    from toyspec.catalog.building import CatalogReport, build_catalog, update_catalog
+    from toyspec.catalog.reading import Catalog
     from toyspec.checker import CheckOptions, UnknownRuleError, check, check_bytes
     from toyspec.checker.stream_checker import StreamChecker
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.errors import (
+        CatalogError,
         DamagedStreamError,
         EngineError,
         ExpressionError,
@@ -62,6 +65,9 @@ if TYPE_CHECKING:
     from toyspec.writing.sealing import seal
 
 _HOMES = {
+    "Catalog": "catalog.reading",
+    "CatalogError": "errors",
+    "CatalogReport": "catalog.building",
     "CheckOptions": "checker",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
@@ -110,6 +116,7 @@ _HOMES = {
     "UnknownFormatError": "errors",
     "UnknownRuleError": "checker",
     "WorkersError": "errors",
+    "build_catalog": "catalog.building",
     "check": "checker",
     "check_bytes": "checker",
     "export_runs": "convert.exporting",
@@ -121,9 +128,13 @@ _HOMES = {
     "repair": "writing.repairing",
     "seal": "writing.sealing",
     "start_run": "writing.run_starting",
+    "update_catalog": "catalog.building",
 }
 
 __all__ = [
+    "Catalog",
+    "CatalogError",
+    "CatalogReport",
     "CheckOptions",
     "ConversionReport",
     "DamagedStreamError",
@@ -173,6 +184,7 @@ __all__ = [
     "UnknownRuleError",
     "WorkersError",
     "__version__",
+    "build_catalog",
     "check",
     "check_bytes",
     "export_runs",
@@ -184,6 +196,7 @@ __all__ = [
     "repair",
     "seal",
     "start_run",
+    "update_catalog",
 ]
 
 

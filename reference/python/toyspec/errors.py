@@ -3,6 +3,7 @@
 ::
 
     ToyspecError
+    ├── CatalogError                a catalog is missing, of another version, or being written by another process
     ├── EngineError                 TOYSPEC_ENGINE names an engine that does not exist or is not installed
     ├── ExpressionError             a filter of runs cannot be read (a ValueError too)
     ├── ProfileError                the directory of a user's profile is wrong (a ValueError too)
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
 
 class ToyspecError(Exception):
     """Every exception of this library that is not misuse of an API."""
+
+
+class CatalogError(ToyspecError):
+    """A catalog cannot be read or written; the message begins with its path."""
+
+    def __init__(self, path: str, fact: str) -> None:
+        super().__init__(f"{printable(path)}: {fact}")
+        self.path = path
+        self.fact = fact
+        """The message without the path."""
 
 
 class EngineError(ToyspecError, ValueError):

@@ -15,6 +15,8 @@ COMMANDS: dict[str, str] = {
     "check": "check streams and list every finding",
     "show": "show one run: its state, settings, curve and results",
     "ls": "list the runs below a directory, best first",
+    "catalog": "build and update one table of all runs, for very many of them",
+    "query": "ask a catalog in SQL",
     "compare": "compare settings and curves of runs",
     "plot": "draw curves of runs as SVG, PNG or PDF",
     "view": "show runs in the browser, live",

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.parsers import Parser, add_color, number_from
+from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_tables import STATES, RunTable
 from toyspec.cli.terminal import Terminal
-from toyspec.errors import ExpressionError
+from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
 from toyspec.places.addresses import public
-from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, sorted_by
 from toyspec.runs.expressions import expression
 
@@ -86,6 +85,9 @@ def configure(parser: Parser) -> None:
         help="directories or addresses; default: the roots in toyspec.toml, else this directory",
     )
     _add_columns(parser)
+    parser.add_argument(
+        "--catalog", metavar="DIR", help="list what this catalog has, and read no run: see `toyspec catalog --help`"
+    )
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
     forms = parser.add_mutually_exclusive_group()
@@ -134,12 +136,19 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
-    options.roots = options.roots or list(configuration.roots) or ["."]
-    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    left_out = 0
+    if options.catalog is None:
+        options.roots = options.roots or list(configuration.roots) or ["."]
+        found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    else:
+        found, left_out = _of_catalog(options)
     met = _met(found, options.where, asked, choice)
     met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
     table = RunTable(
-        met[: options.number], options.roots, columns, left_out=max(0, len(met) - (options.number or len(met)))
+        met[: options.number],
+        options.roots,
+        columns,
+        left_out=left_out + max(0, len(met) - (options.number or len(met))),
     )
     if options.json:
         _print_json(table.runs, columns)
@@ -158,6 +167,26 @@ def _list(options: Namespace) -> int:
     return exit_codes.USAGE if found.errors else exit_codes.OK
 
 
+def _of_catalog(options: Namespace) -> tuple[Runs, int]:
+    """Return the runs of the catalog that may be listed, and the number of those that come after them."""
+    # Imported when used: start-up time counts.
+    from toyspec.catalog.reading import Catalog
+
+    if options.full or options.profile is not None:
+        raise UsageError("--catalog reads no run, so --full and --profile do not apply; build the catalog with them")
+    try:
+        catalog = Catalog(options.catalog)
+        if options.roots:
+            raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
+        options.roots = catalog.manifest.roots
+        if options.number is None or options.where or options.sort not in _ORDERS:
+            return catalog.runs(), 0
+        found = catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
+    return found, len(catalog) - len(found)
+
+
 def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice: DialectChoice) -> list[Fields]:
     """Return the fields of the runs that meet all *filters*, in the order of their paths."""
     counts = any(name in FINDING_FIELDS for name in asked)
@@ -166,6 +195,9 @@ def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice
 
 
 def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
+    known: dict[str, int] | None = getattr(run, "findings", None)
+    if known is not None:
+        return known
     from toyspec.view.scanning import count_findings
 
     return count_findings(run.path, choice)
@@ -227,7 +259,7 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
-        "sealed": has_seal(run.directory),
+        "sealed": run.sealed,
         "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,

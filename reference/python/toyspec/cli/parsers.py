@@ -46,10 +46,13 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._positionals.title = "arguments"
+        self.is_intermixed = False
+        """True where options may come between arguments."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the options; raise UsageError for arguments that the command does not have."""
-        options, unknown = self.parse_known_args(args, namespace)
+        parse = self.parse_known_intermixed_args if self.is_intermixed else self.parse_known_args
+        options, unknown = parse(args, namespace)
         if unknown:
             word = unknown[0].partition("=")[0]
             known = [name for name in self._option_string_actions if name.startswith("--")]

@@ -14,7 +14,6 @@ from toyspec.cli.tables import Side, fitted, joined, lined_up
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
 from toyspec.places.addresses import is_address, path_in
-from toyspec.reading.sealed_files import has_seal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +94,7 @@ class RunTable:
         values = [fields.value(name) for name in self._more]
         return [
             shown(_relative(run, self._root)),
-            state + (", sealed" if has_seal(run.directory) else ""),
+            state + (", sealed" if run.sealed else ""),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
-from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.expressions import UNKNOWN, Question
 from toyspec.runs.rows import row_of
 
@@ -20,7 +19,7 @@ FACTS: dict[str, Callable[[RunSummary], Any]] = {
     "run_id": lambda run: run.start.get("run_id"),
     "profile": lambda run: run.profile or (run.dialect.name if run.dialect else None),
     "state": lambda run: run.state,
-    "sealed": lambda run: has_seal(run.directory),
+    "sealed": lambda run: run.sealed,
     "reason": lambda run: run.end.get("reason") if run.end else None,
     "last_step": lambda run: run.last_step,
     "final_loss": lambda run: run.final_loss,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isfinite, isnan
+from operator import add
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -68,6 +70,12 @@ class Curve:
             self.highest = (steps[values.index(most)], most)
         at = 0
         while at < len(values):
+            whole = 0 if self._taken else min((len(values) - at) // self._share, self._limit - len(self._means))
+            if whole:
+                end = at + whole * self._share
+                self._close_all(values[at:end])
+                at = end
+                continue
             end = at + self._share - self._taken
             self._open.extend(values[at:end])
             self._taken += len(values[at:end])
@@ -85,6 +93,16 @@ class Curve:
     def _close(self) -> None:
         self._means.append(_mean(self._open) if len(self._open) != 1 else self._open[0])
         self._open, self._taken = [], 0
+        self._fold()
+
+    def _close_all(self, values: array[float]) -> None:
+        """Take in the means of whole parts of *values*, which are finite and no more than there is room for."""
+        size = self._share
+        parts = values if size == 1 else [_mean(values[at : at + size]) for at in range(0, len(values), size)]
+        self._means.extend(parts)
+        self._fold()
+
+    def _fold(self) -> None:
         if len(self._means) == self._limit:
             self._means = _halved(self._means)
             self._share *= 2
@@ -110,11 +128,15 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
 
 
 def _halved(means: list[float | None]) -> list[float | None]:
+    with suppress(TypeError):  # None is where nothing was finite
+        sums = list(map(add, means[::2], means[1::2]))
+        if len(means) % 2 == 0 and all(map(isfinite, sums)):
+            return [total / 2 for total in sums]
     pairs = (means[at : at + 2] for at in range(0, len(means), 2))
     return [_mean([value for value in pair if value is not None]) for pair in pairs]
 
 
-def _mean(values: list[float]) -> float | None:
+def _mean(values: Sequence[float]) -> float | None:
     if not values:
         return None
     total = sum(values)

@@ -25,6 +25,8 @@ _CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
 _CHECKPOINTED = "trainer_state.json"
 SIDECARS = (MANIFEST_FILE, "flow.json")
 """Names of the files beside a stream that belong to its run."""
+OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE])
+"""Names of all files of a run that are not streams."""
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -37,6 +39,8 @@ class Stream(msgspec.Struct, frozen=True):
     """The directory that was named and searched; None where the stream itself was named."""
     is_hinted: bool = False
     """True for a file with a usual name of another program's log, which its content has to confirm."""
+    identity: str = ""
+    """A text that changes with the stream and with the files of its run beside it; empty where it is not known."""
 
     @property
     def is_below(self) -> bool:
@@ -59,6 +63,8 @@ class Listed(NamedTuple):
     path: str
     size: int = 0
     """Number of bytes of a file; 0 where it is not known."""
+    identity: str = ""
+    """See Stream."""
 
 
 class Listing(NamedTuple):
@@ -96,7 +102,7 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield PathError(path, cause_of(error))
         return
     if not stat.S_ISDIR(status.st_mode):
-        yield Stream(path, status.st_size)
+        yield Stream(path, status.st_size, identity=_identity(status))
         return
     anything = False
     for found in walk(path, hints, _listed):
@@ -112,8 +118,9 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
     files = files or [entry for entry in entries if is_hinted(entry.name, hints) and entry.is_file()]
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    beside = "".join(f" {entry.name} {_listed_file(entry).identity}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
-        [Listed(entry.name, entry.path, _size(entry)) for entry in files],
+        [_listed_file(entry, beside) for entry in files],
         [Listed(entry.name, entry.path) for entry in folders],
     )
 
@@ -131,7 +138,7 @@ def walk(
             yield PathError(directory, cause_of(error))
             continue
         for file in files:
-            yield Stream(file.path, file.size, root, is_hinted=file.name not in STREAM_NAMES)
+            yield Stream(file.path, file.size, root, is_hinted=file.name not in STREAM_NAMES, identity=file.identity)
         older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
         if older and not any(file.name == _CHECKPOINTED for file in files):
             older.remove(max(older, key=_step_of))
@@ -158,8 +165,13 @@ def is_hinted(name: str, hints: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in hints)
 
 
-def _size(entry: os.DirEntry[str]) -> int:
+def _listed_file(entry: os.DirEntry[str], beside: str = "") -> Listed:
     try:
-        return entry.stat().st_size
+        status = entry.stat()
     except OSError:
-        return 0
+        return Listed(entry.name, entry.path)
+    return Listed(entry.name, entry.path, status.st_size, _identity(status) + beside)
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import parts_of
 from toyspec.places.opening import place_of
 from toyspec.reading.stream_files import STREAM_NAMES, locate_stream
-from toyspec.runs.discovery import SIDECARS, Listed, Listing, NoStream, Stream, is_hinted, walk
+from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
     from toyspec.places.place import Place
     from toyspec.runs.discovery import Found
-
-_OF_A_BUNDLE = frozenset([MANIFEST_FILE, SEAL_FILE, *SIDECARS])
 
 
 def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
@@ -51,7 +48,8 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
 
 def _only(place: Place, stream: str, named: str) -> Stream:
     """Return the one stream that is *named*, itself or by its directory; raise OSError."""
-    return Stream(stream, place.status(stream).size, None if stream == named else named)
+    entry = place.status(stream)
+    return Stream(stream, entry.size, None if stream == named else named, identity=entry.identity)
 
 
 class _Tree:
@@ -59,6 +57,7 @@ class _Tree:
 
     def __init__(self, place: Place, root: str, hints: Sequence[str]) -> None:
         self._listings: dict[str, Listing] = {root: Listing([], [])}
+        self._beside: dict[str, str] = {}
         self.is_empty = True
         """True if nothing is below the root: it is an object, or nothing."""
         self.is_bundle = False
@@ -68,16 +67,20 @@ class _Tree:
                 continue
             self.is_empty = False
             directory, _, name = entry.address.rpartition("/")
-            if directory == root and name in _OF_A_BUNDLE:
-                self.is_bundle = True
+            if name in OF_A_BUNDLE:
+                self._beside[directory] = f"{self._beside.get(directory, '')} {name} {entry.identity}"
+                self.is_bundle = self.is_bundle or directory == root
             if name in STREAM_NAMES or is_hinted(name, hints):
-                self._add(directory, Listed(name, entry.address, entry.size))
+                self._add(directory, Listed(name, entry.address, entry.size, entry.identity))
 
     def listed(self, directory: str, hints: Sequence[str]) -> Listing:
         """Return what a search needs of *directory*."""
         files, folders = self._listings[directory]
         streams = [file for file in files if file.name in STREAM_NAMES]
         chosen = streams or [file for file in files if is_hinted(file.name, hints)]
+        beside = self._beside.get(directory)
+        if beside:
+            chosen = [file._replace(identity=file.identity + beside) for file in chosen]
         return Listing(sorted(chosen), sorted(folders))
 
     def _add(self, directory: str, file: Listed) -> None:

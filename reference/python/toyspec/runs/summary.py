@@ -19,6 +19,7 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.manifests import read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.rows import Row, RowBlock
+from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
@@ -104,6 +105,11 @@ class RunSummary:
         named = STREAMS.get(self.profile or "", {}).get("file")
         is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
+
+    @property
+    def sealed(self) -> bool:
+        """True if the run has a seal."""
+        return has_seal(self.directory)
 
     @cached_property
     def is_running(self) -> bool:

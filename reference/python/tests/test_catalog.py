@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra catalog is not installed")
+
+from loopback_store import BUCKET
+from toyspec import Catalog, CatalogError, build_catalog, list_runs, start_run, update_catalog
+from toyspec.catalog import building
+from toyspec.catalog.layout import MANIFEST, writing
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+
+if TYPE_CHECKING:
+    from loopback_store import Store
+
+START = (
+    '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s",'
+    '"started_at":"2026-11-%02dT10:00:00+02:00","config":%s}\n'
+)
+STEP = '{"kind":"step","t":%d.5,"step":%d,"loss":%s,"extra":{"val/acc":0.%d}}\n'
+END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+
+
+def stream(name: str, day: int = 1, config: str = '{"lr":0.1}', steps: int = 3, end: str = END) -> bytes:
+    """Return a stream of *steps* steps."""
+    lines = [STEP % (step, step, 3.5 - step, step) for step in range(steps)]
+    return "".join([START % (name, day, config), *lines, end]).encode()
+
+
+def put(root: Path, name: str, data: bytes) -> Path:
+    """Write a bundle and return its stream."""
+    (root / name).mkdir(parents=True, exist_ok=True)
+    (root / name / "events.jsonl").write_bytes(data)
+    return root / name / "events.jsonl"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a directory with runs of several kinds, some of which are not complete."""
+    root = tmp_path / "runs"
+    for day in range(1, 5):
+        put(root, f"run-{day}", stream(f"run-{day}", day))
+    put(root, "torn", stream("torn", 4, end="")[:-20])
+    put(root, "damaged", stream("damaged", 4).replace(b'"step":1,', b'"step":1;'))
+    (root / "metrics").mkdir()
+    (root / "metrics" / "metrics.jsonl").write_bytes(b'{"step":1,"loss":0.5,"wall_time_ms":12}\n')
+    (root / "trainer").mkdir()
+    (root / "trainer" / "trainer_state.json").write_bytes(
+        b'{"global_step":2,"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":1.5}]}'
+    )
+    (root / "foreign").mkdir()
+    (root / "foreign" / "events.jsonl").write_bytes(b'{"type":"user","message":"hi"}\n')
+    return root
+
+
+def rows(catalog: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a catalog by path."""
+    answer = Catalog(catalog).query("select * from runs order by stream")
+    return {row[0]: dict(zip(answer.columns, row, strict=True)) for row in answer.rows}
+
+
+def digests(directory: Path) -> dict[str, str]:
+    """Return the digest of each file below *directory*."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(file.relative_to(directory)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
+    """Each run is the one that reading all of it gives: facts, settings, last and best values, state, order."""
+    report = build_catalog(runs, out=tmp_path / "catalog")
+    whole, found = list_runs(runs, read="whole"), Catalog(tmp_path / "catalog").runs()
+    assert (8, 1, []) == (report.runs, report.skipped, report.errors)
+    assert (8, 1, ()) == (len(whole), whole.skipped, whole.errors)
+    assert [run.row() for run in whole] == [run.row() for run in found]
+    assert [vars(run)["dialect"] for run in whole] == [run.dialect for run in found]
+    assert [run.extent for run in whole] == [run.extent for run in found]
+
+
+def test_columns(runs: Path, tmp_path: Path) -> None:
+    """Settings, metrics and findings are columns, and the config is there as JSON."""
+    build_catalog(runs, out=tmp_path / "catalog")
+    found = rows(tmp_path / "catalog")
+    row = found[str(runs / "damaged" / "events.jsonl")]
+    assert ("damaged", 0.1, 1.5, 1.5) == (row["state"], row["config.lr"], row["last.loss"], row["best.loss"])
+    assert (1, {"invalid-json": 1}, 1) == (row["findings.invalid-json"], json.loads(row["findings"]), row["errors"])
+    assert {"lr": 0.1} == json.loads(row["config"])
+    assert "2026-11-04" == str(row["day"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_update_reads_what_has_changed(runs: Path, tmp_path: Path, workers: int) -> None:
+    """New, changed and live runs are read, those that are gone are dropped, and only the files of their days change."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out, values=True)
+    before = digests(out)
+    assert (8, 0, 8) == update_catalog(out)[:3]
+    assert before == digests(out)
+    put(runs, "run-3", stream("run-3", 3, steps=4))
+    put(runs, "new", stream("new", 3, '{"lr":"auto","other":1}'))
+    os.unlink(runs / "run-2" / "events.jsonl")
+    report = update_catalog(out, workers=workers)
+    assert (8, 2, 6, 1) == report[:4]
+    fresh = tmp_path / "fresh"
+    build_catalog(runs, out=fresh, values=True)
+    assert [run.row() for run in Catalog(fresh).runs()] == [run.row() for run in Catalog(out).runs()]
+    values = "select path, metric, step, time, value from values order by all"
+    assert Catalog(fresh).query(values) == Catalog(out).query(values)
+    after = digests(out)
+    days = ("2026-11-01", "2026-11-04", "unknown")
+    same = {f"{table}/{day}.000001.parquet" for table in ("runs", "values") for day in days}
+    assert same == {name for name in before if after.get(name) == before[name]}
+
+
+def test_run_that_is_sealed_later_has_changed(runs: Path, tmp_path: Path) -> None:
+    """A file of the run beside the stream counts too."""
+    from toyspec import seal
+
+    build_catalog(runs, out=tmp_path / "catalog")
+    seal(runs / "run-1")
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    assert rows(tmp_path / "catalog")[str(runs / "run-1" / "events.jsonl")]["sealed"]
+
+
+def test_live_run_is_read_again(tmp_path: Path) -> None:
+    """A run that a writer had open is read by the next update, also if its stream is the same."""
+    run = start_run(tmp_path / "runs", run_id="live")
+    run.step(loss=1.0)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    assert ["running"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    run.close()
+    update_catalog(tmp_path / "catalog")
+    assert ["torn"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
+
+
+def test_values(tmp_path: Path) -> None:
+    """Every value of the latest attempts has a row, with null for one that was not finite."""
+    resumed = (
+        stream("a", steps=3, end="")
+        + b'{"kind":"run_resume","t":5.0,"from_step":0}\n'
+        + b'{"kind":"step","t":6.0,"step":1,"loss":null}\n'
+    )
+    put(tmp_path / "runs", "a", resumed)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
+    query = "select run, metric, step, time, value from values order by metric, step"
+    answer = Catalog(tmp_path / "catalog").query(query)
+    assert answer.columns == ["run", "metric", "step", "time", "value"]
+    assert [("a", "loss", 0, 0.5, 3.5), ("a", "loss", 1, 6.0, None), ("a", "val/acc", 0, 0.5, 0.0)] == answer.rows
+
+
+def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
+    """One process and three write the same files, whatever order their work ends in."""
+    for index in range(300):
+        put(tmp_path / "runs", f"{index:03}", stream(f"{index:03}", 1 + index % 3, steps=index % 40))
+    for workers in (1, 3):
+        build_catalog(tmp_path / "runs", out=tmp_path / f"catalog-{workers}", values=True, workers=workers)
+    assert digests(tmp_path / "catalog-1") == digests(tmp_path / "catalog-3")
+
+
+@pytest.mark.parametrize("moment", ["reading", "before the manifest"])
+def test_build_that_is_stopped_leaves_the_catalog(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The earlier catalog is what readers see, and the next build removes what was left."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    before = Catalog(out).runs().rows()
+    put(runs, "new", stream("new", 1))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if moment != "reading":
+            patch.setattr(building, "write_manifest", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_catalog(runs, out=out, on_progress=stop if moment == "reading" else None)
+    assert before == Catalog(out).runs().rows()
+    (out / ".work").mkdir(exist_ok=True)
+    build_catalog(runs, out=out)
+    assert 9 == len(Catalog(out))
+    assert not (out / ".work").exists()
+    assert {str(file.relative_to(out)) for file in out.rglob("*.parquet")} == {
+        *Catalog(out).manifest.runs,
+        Catalog(out).manifest.index,
+    }
+
+
+def test_two_builders(runs: Path, tmp_path: Path) -> None:
+    """The second builder is refused, and says why."""
+    fact = "another process is writing this catalog"
+    with writing(str(tmp_path / "catalog")), pytest.raises(CatalogError, match=fact):
+        build_catalog(runs, out=tmp_path / "catalog")
+
+
+def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
+    """Another version, another file, another directory and a missing one are each named."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    manifest = json.loads((out / MANIFEST).read_bytes())
+    for content, fact in (
+        (json.dumps({**manifest, "catalog": 2, "toyspec": "9.0"}), "layout 2, written by toyspec 9.0; .* build it"),
+        ("[]", "not the file of a catalog"),
+        ('{"catalog":1}', "not the file of a catalog"),
+        ("\xff", "not the file of a catalog"),
+    ):
+        (out / MANIFEST).write_text(content, encoding="latin-1")
+        for use in (Catalog, update_catalog):
+            with pytest.raises(CatalogError, match=fact):
+                use(out)
+    build_catalog(runs, out=out)
+    assert 8 == len(Catalog(out))
+    with pytest.raises(CatalogError, match="not a catalog; make one"):
+        update_catalog(runs)
+    with pytest.raises(CatalogError, match="not empty and not a catalog"):
+        build_catalog(runs, out=runs)
+    file = out / Catalog(out).manifest.runs[0]
+    file.write_bytes(b"PAR1")
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Catalog(out).runs()
+
+
+HOSTILE = (
+    r'{"a\u0000b":"x\u0000y","q\"uote":1,"LR":1,"lr":"text","Lr":[1,{"deep":null}],"":2,"back\\slash":3,'
+    r'"n.e.s":{"t.e.d":4},"big":123456789012345678901234567890,"whole":12345678901,"mixed":true,'
+    r'"\ud83d\ude00":"\u202e","null":null,'
+    "\"'; drop table runs; --'\":5}"
+)
+
+
+def test_hostile_names_and_values(tmp_path: Path) -> None:
+    """Any names and values of a config go into a catalog, and what a column cannot hold is in the JSON."""
+    put(tmp_path / "runs", "a", stream("a", config=HOSTILE))
+    put(tmp_path / "runs", "b'; select 1; --", stream("b", config='{"lr":0.5,"mixed":2,"whole":0.5}'))
+    assert [] == build_catalog(tmp_path / "runs", out=tmp_path / "cata'log").errors
+    found = list(rows(tmp_path / "cata'log").values())
+    assert json.loads(HOSTILE) == json.loads(found[0]["config"])
+    names = ("n.e.s.t.e.d", "whole", "'; drop table runs; --'")
+    assert (4, 12345678901.0, 5) == tuple(found[0][f"config.{name}"] for name in names)
+    assert ["true", "2"] == [row["config.mixed"] for row in found]
+    whole = {run.path: run.start for run in list_runs(tmp_path / "runs", read="whole")}
+    assert whole == {run.path: run.start for run in Catalog(tmp_path / "cata'log").runs()}
+
+
+def test_very_large_config(tmp_path: Path) -> None:
+    """A run whose settings are larger than a row may be is listed without them."""
+    put(tmp_path / "runs", "a", stream("a", config=json.dumps({"text": "x" * (9 << 20), "more": "y" * (9 << 20)})))
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
+    (run,) = Catalog(tmp_path / "catalog").runs()
+    assert ("a", {}, 2) == (run.name, run.start, run.last_step)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+def test_what_cannot_be_read_is_listed(runs: Path, tmp_path: Path) -> None:
+    """A file that is gone or has no name in UTF-8 is an error of its own; an update tries it again."""
+    try:
+        os.mkdir(os.fsencode(runs) + b"/\xff")
+        (Path(os.fsdecode(os.fsencode(runs) + b"/\xff")) / "events.jsonl").write_bytes(stream("x"))
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    link = runs / "run-1" / "events.jsonl"
+    data = link.read_bytes()
+    link.unlink()
+    os.mkfifo(runs / "run-1" / "fifo")
+    report = build_catalog(runs, out=tmp_path / "catalog")
+    assert ["its name is not text in UTF-8, which a catalog cannot hold"] == [error.message for error in report.errors]
+    link.write_bytes(data)
+    assert 1 == update_catalog(tmp_path / "catalog").read
+
+
+REFUSED = (
+    "select * from read_text('/etc/passwd')",
+    "select * from read_csv('/etc/passwd')",
+    "select * from glob('/etc/*')",
+    "select * from '/etc/passwd'",
+    "copy runs to '/tmp/never'",
+    "copy (select 1) to '/tmp/never'",
+    "export database '/tmp/never'",
+    "attach '/tmp/never'",
+    "install httpfs",
+    "load httpfs",
+    "select 1; select 2",
+    "create table other as select 1",
+    "insert into runs select * from runs",
+    "set enable_external_access = true",
+    "select * from read_parquet('http://127.0.0.1:1/x.parquet')",
+    "selec",
+    "",
+    "select nope from runs",
+)
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_query_reaches_nothing_else(runs: Path, tmp_path: Path, sql: str) -> None:
+    """A query is one SELECT over the catalog."""
+    build_catalog(runs, out=tmp_path / "catalog")
+    before = digests(tmp_path)
+    with pytest.raises(ValueError):
+        Catalog(tmp_path / "catalog").query(sql)
+    assert before == digests(tmp_path)
+
+
+def test_commands(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands build, update, list and ask."""
+    monkeypatch.chdir(tmp_path)
+
+    def printed(*arguments: str, code: int = exit_codes.OK) -> str:
+        assert code == main(list(arguments))
+        return capsys.readouterr().out
+
+    assert "8 runs, 9 read, 1 of other formats skipped\n" == printed("catalog", "build", "--workers", "2", "runs")
+    put(runs, "new", stream("new", 1))
+    assert "9 runs, 1 read, 8 unchanged, 1 of other formats skipped\n" == printed("catalog", "update")
+    for text in ("", "-n 2", "--sort steps -n 3 -r", "--sort best.loss", "--where lr<1", "--where torn -n 1"):
+        options = text.split()
+        whole = printed("ls", "--full", "--json", str(runs), *options)
+        assert whole == printed("ls", "--catalog", "catalog", "--json", *options), options
+        assert printed("ls", "--full", str(runs), *options) == printed("ls", "--catalog", "catalog", *options)
+    count = "select state, count(*) as number, max(day) as last from runs group by state order by all"
+    assert "state,number,last\ncomplete,7,2026-11-04\ndamaged,1,2026-11-04\n" in printed("query", "--csv", count)
+    assert {"state": "damaged", "number": 1, "last": "2026-11-04"} == json.loads(printed("query", "--json", count))[1]
+    assert "state     number  last\n" in printed("query", count)
+    for arguments in (
+        ["query", "drop table runs"],
+        ["query", "--catalog", "runs", "select 1"],
+        ["ls", "--catalog", "runs"],
+        ["ls", "--catalog", "catalog", "runs"],
+        ["ls", "--catalog", "catalog", "--full"],
+        ["catalog", "update", "runs"],
+        ["catalog", "build", "gone"],
+        ["catalog", "update", "--values"],
+        ["catalog", "build", "--ray", "local", "--workers", "2", "runs"],
+    ):
+        assert "" == printed(*arguments, code=exit_codes.USAGE)
+
+
+# In a bucket.
+
+
+def test_bucket(store: Store, tmp_path: Path) -> None:
+    """A catalog of a bucket reads each run once, then only what has another entity tag; other objects are skipped."""
+    for number in range(5):
+        store.put(f"runs/{number}/events.jsonl", stream(str(number), 1 + number))
+    for number in range(30):
+        store.put(f"runs/{number % 5}/weights-{number}.bin", b"x")
+    store.put("runs/foreign/events.jsonl", b'{"type":"user","message":"hi"}\n')
+    store.page_size = 7
+    out = tmp_path / "catalog"
+    assert (5, 6, 0, 0, 1) == build_catalog(f"s3://{BUCKET}/runs", out=out)[:5]
+    paths = [f"s3://{BUCKET}/runs/{number}" for number in range(5)]
+    assert paths == [run.directory for run in Catalog(out).runs(order="name")]
+    store.requests.clear()
+    assert 0 == update_catalog(out).read
+    assert [] == store.reads()
+    store.put("runs/3/events.jsonl", stream("3", 4, steps=9))
+    assert (5, 1, 4) == update_catalog(out)[:3]
+    assert 8 == max(run.last_step or 0 for run in Catalog(out).runs())
+
+
+@pytest.mark.parametrize("problem", ["unreachable", "no permission", "wrong bucket"])
+def test_bucket_that_cannot_be_listed(
+    store: Store, tmp_path: Path, problem: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog stays as it was, and the message says what is wrong with the place."""
+    store.put("runs/a/events.jsonl", stream("a"))
+    out = tmp_path / "catalog"
+    build_catalog(f"s3://{BUCKET}/runs", out=out)
+    before = digests(out)
+    if problem == "unreachable":
+        from toyspec.places import opening
+
+        monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+        opening._store.cache_clear()
+    else:
+        status, code = (403, b"AccessDenied") if problem == "no permission" else (404, b"NoSuchBucket")
+
+        def refuse(handler: Any) -> bool:
+            handler.answer(status, b"<Error><Code>%b</Code></Error>" % code)
+            return True
+
+        store.every = refuse
+    for arguments in (["update", str(out)], ["build", f"s3://{BUCKET}/runs", "--out", str(out)]):
+        assert exit_codes.USAGE == main(["catalog", *arguments])
+        fact = {"unreachable": "no connection to the host", "no permission": "403", "wrong bucket": "404"}[problem]
+        errors = capsys.readouterr().err
+        assert fact in errors
+        assert "the catalog was not changed" in errors
+    assert before == digests(out)

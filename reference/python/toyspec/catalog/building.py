@@ -1,0 +1,225 @@
+"""Builds a catalog, and updates it by what has changed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
+from toyspec.catalog.reading_runs import Plan, ReadRun, is_text, not_read, read_batch
+from toyspec.catalog.tables import Tables
+from toyspec.distributed.processes import Processes, Start
+from toyspec.distributed.running import Work, results_of
+from toyspec.distributed.threads import Threads
+from toyspec.errors import CatalogError
+from toyspec.findings import PathError
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.places.addresses import is_address, public
+from toyspec.reading.log_detection import DialectChoice, usual_names
+from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.rows import encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    from toyspec.distributed.crews import Workers
+
+    Progress = Callable[[int, int], None]
+
+_MOST_ERRORS = 1000
+
+
+class CatalogReport(NamedTuple):
+    """What became of a build or an update."""
+
+    runs: int
+    """Number of runs in the catalog."""
+    read: int
+    """Number of streams that were read."""
+    kept: int
+    """Number of runs that had not changed."""
+    gone: int
+    """Number of runs that are no longer there."""
+    skipped: int
+    """Number of files of other formats."""
+    errors: list[PathError]
+    """What could not be read; the first 1,000."""
+
+
+class _Options(NamedTuple):
+    choice: DialectChoice
+    with_values: bool
+    workers: int | Workers
+    on_progress: Progress | None
+
+
+def build_catalog(
+    *roots: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    values: bool = False,
+    workers: int | Workers = 1,
+    dialect: DialectChoice | None = None,
+    on_progress: Progress | None = None,
+) -> CatalogReport:
+    """Read every run below *roots*, paths or addresses, and write the catalog into the directory *out*.
+
+    It has one row for each run, in Parquet files by the day on which the runs started; with *values* also one for each
+    value of each metric. *workers* is a number of processes or a Ray cluster. The catalog appears whole: a build that
+    is stopped leaves the earlier one. *on_progress* is given the number of bytes done and of all bytes.
+    Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files, and
+    WorkersError.
+    """
+    places = [_absolute(os.fspath(root)) for root in roots or (".",)]
+    options = _Options(dialect or DialectChoice(), values, workers, on_progress)
+    catalog = os.path.abspath(os.fspath(out))
+    with writing(catalog) as work:
+        before = _generation(catalog)
+        return _build(catalog, work, Manifest(roots=places, has_values=values, generation=before), None, options)
+
+
+def update_catalog(
+    catalog: str | os.PathLike[str],
+    *,
+    workers: int | Workers = 1,
+    dialect: DialectChoice | None = None,
+    on_progress: Progress | None = None,
+) -> CatalogReport:
+    """Read the runs that have changed since *catalog* was written, and those that are new, and write them into it.
+
+    A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
+    or if it could not be read. Only the files of the days of such runs are written. Raises as ``build_catalog`` does,
+    and CatalogError for what is not a catalog of this version.
+    """
+    path = os.path.abspath(os.fspath(catalog))
+    read_manifest(path)
+    with writing(path) as work:
+        old = read_manifest(path)
+        options = _Options(dialect or DialectChoice(), old.has_values, workers, on_progress)
+        return _build(path, work, old, old, options)
+
+
+def _absolute(root: str) -> str:
+    return public(root) if is_address(root) else os.path.abspath(root)
+
+
+def _generation(catalog: str) -> int:
+    """Return the number of times that there was a catalog of any version: names of files are used once."""
+    try:
+        return read_manifest(catalog).generation
+    except CatalogError:
+        return 0
+
+
+def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, options: _Options) -> CatalogReport:
+    tables = Tables(catalog, work)
+    try:
+        unlisted = _list(base.roots, tables.path("listing.jsonl"), options)
+        tables.load_listing(old.index if old else None, [error.path for error in unlisted if is_text(error.path)])
+        errors = unlisted + _read(tables, options)
+        return _write(catalog, tables, base, old, errors)
+    finally:
+        tables.close()
+
+
+def _list(roots: Sequence[str], file_path: str, options: _Options) -> list[PathError]:
+    """Write what is below *roots* into a file, and return what could not be listed."""
+    errors: list[PathError] = []
+    with open(file_path, "wb") as file:
+        file.write(b"")
+        for root in roots:
+            for found in _streams(root, usual_names(options.choice)):
+                if isinstance(found, PathError):
+                    if found.path == root:
+                        raise CatalogError(root, f"{found.message}; the catalog was not changed")
+                    errors.append(found)
+                elif is_text(found.path):
+                    file.write(msgspec.json.encode({
+                        "stream": found.path, "identity": found.identity, "size": found.size, "root": found.root,
+                        "is_hinted": found.is_hinted,
+                    }) + b"\n")  # fmt: skip
+                else:
+                    errors.append(PathError(found.path, "its name is not text in UTF-8, which a catalog cannot hold"))
+    return errors
+
+
+def _streams(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
+    """Yield the streams below *root*; metrics beside events are not a run."""
+    events = ""
+    for found in find_streams(root, hints=hints):
+        if isinstance(found, Stream):
+            directory, _, name = found.path.replace(os.sep, "/").rpartition("/")
+            if name == METRICS_FILE and directory == events:
+                continue
+            events = directory if name == EVENTS_FILE else events
+        if isinstance(found, Stream | PathError):
+            yield found
+
+
+def _read(tables: Tables, options: _Options) -> list[PathError]:
+    """Read what has to be read into files, and return what could not be."""
+    errors: list[PathError] = []
+    total, done = tables.write_todo(), 0
+    plan = Plan(options.choice, options.with_values)
+    with (
+        open(tables.path("rows.jsonl"), "wb") as rows,
+        open(tables.path("values.jsonl"), "wb") as values,
+        closing(_results(tables.todo(), plan, options.workers)) as results,
+    ):
+        for stream, found in results:
+            rows.write(found.line)
+            values.write(found.values)
+            if found.error is not None and len(errors) < _MOST_ERRORS:
+                errors.append(PathError(stream.path, found.error))
+            done += stream.size
+            if options.on_progress is not None:
+                options.on_progress(done, total)
+    tables.open()
+    return sorted(errors, key=lambda error: error.path)
+
+
+def _results(streams: Iterator[Stream], plan: Plan, workers: int | Workers) -> Generator[tuple[Stream, ReadRun]]:
+    first = next(streams, None)
+    if first is None:
+        return
+    work: Work[Stream, ReadRun] = Work(partial(read_batch, plan=plan), lambda each: each.size or 1, not_read)
+    if isinstance(workers, int):
+        # A client of a store does not survive a fork.
+        method: Start = "spawn" if is_address(first.path) else None
+        workers = Threads(1) if workers == 1 else Processes(workers, method)
+    yield from results_of(_again(first, streams), work, workers, order="any")
+
+
+def _again(first: Stream, others: Iterable[Stream]) -> Iterator[Stream]:
+    yield first
+    yield from others
+
+
+def _write(
+    catalog: str, tables: Tables, base: Manifest, old: Manifest | None, errors: list[PathError]
+) -> CatalogReport:
+    """Write the tables and the manifest; nothing where nothing has changed."""
+    gone = tables.count("known ANTI JOIN listed USING (stream) ANTI JOIN kept USING (stream)", "kind = 'run'")
+    read = tables.count("todo")
+    if old is not None and not read and not gone:
+        tables.close()
+        return CatalogReport(old.count, 0, old.count, 0, old.skipped, errors)
+    generation = base.generation + 1
+    made = Manifest(
+        roots=base.roots,
+        has_values=base.has_values,
+        generation=generation,
+        runs=tables.write(old.runs if old else [], generation),
+        values=tables.write_values(old.values if old else [], generation) if base.has_values else [],
+        index=tables.write_index(generation),
+    )
+    kept, fresh = tables.count("kept", "kind = 'run'"), tables.count("read", "kind = 'run'")
+    made.count = kept + fresh
+    made.skipped = tables.count("kept", "kind = 'foreign'") + tables.count("read", "kind = 'foreign'")
+    made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
+    tables.close()
+    write_manifest(catalog, made)
+    return CatalogReport(made.count, read, kept, gone, made.skipped, made.errors)

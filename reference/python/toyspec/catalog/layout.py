@@ -1,0 +1,132 @@
+"""The folder of a catalog: which files belong to it, and who may write them.
+
+``catalog.json`` names the files. It is replaced last, so that a build that is killed leaves the earlier catalog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.errors import CatalogError
+from toyspec.findings import PathError
+from toyspec.system_calls import SYSTEM_CALLS, sync_directory, sync_file, try_lock, write_new_file
+from toyspec.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST = "catalog.json"
+LAYOUT = 1
+"""Version of the layout: another one is not read."""
+
+_LOCK = ".lock"
+_WORK = ".work"
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """The content of ``catalog.json``."""
+
+    catalog: int = LAYOUT
+    toyspec: str = __version__
+    roots: list[str]
+    """Absolute paths and addresses of what was searched."""
+    has_values: bool = False
+    """Whether there is a table of every value of every metric."""
+    generation: int = 1
+    """Number of times that the catalog was written."""
+    count: int = 0
+    """Number of runs."""
+    skipped: int = 0
+    """Number of files of other formats."""
+    errors: list[PathError] = []
+    """What could not be read."""
+    runs: list[str] = []
+    values: list[str] = []
+    """Paths of the files of a table in the catalog, one for each day on which runs have started."""
+    index: str = ""
+    """Path of the table of everything that was found, by which an update knows what has changed."""
+
+
+class _Version(msgspec.Struct):
+    catalog: int
+    toyspec: str = "?"
+
+
+def read_manifest(catalog: str) -> Manifest:
+    """Return the manifest of the directory *catalog*; raise CatalogError."""
+    path = os.path.join(catalog, MANIFEST)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        raise CatalogError(catalog, "not a catalog; make one with `toyspec catalog build ROOT --out DIR`") from None
+    except OSError as error:
+        raise CatalogError(path, f"cannot be read: {error.strerror}") from None
+    try:
+        version = msgspec.json.decode(data, type=_Version)
+        if version.catalog != LAYOUT:
+            fact = f"layout {version.catalog}, written by toyspec {version.toyspec}; this version reads layout {LAYOUT}"
+            raise CatalogError(catalog, f"{fact}; build it again, or use that version")
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise CatalogError(path, f"not the file of a catalog: {error}; build it again") from None
+
+
+def write_manifest(catalog: str, manifest: Manifest) -> None:
+    """Make the files of *manifest* the catalog, and remove all others."""
+    for name in (*manifest.runs, *manifest.values, manifest.index):
+        descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
+        try:
+            sync_file(SYSTEM_CALLS, descriptor)
+        finally:
+            os.close(descriptor)
+    path = os.path.join(catalog, MANIFEST)
+    write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
+    os.replace(f"{path}.new", path)
+    sync_directory(SYSTEM_CALLS, catalog)
+    _remove_others(catalog, {*manifest.runs, *manifest.values, manifest.index})
+
+
+def _remove_others(catalog: str, known: set[str]) -> None:
+    for folder in ("runs", "values", "index"):
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(os.path.join(catalog, folder)):
+                if f"{folder}/{name}" not in known and name.endswith(".parquet"):
+                    os.unlink(os.path.join(catalog, folder, name))
+
+
+@contextlib.contextmanager
+def writing(catalog: str) -> Iterator[str]:
+    """Hold the directory *catalog*, which is made, and yield an empty directory for temporary files in it.
+
+    Raises CatalogError if another process writes the catalog, or if the directory has other things in it.
+    """
+    os.makedirs(catalog, exist_ok=True)
+    others = [name for name in os.listdir(catalog) if not name.startswith(".")]
+    if others and not os.path.lexists(os.path.join(catalog, MANIFEST)) and not _is_beginning(others):
+        raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
+    lock = os.open(os.path.join(catalog, _LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    work = os.path.join(catalog, _WORK)
+    try:
+        try:
+            try_lock(SYSTEM_CALLS, lock)
+        except BlockingIOError:
+            fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
+            raise CatalogError(catalog, fact) from None
+        # What a killed build has left.
+        shutil.rmtree(work, ignore_errors=True)
+        os.mkdir(work)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        os.close(lock)
+
+
+def _is_beginning(names: list[str]) -> bool:
+    """Return whether a first build that was killed has left these files."""
+    return set(names) <= {"runs", "values", "index", f"{MANIFEST}.new"}

@@ -1,0 +1,101 @@
+"""Reads runs for a catalog, a batch at a time: the work that is given to workers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from toyspec.catalog.rows import row_of
+from toyspec.catalog.tables import LARGEST_LINE
+from toyspec.catalog.values import values_of
+from toyspec.checker.checking import iter_reports
+from toyspec.checker.options import CheckOptions
+from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.findings import FileReport
+from toyspec.places.addresses import is_address
+from toyspec.runs.each_result import each_result
+from toyspec.runs.summary import summarize_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.discovery import Stream
+    from toyspec.runs.summary import RunSummary
+
+# What is left out of a row that is too large.
+_OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "named")
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Plan(NamedTuple):
+    """How runs are read."""
+
+    choice: DialectChoice
+    with_values: bool
+
+
+class ReadRun(NamedTuple):
+    """What became of one stream."""
+
+    line: bytes
+    """JSON: what the index has of it, and the row of a run."""
+    values: bytes = b""
+    """Lines of JSON: every value of every metric."""
+    error: str | None = None
+
+
+def read_batch(streams: list[Stream], plan: Plan) -> list[ReadRun]:
+    """Return what became of each of *streams*, in order; what cannot be read does not stop the others."""
+    if any(is_address(stream.path) for stream in streams):
+        # A request takes much longer than the work on its answer.
+        return [result() for _, result in each_result(streams, lambda stream: _read(stream, plan))]
+    reports = _reports([stream.path for stream in streams], plan.choice)
+    return [_read(stream, plan, next(reports)) for stream in streams]
+
+
+def not_read(stream: Stream, reason: str) -> ReadRun:
+    """Return what is known of a stream that was not read."""
+    return ReadRun(_index_line(stream, "error"), error=reason)
+
+
+def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
+    try:
+        summary = summarize_run(stream.path, dialect=plan.choice)
+        if report is None:
+            report = next(_reports([stream.path], plan.choice))
+        row = row_of(summary, report if isinstance(report, FileReport) else None)
+        values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
+        return ReadRun(_index_line(stream, "run", summary, row), values)
+    except StreamError as error:
+        if isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted):
+            return ReadRun(_index_line(stream, "hinted" if stream.is_hinted else "foreign"))
+        return not_read(stream, error.fact)
+
+
+def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
+    options = CheckOptions(dialect=choice.name, step_key=choice.step, dialects=choice.own, own_profiles=choice.profiles)
+    return iter(iter_reports(paths, options=options))
+
+
+def _index_line(
+    stream: Stream, kind: str, summary: RunSummary | None = None, row: dict[str, Any] | None = None
+) -> bytes:
+    is_live = summary is not None and summary.is_running
+    found = {"stream": stream.path, "identity": stream.identity, "kind": kind, "is_live": is_live}
+    line = _encode(found if row is None else {**row, **found})
+    if row is not None and len(line) >= LARGEST_LINE:
+        line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE), **found})
+    return line + b"\n"
+
+
+def is_text(path: str) -> bool:
+    """Return whether the path *path* is text that a table can hold."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in path

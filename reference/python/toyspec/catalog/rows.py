@@ -1,0 +1,202 @@
+"""One run as a row of the catalog, as a line of JSON, and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.findings import DialectUse
+from toyspec.reading.sealed_files import has_seal
+from toyspec.runs.curves import Curve
+from toyspec.runs.extents import Extent
+from toyspec.runs.members import flat
+from toyspec.runs.summary import RunState, RunSummary
+
+if TYPE_CHECKING:
+    from toyspec.findings import FileReport
+
+COLUMNS = {
+    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
+    "group": "VARCHAR", "tags": "VARCHAR[]", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
+    "sealed": "BOOLEAN", "reason": "VARCHAR", "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
+    "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
+    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "config": "JSON", "model": "JSON", "run_start": "JSON",
+    "run_end": "JSON", "metrics": "JSON", "findings": "JSON",
+}  # fmt: skip
+"""The columns that every run has, with their types in DuckDB."""
+
+NAMED = ("config", "model", "last", "best", "findings")
+"""What also has a column for each name, such as ``config.lr`` or ``best.val/acc``."""
+
+# A value in another form than these is in the JSON only.
+_SCALARS = (str, int, float, bool)
+_LONGEST_TEXT = 4096
+
+
+def row_of(summary: RunSummary, report: FileReport | None) -> dict[str, Any]:
+    """Return the row of a run from its *summary* and the *report* of its check, None if it cannot be checked."""
+    start = summary.start
+    rest = {name: value for name, value in start.items() if name not in ("config", "model")}
+    counts = _findings(report)
+    metrics = {name: _metric(summary, name) for name in summary.series}
+    tags = start.get("tags")
+    return {
+        "stream": summary.path,
+        "path": summary.directory,
+        "run": summary.name,
+        "run_id": _text(start.get("run_id")),
+        "name": _text(start.get("name")),
+        "group": _text(start.get("group")),
+        "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
+        "profile": summary.profile or (summary.dialect.name if summary.dialect else None),
+        "dialect": summary.dialect,
+        "state": summary.state,
+        "sealed": has_seal(summary.directory),
+        "reason": _text(summary.end.get("reason")) if summary.end else None,
+        "first_step": summary.first_step,
+        "last_step": summary.last_step,
+        "final_loss": summary.final_loss,
+        "seconds": summary.seconds,
+        "started_at": summary.started_at,
+        "day": day_of(summary.started_at),
+        "records": summary.extent.records,
+        "bytes": summary.extent.size,
+        **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
+        "config": _object(start.get("config")),
+        "model": _object(start.get("model")),
+        "run_start": rest,
+        "run_end": summary.end,
+        "metrics": metrics,
+        "findings": counts,
+        "named": _named(start, metrics) | {"findings": counts},
+    }
+
+
+def _named(start: dict[str, Any], metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what has a column for each name."""
+    return {
+        "config": _settings(start.get("config")),
+        "model": _settings(start.get("model")),
+        "last": {name: metric["last"] for name, metric in metrics.items() if metric["last"] is not None},
+        "best": {name: metric["best"] for name, metric in metrics.items() if "best" in metric},
+    }
+
+
+def day_of(started_at: str | None) -> str | None:
+    """Return the day in UTC of a time in RFC 3339; None if it is not one."""
+    try:
+        return datetime.fromisoformat(started_at or "").astimezone(UTC).date().isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _findings(report: FileReport | None) -> dict[str, int]:
+    """Return the number of findings of each severity, and of each rule."""
+    if report is None:
+        return {}
+    counts = Counter(finding.rule for finding in report.findings)
+    severities = {finding.rule: finding.severity for finding in report.findings}
+    counts.update(report.suppressed)
+    by_severity: Counter[str] = Counter()
+    for rule, number in counts.items():
+        by_severity[severities[rule]] += number
+    return {**by_severity, **dict(sorted(counts.items()))}
+
+
+def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
+    curve = summary.series[name]
+    smaller = summary.smaller_is_better(name)
+    best = summary.best(name)
+    step, last = curve.last or (None, None)
+    found: dict[str, Any] = {"step": step, "last": last, "count": curve.count, "nan": curve.not_finite}
+    found |= {} if smaller is None else {"goal": "min" if smaller else "max"}
+    return found | ({} if best is None else {"best_step": best[0], "best": best[1]})
+
+
+def _settings(members: Any) -> dict[str, Any]:
+    if not isinstance(members, dict):
+        return {}
+    return {
+        name: value[:_LONGEST_TEXT] if isinstance(value, str) else value
+        for name, value in flat(members)
+        if isinstance(value, _SCALARS)
+    }
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+class CatalogRun(RunSummary):
+    """A run as its catalog has it: what ``RunSummary`` has, without reading the run."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        """*row* has the columns of COLUMNS."""
+        super().__init__(row["stream"])
+        self.catalog_row = row
+        parts = {part: decoded(row[part]) for part in ("config", "model")}
+        self.start = {**(decoded(row["run_start"]) or {}), **{name: part for name, part in parts.items() if part}}
+        self.end = decoded(row["run_end"])
+        dialect = decoded(row["dialect"])
+        self.dialect = None if dialect is None else msgspec.convert(dialect, DialectUse)
+        self.first_step, self.last_step = row["first_step"], row["last_step"]
+        self.profile = None if self.dialect is not None else row["profile"]
+        state: RunState = row["state"]
+        self.__dict__["is_running"] = state == "running"
+        self.extent = Extent("torn" if state == "running" else state, row["records"], row["bytes"])
+        self._goals: dict[str, bool] = {}
+        for name, metric in (decoded(row["metrics"]) or {}).items():
+            self._take_metric(name, metric)
+
+    def _take_metric(self, name: str, metric: dict[str, Any]) -> None:
+        curve = self.series[name] = Curve()
+        curve.count, curve.not_finite = metric["count"], metric["nan"]
+        curve.last = None if metric["step"] is None else (metric["step"], metric["last"])
+        if "goal" in metric:
+            self._goals[name] = metric["goal"] == "min"
+        if "best" in metric:
+            curve.lowest = curve.highest = (metric["best_step"], metric["best"])
+
+    def smaller_is_better(self, name: str) -> bool | None:
+        """See RunSummary."""
+        return self._goals.get(name)
+
+    @property
+    def findings(self) -> dict[str, int]:
+        """The number of its findings by severity."""
+        return {severity: self.catalog_row[f"{severity}s"] for severity in ("error", "warning", "info")}
+
+    @property
+    def directory(self) -> str:
+        """See RunSummary."""
+        path: str = self.catalog_row["path"]
+        return path
+
+    @property
+    def sealed(self) -> bool:
+        """See RunSummary."""
+        return bool(self.catalog_row["sealed"])
+
+    @property
+    def seconds(self) -> float | None:
+        """See RunSummary."""
+        found: float | None = self.catalog_row["seconds"]
+        return found
+
+    @property
+    def started_at(self) -> str | None:
+        """See RunSummary."""
+        found: str | None = self.catalog_row["started_at"]
+        return found
+
+
+def decoded(text: str | None) -> Any:
+    """Return the value of JSON in a row."""
+    return None if text is None else msgspec.json.decode(text)

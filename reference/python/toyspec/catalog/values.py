@@ -1,0 +1,79 @@
+"""Every value of every metric of a run, as lines of JSON with lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.format.json_numbers import number
+from toyspec.reading.reader import read
+from toyspec.reading.rows import Row
+from toyspec.runs.metrics_of import metrics_of
+from toyspec.runs.own_records import own_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.reading.records import Record
+    from toyspec.runs.summary import RunSummary
+
+VALUES = {
+    "stream": "VARCHAR",
+    "path": "VARCHAR",
+    "run": "VARCHAR",
+    "day": "DATE",
+    "metric": "VARCHAR",
+    "step": "BIGINT[]",
+    "time": "DOUBLE[]",
+    "value": "DOUBLE[]",
+}
+"""The members of a line, with their types in DuckDB; the lists are of one length."""
+
+_MOST_VALUES = 10_000
+_MAX_STEP = 1 << 63
+
+
+def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None) -> Iterator[bytes]:
+    """Yield the values of the run of *summary*, those of its latest attempts: null where one was not finite."""
+    head = {"stream": summary.path, "path": summary.directory, "run": summary.name, "day": day}
+    held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
+    with read(summary.path, mode="salvage", dialect=choice) as reading:
+        last: int | None = None
+        for record in summary.attempts.latest(reading) if summary.attempts else reading:
+            step, time, metrics = _points(record, summary, last)
+            last = last if step is None else step
+            for name, value in metrics.items():
+                steps, times, values = held.setdefault(name, ([], [], []))
+                steps.append(step)
+                times.append(time)
+                values.append(value)
+                if len(values) >= _MOST_VALUES:
+                    yield _line(head, name, held.pop(name))
+    for name, lists in held.items():
+        yield _line(head, name, lists)
+
+
+def _points(record: Record, summary: RunSummary, last: int | None) -> tuple[int | None, float | None, dict[str, Any]]:
+    """Return step, time and metrics of a record."""
+    step: Any
+    if isinstance(record, Row):
+        step, time, metrics = record.step, record.time, record.values
+    elif (own := own_facts(record, last)) is not None:
+        step, time, metrics = own.step, own.time, own.metrics
+    else:
+        step, metrics = record.get("step", last), metrics_of(record)
+        milliseconds = number(record.get("wall_time_ms"))
+        time = number(record.get("t", record.get("wall_time")))
+        time = time if milliseconds is None else milliseconds / 1000
+        if record.kind == "step" and not summary.attempts.is_own_step(record):
+            metrics = {f"{record.get('phase')}/{name}": value for name, value in metrics.items()}
+    is_step = type(step) is int and abs(step) < _MAX_STEP
+    return step if is_step else None, time, metrics
+
+
+def _line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[Any], list[Any]]) -> bytes:
+    steps, times, values = lists
+    found = {**head, "metric": name, "step": steps, "time": times, "value": values}
+    return msgspec.json.encode(found) + b"\n"
