@@ -106,10 +106,7 @@ class RunSummary:
         is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
 
-    @property
-    def sealed(self) -> bool:
-        """True if the run has a seal."""
-        return has_seal(self.directory)
+    sealed: Any = property(lambda self: has_seal(self.directory), doc="True if the run has a seal.")
 
     @cached_property
     def is_running(self) -> bool:
