@@ -16,7 +16,7 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
 from toyspec.runs.each_result import each_result
-from toyspec.runs.summary import summarize_run
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
