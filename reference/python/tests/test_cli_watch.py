@@ -166,7 +166,7 @@ def test_charts_of_one_run(root: Path) -> None:
 
 
 def test_live_run_grows_on_the_screen(root: Path) -> None:
-    """A step that is committed, a new run and a run that is gone are seen without a key, and read once only."""
+    """A step that is committed, a new run and a run that is gone are seen without a key."""
     path = root / "runs" / "llama-lr0-20261121-001" / "events.jsonl"
     path.write_bytes(path.read_bytes().replace(END, b""))
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
+# The metrics that most runs have: to read those of a run at each Tab would take its time.
+METRICS = ("loss", "val/loss", "val/acc", "grad_norm", "lr")
+"""Names that a shell offers for a metric."""
+
 _INSTALL = """\
 Write the script to a file that the shell reads at its start, for example
 
@@ -56,11 +60,13 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _complete(action: argparse.Action) -> None:
-    """Complete *action* with what its metavar names: paths, directories, rules or kinds."""
+    """Complete *action* with what its metavar names: paths, directories, rules, kinds, columns or usual metrics."""
     import shtab
 
     from toyspec.cli import schema
+    from toyspec.cli.ls import ORDERS
     from toyspec.generated.rules import SUMMARY
+    from toyspec.runs.columns import FACTS
 
     if action.metavar in ("FILE", "PATH", "RUN"):
         action.complete = shtab.FILE  # type: ignore[attr-defined]
@@ -68,5 +74,9 @@ def _complete(action: argparse.Action) -> None:
         action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     elif action.metavar in ("RULE", "RULE[,RULE…]"):
         action.choices = tuple(SUMMARY)
+    elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
+        action.choices = tuple(dict.fromkeys([*ORDERS, *FACTS, *METRICS]))
+    elif action.metavar == "METRIC":
+        action.choices = METRICS
     elif action.metavar == "KIND":
         action.choices = schema.kinds("toy/v1")

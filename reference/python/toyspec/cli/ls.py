@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from toyspec.runs.listing import Extent, Runs
     from toyspec.runs.summary import RunSummary
 
-# What to sort by, beside columns; runs without a value come last.
-_ORDERS: dict[str, Callable[[RunSummary], Any]] = {
+ORDERS: dict[str, Callable[[RunSummary], Any]] = {
     "loss": lambda run: run.final_loss,
     "name": lambda run: run.path,
     "state": lambda run: tuple(STATES).index(run.state),
@@ -39,6 +38,8 @@ _ORDERS: dict[str, Callable[[RunSummary], Any]] = {
     "took": lambda run: -run.seconds if run.seconds else None,
     "started": lambda run: run.started_at,
 }
+"""What to sort by, beside columns; runs without a value come last."""
+
 _DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
     "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
@@ -104,7 +105,7 @@ def _add_columns(parser: Parser) -> None:
         "--sort",
         metavar="COLUMN",
         default="loss",
-        help=f"{', '.join(_ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
+        help=f"{', '.join(ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
     )
     parser.add_argument(
         "--columns", metavar="COLUMN[,COLUMN…]", type=_names, default=[], help="columns to show as well"
@@ -131,7 +132,7 @@ def run(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> int:
-    order = [] if options.sort in _ORDERS else [options.sort]
+    order = [] if options.sort in ORDERS else [options.sort]
     columns = list(dict.fromkeys([*options.columns, *order]))
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
@@ -191,7 +192,7 @@ def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice
     """Return the fields of the runs that meet all *filters*, in the order of their paths."""
     counts = any(name in FINDING_FIELDS for name in asked)
     found = [Fields(run, _findings(run, choice) if counts else None) for run in sorted(runs, key=lambda run: run.path)]
-    return [each for each in found if all(filter_.holds(each.question) for filter_ in filters)]
+    return [each for each in found if all(filter_.holds(each.question) for filter_ in filters)] if filters else found
 
 
 def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
@@ -204,7 +205,7 @@ def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
 
 
 def _ordered(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
-    keyed = [(_ORDERS[options.sort](each.run), each) for each in runs]
+    keyed = [(ORDERS[options.sort](each.run), each) for each in runs]
     known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=options.reverse)
     return [each for _, each in known] + [each for key, each in keyed if key is None]
 

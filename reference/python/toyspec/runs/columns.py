@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
@@ -48,12 +49,16 @@ def needs_whole_streams(columns: Iterable[str]) -> bool:
 
 
 class Fields:
-    """The fields of a run by name, made once."""
+    """The fields of a run by name, made once, when the first is asked for."""
 
     def __init__(self, run: RunSummary, findings: Mapping[str, int] | None = None) -> None:
         """Take the fields of *run*; *findings* are the numbers of its findings by severity, where they are known."""
         self.run = run
-        self._row = row_of(run, run.directory) | {"findings": findings}
+        self._findings = findings
+
+    @cached_property
+    def _row(self) -> dict[str, Any]:
+        return row_of(self.run, self.run.directory) | {"findings": self._findings}
 
     def value(self, name: str) -> Any:
         """Return the value of a field, None if the run has none."""
