@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
+from conformance.commands import kill_group
 from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Process:
 
     def close(self) -> None:
         """Terminate the program."""
-        self._kill()
+        kill_group(self.popen)
         try:
             self.popen.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -150,15 +150,6 @@ class Process:
             if pipe is not None:
                 close_quietly(pipe)
         self.errors.close()
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            # Windows has no process groups; child processes of the adapter stay.
-            kill_group = getattr(os, "killpg", None)
-            if kill_group is None:
-                self.popen.kill()
-            else:
-                kill_group(self.popen.pid, signal.SIGKILL)
 
     def __enter__(self) -> Self:
         return self

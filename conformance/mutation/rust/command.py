@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from conformance.commands import clean_up_when_terminated
 from conformance.corpus import questions_of, selected, version
 from conformance.mutation import survivors
 from conformance.mutation.memory import question_digests
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--page", metavar="FILE", help="put the score into a page of the site")
     add("--survivors", metavar="FILE", help="write the survivors that are not listed, in the form of survivors.json")
     options = parser.parse_args(arguments)
+    clean_up_when_terminated()
     try:
         every = listed()
         mutants = sample(

@@ -1,0 +1,67 @@
+"""Commands end with all that they started: on a time-out, an interruption and a termination."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.commands import captured
+from conformance.registry import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LOOP = 'sh -c \'while :; do echo >> "$0"; sleep 0.01; done\' "$0" & wait'
+"""A shell script that starts a process which adds a byte to the file `$0` again and again, as a looping test would."""
+
+RUNNER = """
+import sys
+from conformance.commands import captured, clean_up_when_terminated
+clean_up_when_terminated()
+captured(["sh", "-c", sys.argv[1], sys.argv[2]], ".", 60)
+"""
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until *holds*, for ten seconds at most."""
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def grows(path: Path) -> bool:
+    """Return whether a process still writes to *path*."""
+    before = path.stat().st_size
+    time.sleep(0.2)
+    return path.stat().st_size > before
+
+
+def test_output_and_status_are_captured() -> None:
+    """Standard error is in the output, and nothing is on standard input."""
+    done = captured(["sh", "-c", "cat; echo out; echo err >&2; exit 3"], ".", 60)
+    assert (3, b"out\nerr\n") == (done.returncode, done.stdout)
+
+
+def test_time_out_ends_what_the_command_started(tmp_path: Path) -> None:
+    """Not the command alone: the process that loops is its child."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        captured(["sh", "-c", LOOP, str(tmp_path / "written")], ".", 0.5)
+    assert not grows(tmp_path / "written")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_ends_what_the_command_started(number: signal.Signals, tmp_path: Path) -> None:
+    """Nothing is left running with init as its parent."""
+    written = tmp_path / "written"
+    process = subprocess.Popen([sys.executable, "-c", RUNNER, LOOP, str(written)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    wait_until(written.exists)
+    process.send_signal(number)
+    assert process.wait(10) != 0
+    assert not grows(written)
