@@ -23,6 +23,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_closed_output_gives_no_traceback(command: tuple[str, ...]) -> None:
     """Nothing is written on standard error, and the exit status is that of a broken pipe or of the help."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from property_examples import PROFILE, examples
 
 if TYPE_CHECKING:
     from loopback_store import Store
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 # A busy machine, or the first import, is not a defect of what is tested.
 settings.register_profile("whole", deadline=None)
 # `make test` tries fewer examples of each property.
-settings.register_profile("quick", deadline=None, max_examples=5)
-settings.load_profile(os.environ.get("TOYSPEC_EXAMPLES", "whole"))
+settings.register_profile("quick", deadline=None, max_examples=examples(100))
+settings.load_profile(PROFILE)
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser
@@ -59,6 +60,7 @@ SLOW_TESTS = (
     "test_number_columns.py::test_summary_of_a_long_stream_is_alike",
     "test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
     "test_own_profiles.py::test_command_line",
+    "test_places_failing.py::test_credentials_are_never_shown",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
 )
 """Single tests that read much, train, start many commands, or import what takes seconds."""

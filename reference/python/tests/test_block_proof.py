@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from strategies import SCALARS, kinds, lines, valid_records
 from toyspec.checker import check_bytes, stream_checker
 from toyspec.checker.block_proof import BlockProof, Taken
@@ -108,7 +109,7 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
                 parts[-1] = parts[-1].replace(b"{", b'{"t":3,', 1)
         return b"".join(part + b"\n" for part in parts)
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(repeating())
     def same(data: bytes) -> None:
         assert exact(data, monkeypatch) == fed(data)

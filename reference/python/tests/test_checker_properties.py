@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from strategies import JSON, kinds, records, streams
 from toyspec.checker import CheckOptions, check_bytes
 from toyspec.checker.block_proof import BlockProof, Taken
@@ -48,7 +49,7 @@ def schema_accepts(profile: Profile, kind: str, value: Any) -> bool:
 def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
     """The schema and the type made from it give the same verdict on any record."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(records(profile, kind))
     def agree(value: dict[str, Any]) -> None:
         assert schema_accepts(profile, kind, value) == engine_accepts(profile, kind, value)
@@ -56,7 +57,7 @@ def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
     agree()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.dictionaries(st.sampled_from(["t", "step", "loss", "extra", "phase", "x"]), JSON))
 def test_checker_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
     """An arbitrary object, taken as a step, has the same verdict from both."""
@@ -77,7 +78,7 @@ def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -
 def test_any_chunking_gives_one_report(profile: str) -> None:
     """The report does not depend on how the bytes arrive."""
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(streams(profile), st.lists(st.integers(0, 800), max_size=6))
     def same(data: bytes, cuts: list[int]) -> None:
         assert check_bytes(data, dialect=None) == chunked(data, cuts)
@@ -92,7 +93,7 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     def unproven(_: BlockProof, lines: Lines) -> Taken:
         return Taken([None] * len(lines.data), list(range(len(lines.data))), {})
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=examples(120), deadline=None)
     @given(streams(profile))
     def same(data: bytes) -> None:
         fast = check_bytes(data, dialect=None)
@@ -105,7 +106,7 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     same()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=200) | streams())
 def test_check_never_raises(data: bytes) -> None:
     """Any bytes give a report whose figures fit them."""
@@ -118,7 +119,7 @@ def test_check_never_raises(data: bytes) -> None:
     assert sorted(lines) == lines
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(streams(), st.integers(20, 120))
 def test_line_limit_is_the_same_on_both_paths(data: bytes, limit: int) -> None:
     """A reduced line limit gives line-too-long for exactly the committed lines beyond it."""

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from property_examples import examples
 from toyspec.convert.simple_yaml import parsed, written
 
 OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
@@ -23,7 +24,7 @@ values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 
 
 @pytest.mark.parametrize("name", OWN)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(rows=st.lists(st.tuples(st.integers(0, 2**40), st.dictionaries(names, values, min_size=1)), min_size=1))
 def test_numbers_come_back(
     tmp_path_factory: pytest.TempPathFactory, name: str, rows: list[tuple[int, dict[str, float | None]]]
@@ -60,7 +61,7 @@ def _binary32(value: float) -> float:
 
 
 @pytest.mark.parametrize("name", ["kaun", "metrics", "munin", "csv", "json"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_damaged_exports_are_accounted_for(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
@@ -202,7 +203,7 @@ def test_sample_of_dvclive(tmp_path: Path) -> None:
     assert {"not-finite": 1} == losses(run)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """A database or table with changed bytes gives what can be read, a report, and no crash."""
@@ -231,7 +232,7 @@ configs = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(keys, configs, max_size=4))
 def test_yaml_that_is_written_is_read(config: dict[str, Any]) -> None:
     """Any settings come back from the YAML of DVCLive."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
+from property_examples import examples
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_types
 from toyspec.format.integers import take_integers
@@ -95,7 +96,7 @@ def _told(item: Record | Gap) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_lines_decoded_together_are_what_each_is_alone(profile: Profile, target: Target, data: st.DataObject) -> None:
     """Records, values, events and gaps do not depend on what lines are decoded into, nor on their neighbours."""
@@ -109,7 +110,7 @@ def test_lines_decoded_together_are_what_each_is_alone(profile: Profile, target:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_events_are_those_of_the_records(profile: Profile, data: st.DataObject) -> None:
     """Events alone come in the order of their records, which replace them where there is none; reports agree."""

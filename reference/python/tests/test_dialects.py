@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec
+from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
@@ -98,7 +99,7 @@ def test_every_prefix_and_chunking(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
     """Whatever is overwritten in a sample, nothing is raised, and every byte is accounted for."""

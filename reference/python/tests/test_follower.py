@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
+from property_examples import examples
 from toyspec.reading.follower import Follower, TailEvent, follow
 from toyspec.reading.live_file import FINGERPRINT_BYTES
 from toyspec.reading.reader import read
@@ -196,7 +197,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(chunks=st.lists(st.lists(st.sampled_from(PIECES), max_size=4).map(b"".join), max_size=8))
 def test_following_any_chunking_is_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes]
@@ -215,7 +216,7 @@ def test_following_any_chunking_is_reading_at_once(
     assert [(gap.line, gap.offset, gap.length, gap.reason, gap.message) for gap in reading.report.gaps] == found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_follower_gives_what_each_file_had(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Through any rotation, replacement, cut and deletion, the records since the last event are those of the file."""

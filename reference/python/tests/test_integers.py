@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from strategies import kinds, records
 from toyspec.findings import Profile
 from toyspec.format.integers import take_integers, take_integers_of_all, take_integers_of_manifest
@@ -58,7 +59,7 @@ def test_integers_inside_objects_arrays_and_maps_are_found() -> None:
 def test_all_at_once_is_one_after_the_other(profile: Profile) -> None:
     """What is proven for a block changes nothing in the result."""
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(st.data())
     def same(data: st.DataObject) -> None:
         chosen = data.draw(st.lists(st.sampled_from(kinds(profile)), max_size=4))

@@ -10,6 +10,7 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from toyspec.format import scanner
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import decode, spans, validate
@@ -67,7 +68,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 LINES = st.one_of(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), NEAR_JSON, mutated())
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(LINES)
 @example(b'{"a":' + b"9" * 309 + b"}")
 @example(b'{"a":' + b"1" * 309 + b"}")
@@ -110,7 +111,7 @@ def _strict_json(line: bytes) -> tuple[list[str], Any]:
     return findings, value
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(LINES)
 @example(b'{"\\ud800":1,"\\ud800":"\\udfff"}')
 def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
@@ -143,7 +144,7 @@ def scanned(line: bytes) -> tuple[list[LineFinding], dict[str, int], LineFinding
     return scan.findings, scan.unlisted, None
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(600), suppress_health_check=[HealthCheck.too_slow])
 @given(LINES)
 @example(b'{"a":1,"b":[1,[],{}],"a":2,"\\u0061":3,"c":[' + b"[0]," * 300 + b"1e999,{}]}")
 @example(b"{" + b'"a":1,"b":2,' * 300 + b'"c":3}')
@@ -157,7 +158,7 @@ def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
         assert scanned(line) == found
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(LINES)
 def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
     """What is before the stop could begin a JSON text; with the byte at the stop it cannot."""
@@ -192,7 +193,7 @@ def _pointers(value: Any, pointer: str = "") -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(OBJECTS, st.sampled_from([None, 1]), st.booleans(), st.data())
 def test_spans_find_every_value(
     value: dict[str, Any], indent: int | None, ascii_only: bool, data: st.DataObject

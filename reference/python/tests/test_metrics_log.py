@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from files import content
+from property_examples import examples
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
@@ -300,7 +301,7 @@ def test_a_directory_is_not_a_log(tmp_path: Path) -> None:
 NUMBERS = st.floats() | st.floats(width=32) | st.integers(-(2**70), 2**70)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(

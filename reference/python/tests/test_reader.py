@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspec.reading.reader
+from property_examples import examples
 from toyspec.errors import (
     DamagedStreamError,
     StreamError,
@@ -127,7 +128,7 @@ def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
         assert full == report
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, len(RUN) - 1))
 def test_truncated_run_gives_a_prefix_of_its_records(length: int) -> None:
     """A run that was cut anywhere is torn, reads in the default mode and invents nothing."""

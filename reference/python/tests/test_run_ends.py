@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import strategies
+from property_examples import examples
 from toyspec.cli.main import main
 from toyspec.engine import native
 from toyspec.reading.reader import read
@@ -97,7 +98,7 @@ def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Pat
     assert (whole.extent.state, _facts(whole)) == (ends.extent.state, _facts(ends))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stream=strategies.streams("toy/v1") | strategies.streams("kaun/v1"),
     block=st.sampled_from([8, 64, 4096]),
@@ -158,7 +159,7 @@ def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=strategies.streams("toy/v1") | strategies.streams("metrics/v1") | strategies.streams("kaun/v1"))
 def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -> None:
     """The row of a run, its extent and its kinds do not depend on the engine; some streams are left to Python."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from files import content
+from property_examples import examples
 from toyspec.checker.checking import check_bytes
 from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.fields import FIELDS
@@ -60,7 +61,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(CALLS)
 def test_no_sequence_of_calls_makes_an_invalid_stream(
     tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
@@ -88,7 +89,7 @@ NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) 
 COUNTS = st.integers(-2, 2**54) | st.sampled_from([10**307, 10**400, True, None, 1.0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(

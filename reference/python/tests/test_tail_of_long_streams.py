@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from strategies import kinds, lines, valid_records
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
@@ -68,7 +69,7 @@ def test_the_last_events_are_the_same_as_when_everything_is_read(
     path = tmp_path / "events.jsonl"
     skips = []
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(streams(profile), st.integers(0, 6))
     def same(data: bytes, number: int) -> None:
         # An end of the run within the stream ends reading; the checker reports what comes after it.

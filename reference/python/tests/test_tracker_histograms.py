@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from torch_like import HalfTensor
 from toyspec.tracker.histograms import gradient_statistics
 
@@ -19,7 +20,7 @@ def test_statistics_of_a_small_gradient() -> None:
     assert {0: 1, 18: 2, 31: 1} == {place: count for place, count in enumerate(found.histogram) if count}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(FINITE, min_size=1, max_size=50))
 def test_histogram_counts_every_element_once(values: list[float]) -> None:
     """The 32 counts add up to the number of elements, and the first and last bins hold the extremes."""

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torch_like
+from property_examples import examples
 from toyspec.tracker import cross_entropy_loss, cross_entropy_with_entropy_loss, linear_cross_entropy
 
 PAD = -100
@@ -160,7 +161,7 @@ def test_shapes_that_do_not_fit_are_refused(logits: tuple[int, ...], labels: tup
         cross_entropy_loss(np.zeros(logits), np.zeros(labels, int), PAD)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 5), st.integers(1, 6), st.floats(-1, 1))
 def test_losses_agree_on_any_shape(seed: int, batch: int, length: int, vocabulary: int, weight: float) -> None:
     """Whatever the shape, the losses are those of a computation in binary64."""

@@ -12,6 +12,7 @@ np = pytest.importorskip("numpy", reason="the extra `train` is not installed")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from property_examples import examples  # noqa: E402
 from toyspec.trainer import AdamW, Parameter  # noqa: E402
 
 LARGEST = 65504.0
@@ -80,7 +81,7 @@ def test_updates_agree_with_fp64(optimizer: AdamW) -> None:
             oracle.weight = float(parameter.weight[index])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.floats(width=32, allow_nan=False))
 def test_gradient_is_rounded_as_ieee_754_has_it(gradient: float) -> None:
     """With beta1 = 0 the first moment is the gradient itself, rounded to fp16 as the struct module rounds it."""
