@@ -242,6 +242,21 @@ mutants-rust: $(DEV) ## mutate the Rust crate with cargo-mutants, a fixed sample
 		$(BIN)/python -m conformance.mutation.rust --page docs/reference/conformance.md $(ARGS))
 
 # Real programs of other projects: some GB, never needed to use toyspec.
+STORES := build/interop-stores
+
+.PHONY: interop-stores
+interop-stores: $(DEV) $(STORES)/bin/versitygw $(STORES)/node_modules/.bin/azurite-blob ## read from and write to real object stores on loopback (S3 and Azure; installs 270 MB)
+	@TOYSPEC_STORES=$(CURDIR)/$(STORES)/bin:$(CURDIR)/$(STORES)/node_modules/.bin \
+		$(BIN)/python -m pytest -q reference/python/tests/test_places_servers.py $(ARGS)
+
+$(STORES)/bin/versitygw:
+	@echo "building versitygw into $(@D)"
+	@GOBIN=$(CURDIR)/$(@D) go install github.com/versity/versitygw/cmd/versitygw@v1
+
+$(STORES)/node_modules/.bin/azurite-blob:
+	@echo "installing Azurite into $(STORES)"
+	@npm install --silent --no-fund --no-audit --no-save --no-package-lock --prefix $(STORES) azurite@3
+
 .PHONY: interop-frameworks
 interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real training in each framework, also killed and resumed (installs 5 GB)
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir reference/python/interop -p no:cacheprovider \

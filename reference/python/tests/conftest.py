@@ -31,6 +31,8 @@ SLOW_FILES = (
     "test_demo.py",
     "test_quick_starts.py",  # the first program of each language's README
     "test_mirroring.py",
+    "test_places_servers.py",  # stores of other projects, 100 MB
+    "test_sync_processes.py",
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
     "test_tracker_example.py",
     "test_tracker_losses.py",
@@ -55,6 +57,7 @@ SLOW_TESTS = (
     "test_docs_examples.py::test_page_runs[docs/how-to/make-your-own-profile.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/read-any-log.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/read-with-pandas-polars-duckdb.md]",
+    "test_docs_examples.py::test_page_runs[docs/how-to/runs-in-a-bucket.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
     "test_number_columns.py::test_summary_of_a_long_stream_is_alike",

@@ -7,11 +7,15 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import formatdate
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+import loopback_uploads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +33,8 @@ class Request:
     range: str
     sent: int = 0
     """Number of bytes of content in the answer."""
+    received: int = 0
+    """Number of bytes of content in the request."""
 
 
 class Store:
@@ -36,6 +42,13 @@ class Store:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.versions: dict[str, list[bytes]] = {}
+        """What was written of each object, by its key."""
+        self.generations: dict[str, int] = {}
+        self.times: dict[str, float] = {}
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        """The parts of unfinished uploads."""
+        self.lock = threading.Lock()
         self.requests: list[Request] = []
         self.answers: list[Callable[[Handler], bool]] = []
         """Each answers one of the next requests, or returns False for the usual answer."""
@@ -59,6 +72,19 @@ class Store:
     def sent(self) -> int:
         """Number of bytes of content in all answers."""
         return sum(request.sent for request in self.requests)
+
+    @property
+    def received(self) -> int:
+        """Number of bytes of content in all requests."""
+        return sum(request.received for request in self.requests)
+
+    def get(self, key: str) -> bytes | None:
+        """Return what the bucket has at *key*."""
+        return self.objects.get(f"{BUCKET}/{key}")
+
+    def modified(self, key: str) -> float:
+        """Return when an object was written by a request, in seconds since the Unix epoch; long ago for others."""
+        return self.times.get(key, 1_600_000_000.0)
 
     def reads(self) -> list[Request]:
         """Return the requests for content."""
@@ -95,6 +121,34 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
+    def handle_expect_100(self) -> bool:
+        """Ask for the body at once: the answer is buffered otherwise, and its client waits."""
+        self.send_response_only(100)
+        self.end_headers()
+        self.wfile.flush()
+        return True
+
+    def do_PUT(self) -> None:
+        """Change the store, on its conditions."""
+        parts = urlsplit(self.path)
+        try:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.request_made = Request(self.command, unquote(parts.path), parts.query, "", received=len(body))
+            self.store.requests.append(self.request_made)
+            special = self.store.every or (self.store.answers.pop(0) if self.store.answers else None)
+            if special is None or not special(self):
+                loopback_uploads.take(self, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def do_POST(self) -> None:
+        """Begin or complete an upload."""
+        self.do_PUT()
+
+    def do_DELETE(self) -> None:
+        """Give up an upload."""
+        self.do_PUT()
+
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         """Send one answer."""
         self.send_response(status)
@@ -110,8 +164,10 @@ class Handler(BaseHTTPRequestHandler):
         if data is None:
             self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
             return
-        tag = f'"{md5(data).hexdigest()}"'
-        headers = {"ETag": tag, "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT", "Accept-Ranges": "bytes"}
+        tag = loopback_uploads.tag_of(data)
+        key = unquote(path).lstrip("/")
+        headers = {"ETag": tag, "Accept-Ranges": "bytes", "x-goog-generation": str(self.store.generations.get(key, 1))}
+        headers["Last-Modified"] = formatdate(self.store.modified(key), usegmt=True)
         if self.headers.get("If-Match") not in (None, tag):
             self.answer(412, b"")
             return
@@ -151,8 +207,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _item(self, key: str) -> str:
         data = self.store.objects[f"{BUCKET}/{key}"]
+        modified = datetime.fromtimestamp(self.store.modified(f"{BUCKET}/{key}"), UTC).isoformat()
         return (
-            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-22T10:00:00.000Z</LastModified>"
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{modified}</LastModified>"
             f"<ETag>&quot;{md5(data).hexdigest()}&quot;</ETag><Size>{len(data)}</Size></Contents>"
         )
 

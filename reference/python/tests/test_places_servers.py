@@ -1,85 +1,62 @@
-"""Reads runs from an S3 server that is not of this project: versitygw, over a folder, on loopback.
-
-``go install github.com/versity/versitygw/cmd/versitygw@latest`` builds it; these tests are skipped without it.
-"""
+"""Reads and writes runs in stores that are not of this project, on loopback: see real_stores."""
 
 from __future__ import annotations
 
-import shutil
-import socket
+import random
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import toyspec
+from command_line import command, environment, toyspec
 from loopback_store import BUCKET, stream
+from real_stores import AZURITE, VERSITYGW, azurite, versitygw
 from toyspec import check, follow, list_runs
 from toyspec.places import opening
+from toyspec.places.opening import place_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SERVER = shutil.which("versitygw") or shutil.which("versitygw", path=str(Path.home() / "go" / "bin"))
-SECONDS = 30.0
-
-pytestmark = pytest.mark.skipif(SERVER is None, reason="versitygw is not installed (see this module)")
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
+pytest.importorskip("boto3", reason="the extra sync is not installed")
 
-
-def free_port() -> int:
-    """Return a free port on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+needs_s3 = pytest.mark.skipif(VERSITYGW is None, reason="versitygw is not installed; `make interop-stores` does it")
+needs_azure = pytest.mark.skipif(AZURITE is None, reason="Azurite is not installed; `make interop-stores` does it")
 
 
 @pytest.fixture
-def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    """Serve a bucket until the test ends; objects are put through the store that is given."""
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve a bucket of S3 until the test ends, and return its address."""
+    with versitygw(tmp_path / "served") as settings:
+        yield from _used(settings, f"s3://{BUCKET}", monkeypatch)
+
+
+@pytest.fixture
+def container(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve a container of Azure until the test ends, and return its address."""
+    with azurite() as settings:
+        yield from _used(settings, f"az://{BUCKET}", monkeypatch)
+
+
+def _used(settings: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    opening._store.cache_clear()
+    yield address
+    opening._store.cache_clear()
+
+
+@needs_s3
+def test_runs_in_a_real_store(bucket: str) -> None:
+    """Runs are listed, checked, followed while they grow, and refused to those without permission."""
     from obstore.store import S3Store
 
-    assert SERVER is not None
-    place = f"127.0.0.1:{free_port()}"
-    root = tmp_path / "served"
-    (root / BUCKET).mkdir(parents=True)
-    keys = ["--access", "testkey", "--secret", "testsecret"]
-    process = subprocess.Popen(
-        [SERVER, "--port", place, *keys, "--quiet", "posix", str(root)], stdout=subprocess.DEVNULL
-    )
-    try:
-        settings = {"ENDPOINT": f"http://{place}", "ACCESS_KEY_ID": "testkey", "SECRET_ACCESS_KEY": "testsecret"}
-        for name, value in {**settings, "REGION": "us-east-1"}.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        await_server(place)
-        opening._store.cache_clear()
-        yield S3Store(BUCKET, client_options={"allow_http": True})
-    finally:
-        opening._store.cache_clear()
-        process.terminate()
-        process.wait(SECONDS)
-
-
-def await_server(place: str) -> None:
-    """Return as soon as something listens at *place*."""
-    host, _, port = place.partition(":")
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1.0):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"nothing listens at {place}")
-
-
-def test_runs_in_a_real_store(objects: object) -> None:
-    """Runs are listed, checked, followed while they grow, and refused to those without permission."""
+    objects = S3Store(BUCKET, client_options={"allow_http": True})
     obstore.put(objects, "runs/a/events.jsonl", stream(3000, end=""))
     obstore.put(objects, "runs/b/events.jsonl", stream(30_000, run_id="b"))
     obstore.put(objects, "runs/other.bin", b"\0")
-    root = f"s3://{BUCKET}/runs"
+    root = f"{bucket}/runs"
     assert [("b", 30_000), ("a", 3000)] == [(run.name, run.last_step) for run in list_runs(root)]
     assert ["torn", "complete"] == [report.state for report in check(root, workers=2).files]
 
@@ -91,3 +68,81 @@ def test_runs_in_a_real_store(objects: object) -> None:
     assert 2 == done.returncode
     assert b"403 Forbidden: the credentials do not allow it" in done.stderr
     assert b"404 Not Found: check the name of the bucket" in toyspec("ls", "s3://no-such-bucket/runs").stderr
+
+
+@needs_s3
+def test_hundred_megabytes_grow_in_a_real_store(bucket: str, tmp_path: Path) -> None:
+    """At most 1.2 of the bytes written are sent, and the object is the stream at the end."""
+    from toyspec.sync.run_sync import Settings
+    from toyspec.sync.syncing import Syncing
+
+    path = tmp_path / "runs" / "a" / "events.jsonl"
+    path.parent.mkdir(parents=True)
+    whole = stream(1_300_000)
+    assert 100_000_000 < len(whole)
+    syncing = Syncing(str(tmp_path / "runs"), f"{bucket}/runs", Settings())
+    sent = written = 0
+    with path.open("ab", buffering=0) as file:
+        while written < len(whole):
+            written += file.write(whole[written : written + 1_900_000])
+            sent += syncing.once("all" if written == len(whole) else "due").sent
+    sent += syncing.once().sent
+    assert sent <= 1.2 * len(whole)
+    assert whole == b"".join(place_of(bucket).blocks(f"{bucket}/runs/a/events.jsonl"))
+
+
+@needs_s3
+def test_two_that_are_killed_again_and_again(bucket: str, tmp_path: Path) -> None:
+    """Two processes that keep one place in step, and are killed at random, lose nothing and double nothing."""
+    _keep_and_kill(f"{bucket}/runs", tmp_path / "runs", stream(300_000))
+
+
+@needs_azure
+def test_azure(container: str, tmp_path: Path) -> None:
+    """A container of Azure is kept in step by two processes that are killed, too."""
+    _keep_and_kill(f"{container}/runs", tmp_path / "runs", stream(60_000))
+
+
+def _keep_and_kill(to: str, runs: Path, whole: bytes) -> None:
+    chance = random.Random(11)
+    path = runs / "a" / "events.jsonl"
+    path.parent.mkdir(parents=True)
+    written, address = 0, f"{to}/a/events.jsonl"
+    seen = b""
+    with path.open("ab", buffering=0) as file:
+        for _ in range(4):
+            with _watching(runs, to), _watching(runs, to):
+                until = time.monotonic() + chance.uniform(1.5, 3.0)
+                while time.monotonic() < until:
+                    written += file.write(whole[written : written + chance.randrange(len(whole) // 40)])
+                    time.sleep(0.05)
+                    seen = _longer(address, seen)
+        file.write(whole[written:])
+    done = toyspec("sync", str(runs), to)
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert whole == _longer(address, seen)
+    assert [address] == [entry.address for entry in place_of(to).entries(to)]
+
+
+@contextmanager
+def _watching(runs: Path, to: str) -> Iterator[None]:
+    """Keep *to* in step from another process, which is killed at the end."""
+    arguments = ["sync", "--watch", "--every", "0.05", str(runs), to]
+    with subprocess.Popen(
+        command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _longer(address: str, seen: bytes) -> bytes:
+    """Return what the place has: it continues what was *seen* before, and ends with a whole line."""
+    try:
+        found = b"".join(place_of(address).blocks(address))
+    except FileNotFoundError:
+        found = b""
+    assert found.startswith(seen)
+    assert not found or found.endswith(b"\n")
+    return found

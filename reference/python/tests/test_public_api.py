@@ -94,6 +94,7 @@ INTERNAL = {
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
+    "toyspec.sync.spans.ShortenedError": "lets a file wait for the next pass",
     "toyspec.view.requests.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
@@ -101,6 +102,7 @@ INTERNAL = {
 
 
 OF_AN_EXTRA = {"toyspec.places.file_systems": "fsspec", "toyspec.places.object_stores": "obstore"}
+OF_AN_EXTRA |= {"toyspec.sync.s3_buckets": "boto3", "toyspec.sync.stores": "obstore"}
 """Modules that cannot be imported without the package of an extra."""
 
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from toyspec.writing.run_starting import start_run
     from toyspec.writing.run_writer import RunWriter
     from toyspec.writing.sealing import seal
+    from toyspec.writing.synced import Sync
 
 _HOMES = {
     "Catalog": "catalog.reading",
@@ -110,6 +111,7 @@ _HOMES = {
     "StreamRefusedError": "errors",
     "StreamReplacedError": "errors",
     "StreamUnreadableError": "errors",
+    "Sync": "writing.synced",
     "TailEvent": "reading.follower",
     "TornStreamError": "errors",
     "ToyspecError": "errors",
@@ -177,6 +179,7 @@ __all__ = [
     "StreamRefusedError",
     "StreamReplacedError",
     "StreamUnreadableError",
+    "Sync",
     "TailEvent",
     "TornStreamError",
     "ToyspecError",

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "import": "make runs of what other tools have logged",
     "export": "write runs in the formats of other tools",
     "mirror": "send runs on to other trackers while they are written",
+    "sync": "keep a bucket in step with a folder of runs",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
     "emit": "write an event from a shell script",

@@ -37,12 +37,18 @@ class Progress:
     def update(self, done: int, total: int) -> None:
         """Show the state of the work, a few times a second at most."""
         now = self._clock()
+        if self.active and now >= self._next:
+            share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
+            speed = size(int(done / (now - self._started)))
+            self.show(f"{share}  {speed}/s")
+
+    def show(self, text: str) -> None:
+        """Show *text* as the state of the work, a few times a second at most."""
+        now = self._clock()
         if not self.active or now < self._next:
             return
         self._next = now + _EVERY_SECONDS
-        share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
-        speed = size(int(done / (now - self._started)))
-        self._stream.write(f"{_ERASE}{self._work}  {share}  {speed}/s")
+        self._stream.write(f"{_ERASE}{self._work}  {text}")
         self._stream.flush()
         self._visible = True
 

@@ -70,7 +70,7 @@ def open_store(scheme: str, host: str, query: str, *, seconds: float) -> ObjectP
         "retry_config": {"max_retries": _MOST_RETRIES, "retry_timeout": timedelta(seconds=seconds)},
     }
     address = f"{scheme}://{host.rpartition('@')[2]}"
-    with _reported(address):
+    with reported(address):
         if scheme in _WEB:
             return ObjectPlace(HTTPStore.from_url(f"{scheme}://{host}/{query}", **options), address)
         if scheme == "az":
@@ -83,23 +83,24 @@ class ObjectPlace:
     """The objects of one bucket or server."""
 
     def __init__(self, store: Any, root: str) -> None:
-        self._store = store
+        self.store = store
+        """What obstore knows the bucket or server by."""
         self._root = root
         self._is_web = root.startswith("http")
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""
         self._demand_list(address)
-        with _reported(address):
-            for page in obstore.list(self._store, self._key(address) or None):
+        with reported(address):
+            for page in obstore.list(self.store, self.key(address) or None):
                 for found in page:
                     yield self._entry(f"{self._root}/{found['path']}", cast("dict[str, Any]", found))
 
     def names(self, address: str) -> list[str]:
         """See Place."""
         self._demand_list(address)
-        with _reported(address):
-            found = obstore.list_with_delimiter(self._store, self._key(address) or None)
+        with reported(address):
+            found = obstore.list_with_delimiter(self.store, self.key(address) or None)
         files = [each["path"].rpartition("/")[2] for each in found["objects"]]
         return sorted([*files, *(f"{prefix.rpartition('/')[2]}/" for prefix in found["common_prefixes"])])
 
@@ -109,8 +110,8 @@ class ObjectPlace:
 
     def status(self, address: str) -> Entry:
         """See Place."""
-        with _reported(address):
-            return self._entry(address, cast("dict[str, Any]", obstore.head(self._store, self._key(address))))
+        with reported(address):
+            return self._entry(address, cast("dict[str, Any]", obstore.head(self.store, self.key(address))))
 
     def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
         """See Place."""
@@ -118,8 +119,8 @@ class ObjectPlace:
         if identity is not None and identity.startswith('"'):
             options["if_match"] = identity
         try:
-            with _reported(address):
-                result = obstore.get(self._store, self._key(address), options=cast("Any", options))
+            with reported(address):
+                result = obstore.get(self.store, self.key(address), options=cast("Any", options))
                 entry = self._entry(address, cast("dict[str, Any]", result.meta))
                 data = bytes(result.bytes())
         except _BeyondError:
@@ -130,17 +131,19 @@ class ObjectPlace:
 
     def blocks(self, address: str) -> Iterator[bytes]:
         """See Place."""
-        with _reported(address):
-            for block in obstore.get(self._store, self._key(address)).stream():
+        with reported(address):
+            for block in obstore.get(self.store, self.key(address)).stream():
                 yield bytes(block)
 
-    def _key(self, address: str) -> str:
+    def key(self, address: str) -> str:
+        """Return the name by which obstore knows the object at *address*."""
         key = parts_of(address).key
         return unquote(key) if self._is_web else key
 
     @staticmethod
     def _entry(address: str, meta: dict[str, Any]) -> Entry:
-        return Entry(address, meta["size"], meta.get("e_tag") or meta["last_modified"].isoformat())
+        changed = meta["last_modified"]
+        return Entry(address, meta["size"], meta.get("e_tag") or changed.isoformat(), changed.timestamp())
 
 
 class _BeyondError(Exception):
@@ -148,7 +151,7 @@ class _BeyondError(Exception):
 
 
 @contextlib.contextmanager
-def _reported(address: str) -> Iterator[None]:
+def reported(address: str) -> Iterator[None]:
     """Raise what obstore raises as an error of the place, without addresses, answers and keys, which may be secret."""
     try:
         yield

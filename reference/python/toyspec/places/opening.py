@@ -38,7 +38,7 @@ def _store(scheme: str, host: str, query: str) -> Place:
         from toyspec.places.object_stores import open_store
     except ImportError:
         raise PlaceError(f"{scheme}://{host.rpartition('@')[2]}", _needs("obstore")) from None
-    return open_store(scheme, host, query, seconds=_seconds())
+    return open_store(scheme, host, query, seconds=request_seconds())
 
 
 @cache
@@ -67,7 +67,8 @@ def _needs(package: str) -> str:
     return f"reading it needs {package}; install it with `python -m pip install 'toyspec[remote]'`"
 
 
-def _seconds() -> float:
+def request_seconds() -> float:
+    """Return how long a request may take with its retries, in seconds; raise PlaceError for a value that is none."""
     text = os.environ.get(VARIABLE, "")
     try:
         value = float(text) if text else _DEFAULT_SECONDS

@@ -18,6 +18,8 @@ class Entry(NamedTuple):
     """Number of bytes."""
     identity: str
     """A text that changes with the content: the entity tag of a store, else the time of the last change."""
+    modified: float = 0.0
+    """When it was last changed, in seconds since the Unix epoch; 0 where it is not known."""
 
 
 class Part(NamedTuple):

@@ -13,6 +13,7 @@ from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.writing.environment import git_revision
 from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory, format_run_id
 from toyspec.writing.run_writer import RunWriter
+from toyspec.writing.synced import synced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from toyspec.writing.companions import Companion
     from toyspec.writing.event_arguments import Phase
     from toyspec.writing.settings import Exist, OnError, Sealing
+    from toyspec.writing.synced import Sync
 
 
 def start_run(  # noqa: PLR0913 - each is an option of its own
@@ -47,6 +49,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     on_error: OnError = "disable",
     seal: Sealing = "never",
     mirrors: Sequence[Companion] = (),
+    sync: Sync | str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
     """Return the writer of a run in a directory under *root*, its run_start written.
@@ -56,7 +59,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and the last;
     ``step`` is called for all of them, or for those. *git* ``"around"`` takes the commit around the working
     directory where one is checked out. *mirrors* send the run on to other trackers, for example
-    ``[toyspec.Mirror(to="wandb")]``. See RunWriter for the other options.
+    ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written, for
+    example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
 
     With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
     *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
@@ -79,7 +83,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             subsample=subsample,
             resuming="by-itself",
             seal=seal,
-            mirrors=mirrors,
+            mirrors=mirrors if sync is None else [*mirrors, synced(sync)],
             clock=clock,
         )
         undoing.callback(run.close)

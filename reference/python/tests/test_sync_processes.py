@@ -1,0 +1,163 @@
+"""A place that is kept in step by processes that are killed, and by one that goes along with the training."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from command_line import command, environment
+from command_line import toyspec as call
+from loopback_store import BUCKET, Store, status, stream
+from toyspec.places import opening
+from toyspec.sync.spans import LocalFile
+
+pytest.importorskip("obstore", reason="the extra remote is not installed")
+pytest.importorskip("boto3", reason="the extra sync is not installed")
+
+TO = f"s3://{BUCKET}/runs"
+LOG = "runs/a/events.jsonl"
+
+
+@contextmanager
+def watching(runs: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Keep the place in step from another process, which is killed at the end."""
+    arguments = ["sync", "--watch", "--every", "0.02", str(runs), TO]
+    with subprocess.Popen(
+        command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def await_object(store: Store, size: int) -> None:
+    """Return as soon as the place has at least *size* bytes of the log."""
+    deadline = time.monotonic() + 30
+    while len(store.get(LOG) or b"") < size:
+        assert time.monotonic() < deadline, f"the place has {len(store.get(LOG) or b'')} of {size} bytes"
+        time.sleep(0.005)
+
+
+def test_training_that_keeps_a_place_in_step(store: Store, tmp_path: Path) -> None:
+    """Records arrive while the run goes on, and close returns when the place has everything."""
+    where = toyspec.Sync(TO, every=0.02)
+    with toyspec.start_run(tmp_path / "runs", run_id="a", sync=where) as run:
+        run.step(loss=2.0)
+        await_object(store, 1)
+        first = store.get(LOG)
+        run.step(loss=1.0)
+    assert first is not None
+    assert first.endswith(b"\n")
+    assert (tmp_path / "runs" / "a" / "events.jsonl").read_bytes() == store.get(LOG)
+
+
+def test_place_that_is_away_costs_the_training_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The run is written, its end waits as long as is allowed, the reason is said once, and a command completes."""
+    store.every = status(403)
+    where = toyspec.Sync(TO, every=0.02, wait=20.0, patience=0.0)
+    with toyspec.start_run(tmp_path / "runs", run_id="a", sync=where) as run:
+        for _ in range(20):
+            run.step(loss=2.0)
+            time.sleep(0.01)
+    said = capfd.readouterr().err
+    assert 1 == said.count("403 Forbidden")
+    assert f"s3://bucket/runs/a: not complete; `toyspec sync {tmp_path}/runs {TO}` sends what is missing" in said
+    assert "AKIA" not in said
+    store.every = None
+    assert 0 == call("sync", str(tmp_path / "runs"), TO).returncode
+    assert (tmp_path / "runs" / "a" / "events.jsonl").read_bytes() == store.get(LOG)
+
+
+def test_end_of_a_run_waits_no_longer_than_allowed(
+    store: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A place that hangs holds up the end of a run for *wait* seconds, and the process goes on by itself."""
+    store.every = lambda handler: bool(time.sleep(1.0))
+    with toyspec.start_run(tmp_path / "runs", run_id="a", sync=toyspec.Sync(TO, wait=0.2, patience=0.0)) as run:
+        run.step(loss=2.0)
+        started = time.monotonic()
+    assert time.monotonic() - started < 2.0
+    said = capfd.readouterr().err
+    assert f"{TO}: the rest of the run is still being sent, by process " in said
+    store.every = None
+    number = int(said.rpartition(" ")[2])
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
+        if os.waitpid(number, os.WNOHANG)[0]:
+            break
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"to": TO, "every": 0}, "every is 0; it must be a number of seconds ≥ 0.01"),
+        ({"to": TO, "wait": -1}, "wait is -1; it must be a number of seconds ≥ 0"),
+        ({"to": TO, "files": "some"}, "files is 'some'; it must be 'logs' or 'all'"),
+        ({"to": "s3://key:word@bucket/runs"}, "credentials in an address are not used"),
+    ],
+)
+def test_wrong_settings(values: dict[str, object], expected: str) -> None:
+    """A mistake is found where it is made, before a run starts."""
+    with pytest.raises(ValueError, match=expected) as caught:
+        toyspec.Sync(**values)  # type: ignore[arg-type]
+    assert "word" not in str(caught.value)
+
+
+def test_killed_at_any_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the process is killed and started again, every version is whole lines that continue the one before."""
+    monkeypatch.setenv(opening.VARIABLE, "10")
+    chance = random.Random(7)
+    runs = tmp_path / "runs"
+    (runs / "a").mkdir(parents=True)
+    path = runs / "a" / "events.jsonl"
+    # Long enough to be sent whole first, and to grow by copies then.
+    whole = stream(110_000)
+    written = 0
+    with path.open("ab", buffering=0) as file:
+        for kill in range(6):
+            with watching(runs) as process:
+                if not kill:
+                    written += file.write(whole[:50_000])
+                    await_object(store, 1)
+                until = time.monotonic() + chance.uniform(0.6, 1.4)
+                while time.monotonic() < until:
+                    written += file.write(whole[written : written + chance.randrange(100_000)])
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGKILL)
+        file.write(whole[written:])
+    before = len(store.requests)
+    with watching(runs) as process:
+        while len(store.requests) == before:
+            time.sleep(0.01)
+        await_object(store, len(whole))
+        process.send_signal(signal.SIGINT)
+        assert 0 == process.wait(30)
+    versions = store.versions[LOG]
+    assert whole == versions[-1]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(versions))
+    assert all(version.endswith(b"\n") for version in versions)
+    assert [LOG] == list(store.versions)
+
+
+def test_committed_lines_of_a_file(tmp_path: Path) -> None:
+    """The end of the last whole line is found, however long the fragment is."""
+    path = tmp_path / "x"
+    for data, expected in ((b"", 0), (b"a", 0), (b"a\n", 2), (b"a\nb" + b"c" * 200_000, 2), (b"a\n" * 70_000, 140_000)):
+        path.write_bytes(data)
+        with LocalFile(str(path), lines=True) as file:
+            assert expected == file.stop
+            assert (b"a" if expected else b"") == file.last_line()

@@ -1,0 +1,205 @@
+"""``toyspec sync``: keep a bucket in step with a folder of runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.cli import exit_codes
+from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
+from toyspec.cli.paths import shown
+from toyspec.cli.progress import Progress, size
+from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.sync.results import RunResult, SyncReport
+    from toyspec.sync.syncing import Syncing
+
+_DESCRIPTION = """\
+Send what the runs below RUNS have and PLACE lacks, and end. With --watch, go on
+until Ctrl-C, or until a single run has ended. PLACE is s3://, gs://, az:// or a
+directory. The run RUNS/a becomes PLACE/a; if RUNS is one run, PLACE is its copy.
+
+PLACE gets whole committed lines only, also of live runs. Nothing is deleted, and
+a log is only replaced by one that continues it, or after it has another name.
+Each write names the object that it replaces, so that two of these commands never
+undo each other. After any interruption, call it again.
+
+The log of a run is sent: streams, their side files, run.json, flow.json and the
+seal. --all sends all other files too."""
+
+_EPILOG = """\
+Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. s3://
+needs the extra sync: python -m pip install 'toyspec[sync]'.
+
+exit status:
+  0  PLACE has everything
+  1  something is left: a run there is another or longer one, or the place failed
+  2  wrong usage, or nothing could be read or reached
+
+examples:
+  toyspec sync runs/ s3://bucket/runs
+  toyspec sync --watch runs/ s3://bucket/runs
+  toyspec sync --dry-run --all runs/ gs://bucket/runs"""
+
+_EVERY_SECONDS = 10.0
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and examples to *parser*."""
+    parser.usage = "toyspec sync [OPTION…] RUNS PLACE"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("runs", metavar="RUNS", type=local_path, help="a directory of runs, or one run")
+    parser.add_argument("place", metavar="PLACE", help="where they are kept, too")
+    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=seconds,
+        default=_EVERY_SECONDS,
+        help=f"with --watch: time between two polls; default: {_EVERY_SECONDS:g}",
+    )
+    parser.add_argument("--all", action="store_true", help="send weights, artifacts and all other files of a run too")
+    parser.add_argument("--dry-run", action="store_true", help="send nothing, and say what would be sent")
+    parser.add_argument(
+        "--checksum", action="store_true", help="compare every byte with PLACE, not only sizes, times and ends"
+    )
+    parser.add_argument(
+        "--keep-both", action="store_true", help="where PLACE has another run, rename that one, and send this one"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON report; with --watch, a line for each pass")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
+
+
+def run(options: Namespace) -> int:
+    """Bring the place in step and return an exit code."""
+    from toyspec.sync.run_sync import Settings
+    from toyspec.sync.syncing import Syncing
+
+    if not os.path.isdir(options.runs):
+        raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
+    if options.watch and options.dry_run:
+        raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
+    chosen = Settings(
+        extent="all" if options.all else "logs",
+        thoroughness="all" if options.checksum else "ends",
+        on_conflict="keep both" if options.keep_both else "leave",
+    )
+    syncing = Syncing(options.runs, options.place, chosen, rehearse=options.dry_run)
+    return _watched(syncing, options) if options.watch else _once(syncing, options)
+
+
+def _once(syncing: Syncing, options: Namespace) -> int:
+    progress = Progress("syncing")
+    sent = 0
+
+    def on_result(result: RunResult, done: int, total: int) -> None:
+        nonlocal sent
+        sent += result.sent
+        progress.show(f"{done} of {total} runs, {size(sent)} sent")
+
+    try:
+        report = syncing.once(on_result=on_result)
+    finally:
+        progress.erase()
+    if not report.runs:
+        raise UsageError(f"{options.runs}: no run in the directory or below")
+    shower = _Shower(options)
+    shower.take(report)
+    shower.finish()
+    return shower.status
+
+
+def _watched(syncing: Syncing, options: Namespace) -> int:
+    from toyspec.sync.syncing import Watching
+
+    over = threading.Event()
+
+    def end(number: int, _: object) -> None:
+        # The second one ends it at once.
+        signal.signal(number, signal.default_int_handler)
+        over.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    shower = _Shower(options)
+    terminal = Terminal(sys.stderr)
+    if terminal.interactive:
+        where = f"{shown(options.runs)} → {printable(syncing.address)}"
+        terminal.line(terminal.styled(f"{where}, every {options.every:g} s; Ctrl-C sends the rest and ends", "dim"))
+    try:
+        syncing.watch(Watching(over, options.every), shower.take)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    shower.finish()
+    return shower.status
+
+
+class _Shower:
+    """Shows passes: what a person has to know once, and a summary at the end."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._options = options
+        self._terminal = Terminal()
+        self._said: set[tuple[str, str]] = set()
+        self._sent: dict[str, int] = {}
+        self._report: SyncReport | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit code of the last pass."""
+        from toyspec.sync.results import LEFT
+
+        left = self._report is not None and self._report.count(*LEFT)
+        return exit_codes.FINDINGS if left else exit_codes.OK
+
+    def take(self, report: SyncReport) -> None:
+        """Show what is new in the report of a pass."""
+        self._report = report
+        for run in report.runs:
+            if run.files:
+                self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
+            self._show(run)
+        if self._options.json and (not self._options.watch or any(run.files or run.facts for run in report.runs)):
+            self._terminal.line(msgspec.json.encode(report).decode())
+        sys.stdout.flush()
+
+    def _show(self, run: RunResult) -> None:
+        if self._options.verbose and run.files and not self._options.json:
+            fragment = f", without a fragment of {run.fragment} bytes" if run.fragment else ""
+            files = "1 file" if run.files == 1 else f"{run.files} files"
+            self._terminal.line(f"{shown(run.run)}: {files}, {size(run.sent)}{fragment}")
+        for fact in run.facts:
+            if (run.run, fact) not in self._said:
+                self._said.add((run.run, fact))
+                # What has passed may come again.
+                text = f"toyspec sync: {printable(run.address)}: {printable(fact)}"
+                sys.stderr.write(f"{without_ci_commands(text)}\n")
+
+    def finish(self) -> None:
+        """Show the summary."""
+        report = self._report
+        if report is None or self._options.json:
+            return
+        total = len(report.runs)
+        live = sum(run.is_live for run in report.runs)
+        counts = {
+            "would be sent" if report.is_rehearsal else "sent": len(self._sent),
+            "live": live,
+            "longer there": report.count("ahead"),
+            "of another run there": report.count("conflict"),
+            "failed": report.count("failed"),
+        }
+        words = [f"{count} {word}" for word, count in counts.items() if count]
+        words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
+        runs = "1 run" if total == 1 else f"{total} runs"
+        self._terminal.line(f"{runs} → {printable(report.address)}: {', '.join(words)}")

@@ -1,0 +1,81 @@
+"""The process of a ``Sync``: takes one order from standard input, and ends when that ends or the run does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.errors import ToyspecError
+from toyspec.places.addresses import path_in
+from toyspec.sync.run_sync import RunSync, Settings
+from toyspec.sync.targets import destination_of, target_of
+from toyspec.system_calls import say
+from toyspec.writing.synced import SyncOrder
+
+if TYPE_CHECKING:
+    from toyspec.sync.results import RunResult
+
+_RETRY_SECONDS = 2.0
+
+
+def main() -> int:
+    """Keep the run in step, and return an exit status."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=SyncOrder)
+    over = threading.Event()
+    threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    name = os.path.basename(order.directory)
+    try:
+        address = path_in(destination_of(order.sync.to), name)
+        run = RunSync(order.directory, address, target_of(address), Settings(extent=order.sync.files))
+    except (ToyspecError, ImportError) as error:
+        say(f"{error}; nothing of run {name} is sent")
+        return 1
+    result = _follow(run, order, over)
+    if result.outcome in ("same", "sent"):
+        return 0
+    if result.outcome != "conflict":
+        parent = os.path.dirname(order.directory)
+        say(f"{address}: not complete; `toyspec sync {parent} {order.sync.to}` sends what is missing")
+    return 1
+
+
+def _follow(run: RunSync, order: SyncOrder, over: threading.Event) -> RunResult:
+    """Return what became of the last pass, after the training has ended the run, or is gone."""
+    said: set[str] = set()
+    deadline: float | None = None
+    while True:
+        is_over = over.is_set()
+        result = run.bring("all" if is_over else "due")
+        for fact in result.facts:
+            if fact not in said:
+                said.add(fact)
+                say(f"{run.address}: {fact}")
+        if result.outcome == "conflict":
+            return result
+        if not is_over:
+            over.wait(order.sync.every)
+            continue
+        if result.outcome in ("same", "sent", "ahead"):
+            return result
+        deadline = deadline or time.monotonic() + order.sync.patience
+        if time.monotonic() >= deadline:
+            return result
+        time.sleep(_RETRY_SECONDS)
+
+
+def _wait_for_end(over: threading.Event) -> None:
+    """Set *over* once the training has ended the run, or is gone."""
+    while sys.stdin.buffer.read(1):
+        continue
+    over.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

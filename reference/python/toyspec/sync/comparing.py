@@ -1,0 +1,54 @@
+"""Compares a file with an object, of which it reads as little as tells them apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from toyspec.places.place import Entry
+    from toyspec.sync.spans import LocalFile
+    from toyspec.sync.targets import Readable
+
+Relation = Literal["same", "behind", "ahead", "other"]
+"""How an object is to a file: the same bytes, the first ones of it, all of it and more, or other ones."""
+
+Thoroughness = Literal["ends", "all"]
+"""Which bytes are compared: the first and the last ones that both have, or all of them."""
+
+_WHOLE_BYTES = 1 << 16
+_END_BYTES = 1 << 12
+_BLOCK_BYTES = 8 << 20
+
+
+def relation(file: LocalFile, entry: Entry, place: Readable, thoroughness: Thoroughness = "ends") -> Relation:
+    """Return how the object *entry* of *place* is to *file*, as far as that may be sent.
+
+    Raises ChangedError where it is another object meanwhile, and ShortenedError.
+    """
+    shared = min(entry.size, file.stop)
+    if not all(_is_equal(file, entry, place, start, end) for start, end in _pieces(shared, thoroughness)):
+        return "other"
+    if entry.size == file.stop:
+        return "same"
+    return "behind" if entry.size < file.stop else "ahead"
+
+
+def _pieces(shared: int, thoroughness: Thoroughness) -> list[tuple[int, int]]:
+    if not shared:
+        return []
+    if shared <= _WHOLE_BYTES:
+        return [(0, shared)]
+    if thoroughness == "ends":
+        return [(shared - _END_BYTES, shared), (0, _END_BYTES)]
+    return [(start, min(start + _BLOCK_BYTES, shared)) for start in range(0, shared, _BLOCK_BYTES)]
+
+
+def _is_equal(file: LocalFile, entry: Entry, place: Readable, start: int, end: int) -> bool:
+    found = place.read_range(entry.address, start, end - start, entry.identity or None).data
+    return found == file.read(start, end - start)
+
+
+def ends_of(file: LocalFile, size: int) -> bytes:
+    """Return the first and the last of the first *size* bytes of *file*; others with other content, most likely."""
+    part = min(size, _END_BYTES)
+    return file.read(0, part) + file.read(size - part, part)

@@ -1,0 +1,154 @@
+"""A directory of this machine, or of one that is mounted: streams grow in it as their writers let them grow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from errno import ENOENT
+from typing import TYPE_CHECKING
+
+from toyspec.errors import PlaceError
+from toyspec.places.place import ChangedError, Entry, Part
+from toyspec.sync.spans import ShortenedError
+from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.sync.spans import Span
+    from toyspec.sync.targets import Readable
+
+_BLOCK_BYTES = 1 << 20
+_APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class Folder:
+    """Files by their addresses ``file:///…``; a place for reading too."""
+
+    least_extended: int | None = 1
+
+    @property
+    def place(self) -> Readable:
+        """See Target."""
+        return self
+
+    def entries(self, address: str) -> Iterator[Entry]:
+        """See Place."""
+        for directory, _, names in os.walk(_path(address)):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    path = os.path.join(directory, name)
+                    relative = os.path.relpath(path, _path(address)).replace(os.sep, "/")
+                    yield self.status(f"{address}/{relative}")
+
+    def status(self, address: str) -> Entry:
+        """See Place."""
+        with _reported(address):
+            found = os.stat(_path(address))
+        return Entry(address, found.st_size, f"{found.st_size}-{found.st_mtime_ns}", found.st_mtime)
+
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+        """See Place."""
+        entry = self.status(address)
+        if identity is not None and entry.identity != identity:
+            raise ChangedError(address)
+        with _reported(address), open(_path(address), "rb") as file:
+            file.seek(offset)
+            return Part(file.read(size), entry)
+
+    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
+        """See Target."""
+        self._write(span.blocks(_BLOCK_BYTES), address, known)
+        return self.status(address)
+
+    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
+        """Append to the file; a new one gets the content of *base* first."""
+        if known is None or base.address != address:
+            self._write(_joined(_path(base.address), base.size, span), address, known)
+            return self.status(address)
+        with _reported(address):
+            descriptor = os.open(_path(address), _APPEND)
+            try:
+                _lock(descriptor, address)
+                if self.status(address).identity != known.identity:
+                    raise ChangedError(address)
+                for block in span.blocks(_BLOCK_BYTES):
+                    _append(descriptor, block)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        return self.status(address)
+
+    def copy(self, base: Entry, address: str) -> None:
+        """See Target."""
+        self._write(_joined(_path(base.address), base.size, None), address, None)
+
+    def _write(self, blocks: Iterator[bytes], address: str, known: Entry | None) -> None:
+        """Write a file beside the one at *address*, and give it the name at once."""
+        path = _path(address)
+        directory, name = os.path.split(path)
+        new = os.path.join(directory, f".{name}.{os.getpid()}.new")
+        with _reported(address):
+            os.makedirs(directory, exist_ok=True)
+            write_new_file(SYSTEM_CALLS, new, blocks)
+            try:
+                self._name(new, path, address, known)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(new)
+            sync_directory(SYSTEM_CALLS, directory)
+
+    def _name(self, new: str, path: str, address: str, known: Entry | None) -> None:
+        if known is None:
+            try:
+                os.link(new, path)
+            except FileExistsError:
+                raise ChangedError(address) from None
+            return
+        descriptor = os.open(path, _APPEND)
+        try:
+            _lock(descriptor, address)
+            if self.status(address).identity != known.identity:
+                raise ChangedError(address)
+            os.replace(new, path)
+        finally:
+            os.close(descriptor)
+
+
+def _path(address: str) -> str:
+    path = address.partition("://")[2]
+    return path.lstrip("/") if os.name == "nt" else path
+
+
+def _lock(descriptor: int, address: str) -> None:
+    try:
+        try_lock(SYSTEM_CALLS, descriptor)
+    except BlockingIOError:
+        raise ChangedError(address) from None
+
+
+def _append(descriptor: int, block: bytes) -> None:
+    rest = memoryview(block)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _joined(path: str, size: int, span: Span | None) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while size > 0 and (block := file.read(min(size, _BLOCK_BYTES))):
+            size -= len(block)
+            yield block
+    if span is not None:
+        yield from span.blocks(_BLOCK_BYTES)
+
+
+@contextlib.contextmanager
+def _reported(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(ENOENT, "No such file", address) from None
+    except (PlaceError, ShortenedError):
+        raise
+    except OSError as error:
+        raise PlaceError(address, f"{cause_of(error)}; check the directory", number=error.errno or 0) from None

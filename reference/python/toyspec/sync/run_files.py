@@ -1,0 +1,87 @@
+"""The files of a run that are kept in step, by what may happen to them."""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE
+from toyspec.reading.sealed_files import TEMPORARY_FILE
+from toyspec.runs.discovery import SIDECARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.places.place import Entry
+
+Kind = Literal["side file", "stream", "sidecar", "seal"]
+"""Side file: an earlier stream or a fragment, which only gets another name. Stream: grows line by line."""
+
+Extent = Literal["logs", "all"]
+"""Which files of a run are kept in step: the log with what belongs to it, or all, such as checkpoints, as well."""
+
+_STREAMS = frozenset([EVENTS_FILE, METRICS_FILE])
+_SIDE_FILE = re.compile(rf"({'|'.join(map(re.escape, sorted(_STREAMS)))})\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
+_OTHER_LOGS = frozenset([*SIDECARS, "import.json", "report.md"])
+# What a rename makes free must have its new name before something else gets the old one.
+_ORDER: tuple[Kind, ...] = ("side file", "stream", "sidecar", "seal")
+
+
+class RunFile(NamedTuple):
+    """A file of a run."""
+
+    name: str
+    """Path from the run's directory, with ``/`` between its parts."""
+    kind: Kind
+
+
+def files_of(directory: str, extent: Extent) -> list[RunFile]:
+    """Return the files in *directory* in the order in which they are sent; raise OSError.
+
+    Symbolic links, hidden files and what is being written under a temporary name are left out.
+    """
+    found = [RunFile(name, _kind(name)) for name in _names(directory, "", extent)]
+    return sorted(found, key=_place)
+
+
+def kept_name(name: str, entry: Entry) -> str:
+    """Return the name under which the object *entry* of the log *name* is kept: always the same for the same object."""
+    return f"{name}.prev-{sha256(f'{entry.size} {entry.identity}'.encode()).hexdigest()[:8]}"
+
+
+def _place(file: RunFile) -> tuple[int, int, str]:
+    base, mark, number = file.name.partition(".prev-")
+    # The newest number first; .prev itself, which gets another content, after all that have a number.
+    return _ORDER.index(file.kind), -int(number) if mark and number.isdecimal() else 1, base
+
+
+def _kind(name: str) -> Kind:
+    if name in _STREAMS:
+        return "stream"
+    if _SIDE_FILE.fullmatch(name):
+        return "side file"
+    return "seal" if name == SEAL_FILE else "sidecar"
+
+
+def _is_of_log(name: str) -> bool:
+    return _kind(name) != "sidecar" or name in _OTHER_LOGS or name.startswith(f"{SEAL_FILE}.")
+
+
+def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
+    with os.scandir(os.path.join(directory, below)) as listing:
+        entries = list(listing)
+    streams = any(entry.name in _STREAMS for entry in entries)
+    if below and streams:
+        # A run of its own.
+        return
+    for entry in entries:
+        name = below + entry.name
+        if entry.name.startswith(".") or entry.name == TEMPORARY_FILE:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if extent == "all":
+                yield from _names(directory, f"{name}/", extent)
+        elif entry.is_file(follow_symlinks=False) and (extent == "all" or _is_of_log(name)):
+            yield name

@@ -1,0 +1,306 @@
+"""Brings one run in step with its place: side files, streams, sidecars, and its seal last."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from toyspec.errors import StreamError, StreamMissingError
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.seals import parse_seal_line
+from toyspec.places.addresses import path_in
+from toyspec.places.place import ChangedError
+from toyspec.sync.comparing import Relation, Thoroughness, ends_of, relation
+from toyspec.sync.results import RunResult
+from toyspec.sync.run_files import Extent, RunFile, files_of, kept_name
+from toyspec.sync.spans import LocalFile, ShortenedError, Signature
+from toyspec.system_calls import cause_of, is_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.places.place import Entry
+    from toyspec.sync.results import Outcome
+    from toyspec.sync.targets import Target
+
+_ATTEMPTS = 4
+_GROWTH = 1.5
+_WHOLE_BYTES_PER_SECOND = 1 << 13
+_COPIED_BYTES_PER_SECOND = 1 << 25
+_RANK: dict[Outcome, int] = {"same": 0, "sent": 1, "waiting": 2, "ahead": 3, "conflict": 4, "failed": 5}
+
+Pace = Literal["due", "all"]
+"""Whether a stream that would be sent again whole may wait until it has grown."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent, and what is compared."""
+
+    extent: Extent = "logs"
+    thoroughness: Thoroughness = "ends"
+    on_conflict: Literal["leave", "keep both"] = "leave"
+    """Whether an object of another run stays, or gets another name before it is replaced."""
+
+
+class _Known(NamedTuple):
+    """A file and its object when they were last compared."""
+
+    entry: Entry
+    signature: Signature
+    stop: int
+    ends: bytes | None
+    """The ends of what both had; None where only size and time were compared."""
+    at: float
+
+    @property
+    def is_whole(self) -> bool:
+        return self.entry.size == self.stop
+
+
+class RunSync:
+    """One run and its place. What it remembers saves requests only; a new one finds out the same."""
+
+    def __init__(
+        self,
+        directory: str,
+        address: str,
+        target: Target,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.directory = directory
+        self.address = address
+        self._target = target
+        self._settings = settings
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        self._objects: dict[str, Entry] | None = None
+        self._pace: Pace = "all"
+        self._result = RunResult(run=directory, address=address)
+
+    def bring(self, pace: Pace, objects: dict[str, Entry] | None = None) -> RunResult:
+        """Send what is missing and return what became of it; nothing is raised.
+
+        *objects* is what the place has of the run, by name, where the caller has listed it.
+        """
+        earlier, self._pace = self._result, pace
+        self._result = RunResult(
+            run=self.directory, address=self.address, is_ended=earlier.is_ended, fragment=earlier.fragment
+        )
+        try:
+            if objects is not None or self._objects is None:
+                self._objects = self._listed() if objects is None else objects
+            for file in files_of(self.directory, self._settings.extent):
+                self._bring_file(file)
+                if self._result.outcome == "conflict":
+                    break
+        except (OSError, StreamError) as error:
+            self._note("failed", error.fact if isinstance(error, StreamError) else cause_of(error))
+        return self._result
+
+    def _listed(self) -> dict[str, Entry]:
+        start = len(self.address) + 1
+        return {entry.address[start:]: entry for entry in self._target.place.entries(self.address)}
+
+    def _bring_file(self, file: RunFile) -> None:
+        path = os.path.join(self.directory, file.name)
+        if file.kind == "stream":
+            self._result.is_live = is_locked(path)
+        known = self._known.get(file.name)
+        if known is not None and known.is_whole and known.signature == _signature(path):
+            return
+        try:
+            with LocalFile(path, lines=file.kind == "stream") as opened:
+                if file.kind == "stream":
+                    self._result.fragment = opened.size - opened.stop
+                    if file.name == EVENTS_FILE:
+                        self._result.is_ended = _is_end(opened.last_line())
+                if file.kind != "seal" or self._may_seal(opened):
+                    self._bring_opened(file, opened)
+        except (StreamMissingError, ShortenedError):
+            # The next pass sees what has become of it.
+            self._note("waiting")
+
+    def _bring_opened(self, file: RunFile, opened: LocalFile) -> None:
+        is_log = file.kind in ("side file", "stream")
+        for attempt in range(_ATTEMPTS):
+            try:
+                entry, found = self._compared(file, opened, is_fresh=attempt > 0)
+                if is_log and entry is not None:
+                    self._continue_log(file, opened, entry, found)
+                elif found != "same" or entry is None:
+                    self._send(file, opened, entry)
+            except ChangedError:
+                # Another program was faster: what it has made is compared like anything else.
+                self._known.pop(file.name, None)
+            else:
+                return
+        self._note("failed", f"{file.name}: another program changes it there all the time; end one of the two")
+
+    def _compared(self, file: RunFile, opened: LocalFile, *, is_fresh: bool) -> tuple[Entry | None, Relation]:
+        """Return the object of *file*, None without one, and how it is to it; *is_fresh* asks the place again."""
+        assert self._objects is not None
+        known = self._known.get(file.name)
+        if known is not None and known.ends is not None and _goes_on(opened, known):
+            return known.entry, "same" if known.entry.size == opened.stop else "behind"
+        entry = self._objects.get(file.name)
+        if is_fresh or known is not None:
+            entry = self._status(file.name)
+        if entry is None:
+            return None, "behind"
+        is_quick = self._settings.thoroughness == "ends" and entry.modified >= opened.changed
+        if is_quick and entry.size == opened.stop and known is None:
+            self._remember(file.name, opened, entry, ends=None)
+            return entry, "same"
+        if entry.size != opened.stop and file.kind in ("sidecar", "seal"):
+            return entry, "other"
+        found = relation(opened, entry, self._target.place, self._settings.thoroughness)
+        if found in ("same", "behind"):
+            self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
+        return entry, found
+
+    def _status(self, name: str) -> Entry | None:
+        assert self._objects is not None
+        try:
+            self._objects[name] = self._target.place.status(path_in(self.address, name))
+        except FileNotFoundError:
+            self._objects.pop(name, None)
+        return self._objects.get(name)
+
+    def _continue_log(self, file: RunFile, opened: LocalFile, entry: Entry, found: Relation) -> None:
+        if found == "same":
+            return
+        if found == "ahead":
+            more = entry.size - opened.stop
+            self._note("ahead", f"{file.name} has {more} bytes more there than here; nothing of it was sent")
+        elif found == "behind":
+            if self._is_due(file.name, opened, entry):
+                self._send(file, opened, entry, base=entry if self._can_extend(entry) else None)
+            else:
+                self._note("waiting")
+        else:
+            self._replace_log(file, opened, entry)
+
+    def _replace_log(self, file: RunFile, opened: LocalFile, entry: Entry) -> None:
+        """Put another log in the place of *entry*, if that is known to be an earlier one of this folder."""
+        if not self._is_in_side_file(entry):
+            known = self._known.get(file.name)
+            is_ours = known is not None and known.ends is not None and known.entry.identity == entry.identity
+            if not is_ours and self._settings.on_conflict == "leave":
+                self._note("conflict", f"{file.name} there is of another run; use another place, or --keep-both")
+                return
+            self._keep(file.name, entry)
+        self._send(file, opened, entry)
+
+    def _keep(self, name: str, entry: Entry) -> None:
+        kept = kept_name(name, entry)
+        try:
+            self._target.copy(entry, path_in(self.address, kept))
+        except ChangedError:
+            # The name says what it is, so it was kept before; unless the object itself is another one now.
+            if self._status(name) != entry:
+                raise
+        self._result.copied += entry.size
+        self._note("sent", f"{name} was another one there; it is kept as {kept}")
+
+    def _is_in_side_file(self, entry: Entry) -> bool:
+        """Return whether a side file that the place has begins with the bytes of the log *entry*."""
+        for file in files_of(self.directory, "logs"):
+            known = self._known.get(file.name)
+            if file.kind != "side file" or known is None or not known.is_whole or known.entry.address == entry.address:
+                continue
+            with LocalFile(os.path.join(self.directory, file.name), lines=False) as side:
+                if relation(side, entry, self._target.place) in ("same", "behind"):
+                    return True
+        return False
+
+    def _send(self, file: RunFile, opened: LocalFile, known: Entry | None, *, base: Entry | None = None) -> None:
+        address = path_in(self.address, file.name)
+        if known is None and file.kind == "side file":
+            base = self._renamed(opened)
+        if base is None:
+            made = self._target.put(opened.span(), address, known)
+        else:
+            made = self._target.extend(base, opened.span(base.size), address, known)
+        copied = 0 if base is None else base.size
+        self._result.sent += opened.stop - copied
+        self._result.copied += copied
+        self._result.files += 1
+        self._remember(file.name, opened, made, ends=ends_of(opened, made.size))
+        self._note("sent")
+
+    def _renamed(self, opened: LocalFile) -> Entry | None:
+        """Return the object with which *opened* begins: a stream that has become a side file is not sent again."""
+        assert self._objects is not None
+        fitting = [entry for entry in self._objects.values() if self._can_extend(entry) and entry.size <= opened.stop]
+        for entry in sorted(fitting, key=lambda entry: -entry.size):
+            if relation(opened, entry, self._target.place) in ("same", "behind"):
+                return entry
+        return None
+
+    def _can_extend(self, entry: Entry) -> bool:
+        least = self._target.least_extended
+        return least is not None and entry.size >= least
+
+    def _is_due(self, name: str, opened: LocalFile, entry: Entry) -> bool:
+        """Return whether it is time to send more of a stream.
+
+        Each time, a small one is sent whole, and the place copies a large one.
+        """
+        known = self._known.get(name)
+        if self._pace == "all" or self._result.is_ended or known is None:
+            return True
+        elapsed = self._clock() - known.at
+        if self._can_extend(entry):
+            return elapsed >= entry.size / _COPIED_BYTES_PER_SECOND
+        return opened.stop >= _GROWTH * entry.size or elapsed >= opened.stop / _WHOLE_BYTES_PER_SECOND
+
+    def _may_seal(self, opened: LocalFile) -> bool:
+        """Return whether the place has all that the seal *opened* is of."""
+        lines = map(parse_seal_line, opened.span().data().split(b"\n"))
+        names = {os.fsdecode(line.name) for line in lines if line is not None}
+        missing = {name for name in names if name not in self._known}
+        if missing:
+            self._note("same", f"the seal is not sent: it covers {len(missing)} files that are not; --all sends them")
+            return False
+        return all(self._known[name].is_whole for name in names)
+
+    def _remember(self, name: str, opened: LocalFile, entry: Entry, *, ends: bytes | None) -> None:
+        assert self._objects is not None
+        earlier = self._known.get(name)
+        is_sent = earlier is None or earlier.entry.identity != entry.identity
+        at = self._clock() if is_sent else earlier.at if earlier else 0.0
+        self._objects[name] = entry
+        self._known[name] = _Known(entry, opened.signature, opened.stop, ends, at)
+
+    def _note(self, outcome: Outcome, fact: str | None = None) -> None:
+        if _RANK[outcome] > _RANK[self._result.outcome]:
+            self._result.outcome = outcome
+        if fact is not None:
+            self._result.facts.append(fact)
+
+
+def _goes_on(opened: LocalFile, known: _Known) -> bool:
+    """Return whether *opened* still begins with what it had when it was last compared."""
+    return opened.stop >= known.entry.size and known.ends == ends_of(opened, known.entry.size)
+
+
+def _signature(path: str) -> Signature | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Signature(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _is_end(line: bytes) -> bool:
+    if b'"run_end"' not in line:
+        return False
+    try:
+        return bool(msgspec.json.decode(line, type=dict)["kind"] == "run_end")
+    except (msgspec.MsgspecError, KeyError):
+        return False

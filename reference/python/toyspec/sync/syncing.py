@@ -1,0 +1,158 @@
+"""Brings all runs below a directory in step with a place, once, or until it is stopped."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from toyspec.errors import PlaceError
+from toyspec.places.place import Entry
+from toyspec.runs.discovery import Stream, find_streams
+from toyspec.sync.results import LEFT, RunResult, SyncReport
+from toyspec.sync.run_sync import RunSync, Settings
+from toyspec.sync.targets import destination_of, target_of
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+    from toyspec.sync.run_sync import Pace
+    from toyspec.sync.spans import Span
+    from toyspec.sync.targets import Readable, Target
+
+    OnResult = Callable[[RunResult, int, int], None]
+
+JOBS = 8
+"""Number of runs that are sent at the same time: most of it is waiting for the place."""
+
+
+class Watching(NamedTuple):
+    """Until when runs are kept in step."""
+
+    over: threading.Event
+    """Set to end: what is there then is still sent."""
+    every: float
+    """Seconds between two passes."""
+
+
+class Syncing:
+    """The runs below a directory and their place."""
+
+    def __init__(self, root: str, to: str, settings: Settings, *, rehearse: bool = False) -> None:
+        """Raise PlaceError where the place of *to* cannot be written with conditions."""
+        self.root = root
+        self.address = destination_of(to)
+        target = target_of(self.address)
+        self._target: Target = _Rehearsal(target) if rehearse else target
+        self._settings = settings
+        self._is_rehearsal = rehearse
+        self._runs: dict[str, RunSync] = {}
+
+    def once(self, pace: Pace = "all", on_result: OnResult | None = None) -> SyncReport:
+        """Send what is missing of every run; raise OSError where the place cannot be listed.
+
+        *on_result* gets each result, their number so far, and the number of runs.
+        """
+        found = self._found()
+        new = {directory: address for directory, address in found.items() if directory not in self._runs}
+        listed = self._listed(new) if new else {}
+        for directory, address in new.items():
+            self._runs[directory] = RunSync(directory, address, self._target, self._settings)
+        results = []
+        with ThreadPoolExecutor(JOBS) as pool:
+            pending = [pool.submit(self._runs[each].bring, pace, listed.get(each)) for each in found]
+            for future in pending:
+                results.append(future.result())
+                if on_result is not None:
+                    on_result(results[-1], len(results), len(pending))
+        return SyncReport(root=self.root, address=self.address, runs=results, is_rehearsal=self._is_rehearsal)
+
+    def watch(self, watching: Watching, on_pass: Callable[[SyncReport], None]) -> None:
+        """Send what is missing again and again, until it is over; a single run that has ended and was sent ends it too.
+
+        *on_pass* gets the report of each pass. The last one sends all that is there. Raise as ``once`` for the first.
+        """
+        report = self.once()
+        on_pass(report)
+        while not self._is_done(report):
+            is_over = watching.over.wait(watching.every)
+            try:
+                report = self.once("all" if is_over else "due")
+            except PlaceError as error:
+                report = _failed(report, error)
+            on_pass(report)
+            if is_over:
+                break
+
+    def _is_done(self, report: SyncReport) -> bool:
+        runs = report.runs
+        is_single = len(runs) == 1 and runs[0].address == self.address
+        return is_single and runs[0].is_ended and runs[0].outcome in ("same", "sent", "ahead", "conflict")
+
+    def _found(self) -> dict[str, str]:
+        """Return the address of each run by its directory."""
+        found = {}
+        for stream in find_streams(self.root):
+            if isinstance(stream, Stream):
+                directory = os.path.dirname(stream.path) or "."
+                below = os.path.relpath(directory, self.root).replace(os.sep, "/")
+                found[directory] = self.address if below == "." else f"{self.address}/{below}"
+        return found
+
+    def _listed(self, runs: dict[str, str]) -> dict[str, dict[str, Entry]]:
+        """Return the objects of each of *runs*; others are passed over in pages, and not kept."""
+        if len(runs) < len(self._runs):
+            # A few that have come since: each is listed by itself.
+            return {}
+        by_address = {address: directory for directory, address in runs.items()}
+        found: dict[str, dict[str, Entry]] = {directory: {} for directory in runs}
+        for entry in self._target.place.entries(self.address):
+            for address in _above(entry.address, self.address):
+                if address in by_address:
+                    found[by_address[address]][entry.address[len(address) + 1 :]] = entry
+                    break
+        return found
+
+
+def is_left(report: SyncReport) -> bool:
+    """Return whether something of *report* is left to do for a person."""
+    return report.count(*LEFT) > 0
+
+
+def _above(address: str, root: str) -> Iterator[str]:
+    """Yield the directories that *address* is in, the nearest first, up to *root*."""
+    while len(address) > len(root):
+        address = address.rpartition("/")[0]
+        yield address
+
+
+def _failed(report: SyncReport, error: PlaceError) -> SyncReport:
+    runs = [RunResult(run=run.run, address=run.address, outcome="failed", facts=[str(error)]) for run in report.runs]
+    return SyncReport(root=report.root, address=report.address, runs=runs)
+
+
+class _Rehearsal:
+    """A place that is read, and not written."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    @property
+    def place(self) -> Readable:
+        return self._target.place
+
+    @property
+    def least_extended(self) -> int | None:
+        return self._target.least_extended
+
+    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
+        del known
+        return Entry(address, span.stop, "")
+
+    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
+        del known
+        return Entry(address, base.size + span.size, "")
+
+    def copy(self, base: Entry, address: str) -> None:
+        """Copy nothing."""

@@ -1,0 +1,61 @@
+"""Where a run is kept in step with while it is written."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import msgspec
+
+from toyspec.places.addresses import is_address, parts_of, public
+from toyspec.writing.companion_processes import CompanionProcess
+
+
+class SyncOrder(msgspec.Struct, frozen=True):
+    """What the process of a ``Sync`` is to do."""
+
+    directory: str
+    """The run."""
+    sync: Sync
+
+
+class Sync(msgspec.Struct, frozen=True):
+    """A place that gets each run while it is written, and what may be waited for. See ``start_run``."""
+
+    to: str
+    """The place of the directory that the run is in, for example ``s3://bucket/runs``; or a directory."""
+    every: float = 10.0
+    """Seconds between two polls for new records."""
+    wait: float = 30.0
+    """Most seconds that the end of a run waits until the place has all of it; then a process goes on by itself."""
+    patience: float = 300.0
+    """Seconds for which an ended run is tried again while the place does not answer."""
+    files: Literal["logs", "all"] = "logs"
+    """Whether weights, artifacts and all other files of the run are sent too."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("every", 0.01), ("wait", 0.0), ("patience", 0.0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+                raise ValueError(f"{name} is {value!r}; it must be a number of seconds ≥ {least:g}")
+        if self.files not in ("logs", "all"):
+            raise ValueError(f"files is {self.files!r}; it must be 'logs' or 'all'")
+        if is_address(self.to) and "@" in parts_of(self.to).host:
+            raise ValueError("credentials in an address are not used; give them in the environment")
+        to = public(self.to) if is_address(self.to) else os.path.abspath(self.to)
+        msgspec.structs.force_setattr(self, "to", to)
+
+    def begin(self, stream: str | os.PathLike[str]) -> CompanionProcess:
+        """Start a process that keeps the run of the file *stream* in step, and return what ends it."""
+        order = SyncOrder(os.path.dirname(os.path.abspath(stream)), self)
+        return CompanionProcess(
+            "toyspec.sync",
+            msgspec.json.encode(order),
+            wait_seconds=self.wait,
+            late=f"{self.to}: the rest of the run is still being sent",
+        )
+
+
+def synced(sync: Sync | str) -> Sync:
+    """Return *sync*, or the place that it names."""
+    return Sync(sync) if isinstance(sync, str) else sync
