@@ -17,7 +17,7 @@ import pytest
 import toyspec
 from command_line import command, environment
 from command_line import toyspec as call
-from loopback_store import BUCKET, Store, status, stream
+from loopback_store import BUCKET, Store, silence, status, stream
 from toyspec.places import opening
 from toyspec.sync.spans import LocalFile
 
@@ -85,7 +85,7 @@ def test_end_of_a_run_waits_no_longer_than_allowed(
     store: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A place that hangs holds up the end of a run for *wait* seconds, and the process goes on by itself."""
-    store.every = lambda handler: bool(time.sleep(1.0))
+    store.every = silence(1.0)
     with toyspec.start_run(tmp_path / "runs", run_id="a", sync=toyspec.Sync(TO, wait=0.2, patience=0.0)) as run:
         run.step(loss=2.0)
         started = time.monotonic()
