@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,6 +74,14 @@ SLOW_TESTS = (
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test that is about the engine in plain Python use it, whatever is installed."""
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return the empty directory of a run, in a directory of runs."""
+    made = tmp_path / "runs" / "a"
+    made.mkdir(parents=True)
+    return made
 
 
 @pytest.fixture

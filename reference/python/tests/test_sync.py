@@ -1,4 +1,4 @@
-"""A place that is kept in step: what it has is always whole lines, and whoever writes there, nothing is lost."""
+"""A place that is kept in step has whole lines only, and loses nothing."""
 
 from __future__ import annotations
 
@@ -8,33 +8,17 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import toyspec
 from command_line import toyspec as command
-from loopback_store import BUCKET, Store, served, status, stream
-from toyspec.places import opening
-from toyspec.places.place import ChangedError, Entry
+from loopback_store import Store, stream
+from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.sync.results import SyncReport
 from toyspec.sync.run_sync import Settings
-from toyspec.sync.spans import Span
 from toyspec.sync.syncing import Syncing, Watching
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
-
-TO = f"s3://{BUCKET}/runs"
-LOG = "runs/a/events.jsonl"
-FRAGMENT = b'{"kind":"step","t":9'
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """Return the empty directory of a run in a directory of runs."""
-    made = tmp_path / "runs" / "a"
-    made.mkdir(parents=True)
-    return made
 
 
 @pytest.fixture
@@ -42,23 +26,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let objects from 1 KiB on grow by copies."""
     monkeypatch.setattr(s3_buckets, "LEAST_PART_BYTES", 1 << 10)
     monkeypatch.setattr(s3_buckets.S3Bucket, "least_extended", 1 << 10)
-
-
-def put(run: Path, data: bytes, name: str = "events.jsonl") -> None:
-    """Write a file of the run."""
-    (run / name).parent.mkdir(parents=True, exist_ok=True)
-    (run / name).write_bytes(data)
-
-
-def sync(run: Path, to: str = TO, chosen: Settings | None = None) -> SyncReport:
-    """Bring the place in step once, as a new process would."""
-    return Syncing(str(run.parent), to, chosen or Settings()).once()
-
-
-def outcome(report: SyncReport) -> str:
-    """Return what became of the only run."""
-    (found,) = report.runs
-    return found.outcome
 
 
 def test_whole_lines_only(store: Store, run: Path) -> None:
@@ -170,110 +137,6 @@ def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -
     assert [f"events.jsonl was another one there; it is kept as {kept.rpartition('/')[2]}"] == result.facts
 
 
-@settings(max_examples=15)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 400)), min_size=1, max_size=8), st.booleans())
-def test_two_at_once_never_undo_each_other(
-    tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[int, int]], is_long: bool
-) -> None:
-    """However their turns come, each version of the object continues the one before, and the end is the stream."""
-    run = tmp_path_factory.mktemp("r") / "runs" / "a"
-    whole = stream(100)
-    with pytest.MonkeyPatch.context() as patch, served() as store:
-        environment(patch, store)
-        patch.setattr(s3_buckets.S3Bucket, "least_extended", 300 if is_long else 5 << 20)
-        put(run, whole[:150])
-        both = [Syncing(str(run.parent), TO, Settings()) for _ in range(2)]
-        end = 150
-        for which, more in turns:
-            end = min(len(whole), end + more)
-            put(run, whole[:end])
-            assert outcome(both[which].once()) in ("same", "sent")
-        put(run, whole)
-        assert {"same", "sent"} >= {outcome(each.once()) for each in both}
-        versions = store.versions[LOG]
-    assert whole == versions[-1]
-    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(versions))
-
-
-def environment(patch: pytest.MonkeyPatch, store: Store) -> None:
-    """Let ``s3://`` name *store*."""
-    from loopback_store import s3
-
-    for name, value in {**s3(store), opening.VARIABLE: "2"}.items():
-        patch.setenv(name, value)
-    opening._store.cache_clear()
-
-
-def test_late_writer_goes_on_from_what_is_there(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write between comparing and sending is not undone: the one that comes late compares again."""
-    put(run, stream(5, end=""))
-    sync(run)
-    put(run, stream(9))
-    sent = s3_buckets.S3Bucket.put
-    late: list[bytes] = [stream(7, end=""), stream(8, end="")]
-
-    def put_late(self: object, span: Span, address: str, known: Entry | None) -> Entry:
-        if late:
-            store.put(LOG, late.pop(0))
-        made: Entry = sent(self, span, address, known)
-        return made
-
-    monkeypatch.setattr(s3_buckets.S3Bucket, "put", put_late)
-    assert "sent" == outcome(sync(run))
-    assert stream(9) == store.get(LOG)
-
-
-def test_object_that_never_rests(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A place that refuses every write because of another program is reported, not tried for ever."""
-    put(run, stream(5))
-
-    def refuse(self: object, span: Span, address: str, known: Entry | None) -> Entry:
-        raise ChangedError(address)
-
-    monkeypatch.setattr(s3_buckets.S3Bucket, "put", refuse)
-    (result,) = sync(run).runs
-    assert "failed" == result.outcome
-    assert ["events.jsonl: another program changes it there all the time; end one of the two"] == result.facts
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        (403, "403 Forbidden: the credentials do not allow it, or are missing"),
-        (404, "404 Not Found: check the name of the bucket"),
-        (400, "400 Bad Request: check the address, the region and the credentials"),
-    ],
-)
-def test_refusals(store: Store, run: Path, code: int, expected: str) -> None:
-    """A refused write names the place, the status and what to do, and nothing that is secret."""
-    put(run, stream(5))
-    refuse = status(code, b"<Error><Code>Refused</Code><Message>AKIAKEYID secretsecret</Message></Error>")
-    store.every = lambda handler: handler.command == "PUT" and refuse(handler)
-    done = command("sync", str(run.parent), TO)
-    assert 1 == done.returncode
-    assert f"toyspec sync: s3://bucket/runs/a: {expected}".encode() in done.stderr
-    assert b"AKIA" not in done.stderr + done.stdout
-    assert b"secret" not in done.stderr + done.stdout
-
-
-def test_what_passes_is_waited_for(store: Store, run: Path) -> None:
-    """A store that is busy for a moment gets the same request again."""
-    put(run, stream(5))
-    left = [503, 500]
-    store.every = lambda handler: bool(left) and handler.command == "PUT" and status(left.pop())(handler)
-    assert "sent" == outcome(sync(run))
-    assert stream(5) == store.get(LOG)
-
-
-def test_place_that_cannot_be_listed(store: Store, run: Path) -> None:
-    """A place that gives no list ends the command, as wrong usage does."""
-    put(run, stream(5))
-    store.every = status(403)
-    done = command("sync", str(run.parent), TO)
-    assert (2, b"") == (done.returncode, done.stdout)
-    assert b"toyspec sync: s3://bucket/runs: 403 Forbidden" in done.stderr
-
-
 def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> None:
     """The seal of a run with weights goes with them; a link and hidden files do not."""
     put(run, stream(5))
@@ -303,7 +166,7 @@ def test_sidecar_that_changes(store: Store, run: Path) -> None:
 
 
 def test_rehearsal_sends_nothing(store: Store, run: Path) -> None:
-    """--dry-run and --json: the report says what would be sent, and the place stays as it is."""
+    """--dry-run and --json: the report says what would be sent, and the place does not change."""
     put(run, stream(5))
     done = command("sync", "--dry-run", "--json", str(run.parent), TO)
     report = json.loads(done.stdout)
@@ -337,23 +200,6 @@ def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:
     Syncing(str(run), f"{TO}/a", Settings()).watch(Watching(threading.Event(), 0.01), on_pass)
     assert stream(6) == store.get(LOG)
     assert "sent" == passes[-1]
-
-
-def test_watching_survives_a_place_that_is_away(store: Store, run: Path) -> None:
-    """A pass that fails is repeated; what is new meanwhile arrives later."""
-    put(run, stream(3, end=""))
-    over, outcomes = threading.Event(), []
-
-    def on_pass(report: SyncReport) -> None:
-        outcomes.append(outcome(report))
-        store.every = status(403) if len(outcomes) == 1 else None
-        put(run, stream(400, end=""))
-        if len(outcomes) == 3:
-            over.set()
-
-    Syncing(str(run.parent), TO, Settings()).watch(Watching(over, 0.01), on_pass)
-    assert ["sent", "failed", "sent"] == outcomes[:3]
-    assert stream(400, end="") == store.get(LOG)
 
 
 def test_follower_of_the_place_gets_each_record_once(store: Store, run: Path, small_parts: None) -> None:
@@ -399,60 +245,3 @@ def test_folder(run: Path, tmp_path: Path) -> None:
     assert "conflict" == outcome(sync(run, str(mirror)))
     assert "sent" == outcome(sync(run, str(mirror), Settings(on_conflict="keep both")))
     assert 3 == len(list((mirror / "a").iterdir()))
-
-
-def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gs:// is written with the generation that was seen: a log is sent whole, and never over another one."""
-    key = {"gcs_base_url": store.endpoint, "disable_oauth": True, "client_email": "", "private_key": ""}
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps({**key, "private_key_id": ""}))
-    to = f"gs://{BUCKET}/runs"
-    syncing = Syncing(str(run.parent), to, Settings())
-    for steps in (5, 9):
-        put(run, stream(steps, end=""))
-        assert "sent" == outcome(syncing.once())
-        assert stream(steps, end="") == store.get(LOG)
-    store.put(LOG, stream(30, run_id="other"))
-    store.generations[f"{BUCKET}/{LOG}"] = 99
-    put(run, stream(40))
-    assert "conflict" == outcome(syncing.once())
-    assert stream(30, run_id="other") == store.get(LOG)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("{runs}", "https://host/runs"), "https:// cannot be kept in step; use s3://, gs://, az:// or a directory"),
-        (("{runs}/none", TO), "not a directory; name a directory of runs, or that of one run"),
-        (("{runs}/empty", TO), "no run in the directory or below"),
-        (("--watch", "--dry-run", "{runs}", TO), "there is nothing to watch; leave out one of the two"),
-        (("{runs}", "s3://user:word@bucket/runs"), "credentials in an address are not used"),
-    ],
-)
-def test_wrong_usage(store: Store, run: Path, arguments: tuple[str, ...], expected: str) -> None:
-    """Each mistake is one sentence with what to do."""
-    put(run, stream(2))
-    (run.parent / "empty").mkdir()
-    done = command("sync", *(each.format(runs=run.parent) for each in arguments))
-    assert 2 == done.returncode
-    assert expected.encode() in done.stderr
-    assert b"word" not in done.stderr
-
-
-def test_one_bad_run_costs_no_other(store: Store, run: Path) -> None:
-    """A run that fails is reported; the others arrive."""
-    put(run, stream(2))
-    put(run.parent / "b", stream(2, run_id="b"))
-    refuse = status(403)
-    store.every = lambda handler: handler.command == "PUT" and "/a/" in handler.path and refuse(handler)
-    report = sync(run)
-    assert ["failed", "sent"] == [each.outcome for each in report.runs]
-    assert stream(2, run_id="b") == store.get("runs/b/events.jsonl")
-
-
-def test_objects_of_others_are_passed_over(store: Store, run: Path) -> None:
-    """A bucket with many other objects is listed in pages, and none of them is touched."""
-    for number in range(3000):
-        store.put(f"runs/other/{number}", b"x")
-    put(run, stream(2))
-    assert "sent" == outcome(sync(run))
-    assert [LOG] == list(store.versions)

@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from toyspec.sync.syncing import Syncing
 
 _DESCRIPTION = """\
-Send what the runs below RUNS have and PLACE lacks, and end. With --watch, go on
-until Ctrl-C, or until a single run has ended. PLACE is s3://, gs://, az:// or a
-directory. The run RUNS/a becomes PLACE/a; if RUNS is one run, PLACE is its copy.
+Send what the runs below RUNS have and PLACE lacks, and end. With --watch, go
+on until Ctrl-C, or until a single run has ended. PLACE is s3://, gs://, az://
+or a directory. The run RUNS/a becomes PLACE/a; if RUNS is one run, PLACE is
+its copy.
 
-PLACE gets whole committed lines only, also of live runs. Nothing is deleted, and
-a log is only replaced by one that continues it, or after it has another name.
-Each write names the object that it replaces, so that two of these commands never
-undo each other. After any interruption, call it again.
+PLACE gets whole committed lines only, also of live runs. Nothing is deleted,
+and a log is only replaced by one that continues it, or after it has another
+name. Each write names the object that it replaces, so two of these commands
+never undo each other. After any interruption, call it again.
 
-The log of a run is sent: streams, their side files, run.json, flow.json and the
-seal. --all sends all other files too."""
+The log of a run is sent: streams, their side files, run.json, flow.json and
+the seal. --all sends all other files too."""
 
 _EPILOG = """\
 Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. s3://
@@ -42,7 +43,7 @@ needs the extra sync: python -m pip install 'toyspec[sync]'.
 
 exit status:
   0  PLACE has everything
-  1  something is left: a run there is another or longer one, or the place failed
+  1  something is left: another or a longer run is there, or PLACE failed
   2  wrong usage, or nothing could be read or reached
 
 examples:
