@@ -180,7 +180,7 @@ def _of_catalog(options: Namespace) -> tuple[Runs, int]:
         if options.roots:
             raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
         options.roots = catalog.manifest.roots
-        if options.number is None or options.where or options.sort not in _ORDERS:
+        if options.number is None or options.where or options.sort not in ORDERS:
             return catalog.runs(), 0
         found = catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
     except CatalogError as error:
