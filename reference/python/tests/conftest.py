@@ -88,16 +88,16 @@ def run(tmp_path: Path) -> Path:
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Serve an empty object store, whose bucket ``s3://bucket`` names."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
-    from loopback_store import s3, served
+    from loopback_store import forget, s3, served
     from toyspec.places import opening
 
     with served() as opened:
         for name, value in s3(opened).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv(opening.VARIABLE, "2")
-        opening._store.cache_clear()
+        forget()
         yield opened
-        opening._store.cache_clear()
+        forget()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

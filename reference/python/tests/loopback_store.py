@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import loopback_uploads
+from toyspec.places import opening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -278,6 +280,14 @@ def s3(store: Store) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "secretsecret",
         "AWS_REGION": "us-east-1",
     }
+
+
+def forget() -> None:
+    """Let the next address be opened with the settings of the environment, not those of before."""
+    opening._store.cache_clear()
+    writing = sys.modules.get("toyspec.sync.s3_buckets")
+    if writing is not None:
+        writing._session.cache_clear()
 
 
 def web(store: Store, key: str) -> str:

@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 import toyspec
-from loopback_store import s3, served
-from toyspec.places import opening
+from loopback_store import forget, s3, served
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -129,8 +128,8 @@ def serve_bucket(servers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch)
     store = servers.enter_context(served())
     for name, value in s3(store).items():
         monkeypatch.setenv(name, value)
-    opening._store.cache_clear()
-    servers.callback(opening._store.cache_clear)
+    forget()
+    servers.callback(forget)
     for name in ("llama-001", "llama-002"):
         with toyspec.start_run("made", run_id=name, config={"lr": 3e-4}) as run:
             run.step(loss=2.5)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec as command
-from loopback_store import BUCKET, Store, s3, served, status, stream
+from loopback_store import BUCKET, Store, forget, s3, served, status, stream
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.places import opening
 from toyspec.places.place import ChangedError, Entry
@@ -54,7 +54,7 @@ def environment(patch: pytest.MonkeyPatch, store: Store) -> None:
     """Let ``s3://`` name *store*."""
     for name, value in {**s3(store), opening.VARIABLE: "2"}.items():
         patch.setenv(name, value)
-    opening._store.cache_clear()
+    forget()
 
 
 def test_late_writer_goes_on_from_what_is_there(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
