@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import checking_speed
 import engine_speed
+import import_speed
 import logger_costs
 import machine
 import peers
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from measuring import Row
 
 _PARTS = {
-    "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost),
+    "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost, import_speed),
     "engine": (engine_speed,),
     "loggers": (logger_costs,),
 }

@@ -128,7 +128,8 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
     own = choice.profile_of(head, path)
     if own is not None:
         return Lying(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
-    first = first_object(head)
+    # The records of a JSON array are on lines of their own, and the last one has no comma.
+    first = None if head.lstrip().startswith(b"[") else first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
     read_as = choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
     run = None if read_as is None else importable.part_of(path)

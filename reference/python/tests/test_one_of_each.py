@@ -1,0 +1,85 @@
+"""A folder with one of each format: doctor names all of them, and nothing that is not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import toyspec
+from conversions import SAMPLES, write_run
+from toyspec.convert import export_runs
+from toyspec.convert.formats import HOMES
+
+DIALECTS = Path(__file__).parent / "dialects"
+
+# Written by toyspec itself: the formats are its own, or those of programs that are small enough to be written by hand.
+OWN = ("kaun", "metrics", "munin", "json")
+PROFILES = {"kaun": "kaun/v1", "metrics": "metrics/v1"}
+
+
+def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
+    """Fill *folder* with one of each, and return in which directory each format is."""
+    found: dict[tuple[str, str], str] = {}
+    for sample in sorted(DIALECTS.iterdir()):
+        name: str = json.loads((sample / "sample.json").read_text(encoding="utf-8"))["file"]
+        (folder / "dialects" / sample.name).mkdir(parents=True)
+        shutil.copy(sample / name, folder / "dialects" / sample.name / name)
+        found["dialect", sample.name] = f"dialects/{sample.name}"
+    for sample in sorted(SAMPLES.iterdir()):
+        shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py", "*.md"))
+        found["foreign", sample.name] = f"programs/{sample.name}"
+    run = write_run(folder / "ours" / "toy", {}, *({"kind": "step", "t": t, "step": t, "loss": 2.5} for t in range(3)))
+    found["profile", "toy/v1"] = "ours/toy"
+    for name in OWN:
+        export_runs(name, [run], folder / "ours" / name)
+        found["profile" if name in PROFILES else "foreign", PROFILES.get(name, name)] = f"ours/{name}"
+    return found
+
+
+def lying(folder: Path) -> list[dict[str, Any]]:
+    """Return what doctor finds in *folder*, as its JSON says it."""
+    done = toyspec("doctor", "--json", str(folder))
+    assert 0 == done.returncode
+    formats: list[dict[str, Any]] = json.loads(done.stdout)["paths"][0]["formats"]
+    return formats
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[str, str], str]]:
+    """Return a folder with one of each, and where each is."""
+    root = tmp_path_factory.mktemp("one-of-each")
+    return root, one_of_each(root)
+
+
+def test_doctor_names_one_of_each(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
+    """Each format is found, at its place and nowhere else."""
+    root, expected = folder
+    found = {(each["sort"], each["format"]): each["examples"] for each in lying(root)}
+    assert sorted(expected) == sorted(found)
+    for key, place in expected.items():
+        # The events of a whole run of munin can be read as they lie, as those of the sample can.
+        examples = found[key][:1] if key == ("dialect", "munin") else found[key]
+        for example in examples:
+            assert Path(example).is_relative_to(root / place), f"{key} is not in {place}"
+
+
+def test_every_format_is_in_the_folder(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
+    """A format that is added needs a sample here; those without are listed with the reason."""
+    _, expected = folder
+    named = {name for _, name in expected} | set(OWN)
+    # Aim and Parquet need packages that are not there without their extras; CSV and MLPerf logs are dialects.
+    assert {"aim", "parquet", "csv", "mllog"} >= set(HOMES) - named
+
+
+def test_each_alone_is_named_the_same(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
+    """What a format is does not depend on what is beside it."""
+    root, expected = folder
+    for key, place in expected.items():
+        if key[0] != "dialect":
+            alone = [(each["sort"], each["format"]) for each in lying(root / place)]
+            assert key in alone, place
+            assert {key[1]} == {name for _, name in alone}, place
