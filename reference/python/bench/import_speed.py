@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import zlib
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,10 @@ def _import(source: Path, out: Path) -> None:
     shutil.rmtree(out)
 
 
+def _read(path: Path) -> int:
+    return sum(1 for _ in read(path, mode="salvage"))
+
+
 def _wandb_run(path: Path) -> Path:
     """Write a run file of 100 MB: rows of ten metrics, in blocks as W&B writes them."""
     names = [f"train/metric_{number}" for number in range(10)]
@@ -108,10 +113,10 @@ def _other_logs(folder: Path, size: int) -> Iterator[Row]:
     for path, title, goal in ((lines, "JSON Lines", 5), (table, "CSV", 10)):
         times = alternating(
             {
-                "read": lambda path=path: sum(1 for _ in read(path, mode="salvage")),
-                "check": lambda path=path: check(path),
-                "summarize": lambda path=path: summarize_run(str(path)),
-                "import": lambda path=path: _import(path, folder / "runs"),
+                "read": partial(_read, path),
+                "check": partial(check, path),
+                "summarize": partial(summarize_run, str(path)),
+                "import": partial(_import, path, folder / "runs"),
             },
             _ROUNDS,
         )
