@@ -28,11 +28,13 @@ export interface ViewState {
   focus: string;
   /** The setting by which runs are put together, "" for none. */
   group: string;
+  /** Id of the run that the curves of the others are shown above, "" for none. */
+  base: string;
 }
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", group: "",
+  zoom: null, metrics: "", focus: "", group: "", base: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
@@ -76,6 +78,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
   put("by", state.group, state.group === "");
+  put("minus", state.base, state.base === "");
   return found;
 }
 
@@ -99,6 +102,7 @@ export function stateIn(hash: string): ViewState {
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
     group: found.get("by") ?? "",
+    base: found.get("minus") ?? "",
   };
 }
 

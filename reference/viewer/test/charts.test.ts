@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { csv } from "../src/charts/exporting.js";
-import { envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
+import { differences, envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
 import { nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { sectionsOf } from "../src/charts/grid.js";
 import { smoothed } from "../src/charts/smoothing.js";
 import { SvgPen } from "../src/charts/svg-pen.js";
 import { ticks } from "../src/charts/ticks.js";
 import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
+import { fieldsOf, scaleOf } from "../src/compare/relations.js";
 import { Palette } from "../src/palette.js";
 import type { Frame, Run } from "../src/protocol.js";
 import { prose, short } from "../src/text.js";
@@ -134,4 +135,19 @@ test("the envelope of many runs keeps their extremes, and has holes where no run
   assert.deepEqual([envelope.min[0], envelope.max[0], envelope.count[0]], [1, 2, 2]);
   assert.ok(Number.isNaN(envelope.min[nearest(envelope, 6)]!));
   assert.equal(envelopeOf([], { from: 0, to: 1, isLog: false }), null);
+});
+
+test("a difference is taken at the same places, and the run that is subtracted is left out", () => {
+  const [made, ...others] = differences([series([1, 2, 3], "a"), series([2, 4, 9, 9], "b")], "a");
+  assert.equal(others.length, 0);
+  assert.deepEqual([made!.run.id, [...made!.curve.mean]], ["b", [1, 2, 6, NaN]]);
+  assert.equal(differences([series([1], "a")], "c").length, 1);
+});
+
+test("settings are compared with results by scales of their own", () => {
+  const runs = [1e-4, 1e-3, 1e-1].map((lr, at) => ({ config: { lr, arch: `a${at % 2}`, same: 1 }, metrics: { loss: { last: 1, best: at, goal: "min" }, lr: { last: at, best: null } } }) as unknown as Run);
+  assert.deepEqual(fieldsOf(runs), { settings: ["config.lr", "config.arch"], results: ["best.loss", "last.lr"] });
+  assert.equal(scaleOf(runs, "config.lr").range.isLog, true);
+  assert.deepEqual(scaleOf(runs, "config.arch").values, [0, 1, 0]);
+  assert.deepEqual(scaleOf(runs, "config.arch").marks, [{ value: 0, text: "a0" }, { value: 1, text: "a1" }]);
 });

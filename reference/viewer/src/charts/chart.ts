@@ -8,7 +8,7 @@ import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner } from "./drawing.js";
-import { envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
+import { differences, envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
 import { type Box, drawn, type Flag, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
@@ -72,7 +72,7 @@ export class Chart {
         this.repaintSoon();
       },
     });
-    const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Back to all charts" : `Enlarge ${plain(metric)}` }, () =>
+    const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Close, back to all charts" : `Enlarge ${plain(metric)}` }, () =>
       store.update({ focus: isLarge ? "" : metric }),
     );
     const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
@@ -242,20 +242,24 @@ export class Chart {
     pen.clearRect(0, 0, width, height);
     if (this.plot) draw(pen, this.plot, this.manner());
     this.sayWhatIsMissing();
-    clearTimeout(this.description);
-    this.description = setTimeout(() => this.describe(), DESCRIBE_MS);
+    // Curves that keep arriving must not put it off.
+    this.description ??= setTimeout(() => {
+      this.description = undefined;
+      this.describe();
+    }, DESCRIBE_MS);
     this.point();
   }
 
   /** Returns what is drawn in a box; null while there is nothing. */
   plotIn(box: Box): Plot | null {
     let series = this.series();
-    const { zoom, logX, logY, clip, group } = this.state;
+    const { zoom, logX, logY, clip, group, base } = this.state;
     const whole = wholeRange(series, logX);
     if (!whole) return null;
     const x = zoom ? { from: logX ? Math.max(zoom[0], whole.from) : zoom[0], to: zoom[1], isLog: logX } : whole;
     const span = whole.to - whole.from;
     if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
+    if (base !== "" && !this.setting.only) series = differences(series, base);
     if (group !== "" && !this.setting.only) series = groupedSeries(series, group, x);
     const envelope = this.isCrowded ? envelopeOf(series.filter(({ isQuiet }) => isQuiet), x) : null;
     const y = valueRange(series, x, { isLog: logY, isClipped: clip });

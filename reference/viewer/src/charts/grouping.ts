@@ -81,6 +81,20 @@ function meanOf(series: readonly Series[], x: Range): Curve {
   return curveOfColumns(series[0]!.curve, { places, mean, low, high, count });
 }
 
+/** Returns what each curve has above that of a run; the curves unchanged where that run is not among them. */
+export function differences(series: readonly Series[], base: string): Series[] {
+  const reference = series.find(({ run }) => run.id === base);
+  if (!reference) return [...series];
+  return series.filter((each) => each !== reference).map((each) => {
+    const { curve } = each;
+    const places = curve.place.map((place) => place + each.shift);
+    const under = resampled(reference, places, (at) => drawn(reference, at));
+    const minus = (values: Float64Array) => values.map((value, at) => value - under[at]!);
+    const own = { ...curve, header: { ...curve.header, best: null }, last: minus(curve.last), mean: minus(curve.mean), min: minus(curve.min), max: minus(curve.max) };
+    return { ...each, curve: own, abandoned: null, smooth: each.smooth && minus(each.smooth) };
+  });
+}
+
 /** Returns the least and the greatest value of all curves at each place. */
 export function envelopeOf(series: readonly Series[], x: Range): Curve | null {
   if (series.length === 0) return null;

@@ -22,6 +22,7 @@ export class Toolbar {
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
   private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map(([value, text]) => html("option", { value }, text)));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
+  private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
   private groupRuns: unknown = null;
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
   private readonly weight = html("output", {});
@@ -37,6 +38,7 @@ export class Toolbar {
     this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
     this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
     this.group.addEventListener("change", () => store.update({ group: this.group.value }, small));
+    this.base.addEventListener("change", () => store.update({ base: this.base.value }, small));
     this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
     const texts: { [key: string]: [string, string] } = {
@@ -49,6 +51,7 @@ export class Toolbar {
       html("label", {}, html("span", { class: "label" }, "x"), this.axis),
       html("label", { title: "Exponential moving average, corrected for its start. The weight counts for a thousandth of the axis." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
       !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
+      !isOfOneRun && html("label", { title: "The difference of each curve to that of one run" }, html("span", { class: "label" }, "Minus"), this.base),
       ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
       this.reset,
     );
@@ -69,11 +72,14 @@ export class Toolbar {
     const { shown, state } = this.store;
     if (this.groupRuns !== shown) {
       this.groupRuns = shown;
+      const bases = [...new Map([...shown.slice(0, MOST_KEYS), ...shown.filter(({ id }) => id === state.base)].map((run) => [run.id, run])).values()];
+      fill(this.base, html("option", { value: "" }, "nothing"), ...bases.map(({ id, name }) => html("option", { value: id }, plain(name, 40))));
       const keys = groupKeys(shown).slice(0, MOST_KEYS);
       const known = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
       fill(this.group, html("option", { value: "" }, "no group"), ...known.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
     }
     this.group.value = state.group;
+    this.base.value = state.base;
   }
 
   private box(key: "logX" | "logY" | "clip"): { box: HTMLInputElement; key: "logX" | "logY" | "clip" } {

@@ -1,11 +1,12 @@
 /** Runs in columns: the settings that differ, and their results with the best marked. */
 
-import { fill, html } from "../../../typescript/page/elements.js";
+import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import type { Scalar } from "../protocol.js";
 import type { Run } from "../protocol.js";
 import type { Store } from "../store.js";
+import { Relations } from "./relations.js";
 import { nameLink, stateChip } from "../table.js";
 import { counted, duration, grouped, plain, short, valueText } from "../text.js";
 
@@ -18,8 +19,11 @@ export class CompareView implements Showing {
   private readonly store: Store;
   private showsAll = false;
 
+  private readonly relations: Relations;
+
   constructor({ store }: Setting) {
     this.store = store;
+    this.relations = new Relations(store);
   }
 
   show(): void {}
@@ -32,7 +36,14 @@ export class CompareView implements Showing {
       return;
     }
     const note = shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "";
-    fill(this.element, note !== "" && html("p", { class: "count" }, note), this.metrics(runs), this.settings(runs));
+    this.relations.update(shown);
+    const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.differences(runs[0]!));
+    fill(this.element, top, this.relations.element, this.metrics(runs), this.settings(runs));
+  }
+
+  /** Leads to the charts of what each run has above the first one. */
+  private differences(first: Run): HTMLElement {
+    return button(`Charts minus ${plain(first.name, 40)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
   }
 
   private metrics(runs: readonly Run[]): HTMLElement {

@@ -52,7 +52,7 @@ function leaf(value: Json): string {
 /** Returns the files of the run, and the artifacts that the log records. */
 export function filesSection({ id, files, artifacts, left_out }: Detail, store: Store): Part | null {
   if (files.length + artifacts.length === 0) return null;
-  const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step === null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
+  const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step == null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
   const present = files.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
   const rest = left_out["artifacts"] ?? 0;
   return {

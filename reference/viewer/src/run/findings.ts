@@ -23,7 +23,7 @@ export function findingsSection(detail: Detail, store: Store): Part {
 
 function item(finding: Finding, detail: Detail, store: Store): HTMLElement {
   const { severity, rule, message, help, file, line, offset, pointer, step } = finding;
-  const where = html("span", { class: "where" }, plain(file, 80), step !== null && ` step ${grouped(step)}`, pointer !== "" && html("code", {}, plain(pointer, 120)));
+  const where = html("span", { class: "where" }, plain(file, 80), step != null && ` step ${grouped(step)}`, pointer !== "" && html("code", {}, plain(pointer, 120)));
   return html(
     "li",
     { class: `finding finding-${severity}` },

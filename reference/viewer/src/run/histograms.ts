@@ -33,7 +33,7 @@ function card({ kind, name, records }: HistogramSeries): HTMLElement {
   });
   const last = records.at(-1);
   if (last) fill(facts, factsOf(last));
-  const rows = records.slice(-20).map((record) => [record.step === null ? "" : grouped(record.step), ...[record.min, record.max, record.mean, record.l2].map(text)]);
+  const rows = records.slice(-20).map((record) => [record.step == null ? "" : grouped(record.step), ...[record.min, record.max, record.mean, record.l2].map(text)]);
   const table = html("div", { class: "unseen" }, dataTable(["step", "min", "max", "mean", "norm"], rows));
   return html("figure", { class: "chart histogram" }, html("figcaption", { class: "chart-head" }, html("h3", {}, plain(name)), html("span", { class: "tag" }, kind === "grad" ? "gradient" : "tap")), canvas, facts, table);
 }
@@ -43,7 +43,7 @@ function text(value: number | null | undefined): string {
 }
 
 function factsOf({ step, min, max, mean, l2, nan_count }: Histogram): string {
-  const parts = [step === null ? "" : `step ${grouped(step)}: `, `${text(min)} to ${text(max)}, mean ${text(mean)}, norm ${text(l2)}`];
+  const parts = [step == null ? "" : `step ${grouped(step)}: `, `${text(min)} to ${text(max)}, mean ${text(mean)}, norm ${text(l2)}`];
   return parts.join("") + (nan_count ? `, ${grouped(nan_count)} not finite` : "");
 }
 

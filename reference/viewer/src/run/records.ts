@@ -10,7 +10,7 @@ import type { Part } from "./run-view.js";
 const MOST_EXTRA = 12;
 const MOST_ROWS = 200;
 
-const stepText = (step: number | null) => (step === null ? "" : grouped(step));
+const stepText = (step: number | null | undefined) => (step == null ? "" : grouped(step));
 
 /** Returns the evaluations as one table for each name. */
 export function evaluationsSection({ evaluations, left_out }: Detail): Part | null {
@@ -56,7 +56,7 @@ function samplesOf(prompt: string, all: readonly Sample[]): HTMLElement {
 }
 
 function sampleCard(all: readonly Sample[], at: number, choose: (at: number) => void): HTMLElement {
-  const options = all.map(({ step }, index) => html("option", { value: index }, step === null ? `sample ${index + 1}` : `step ${grouped(step)}`));
+  const options = all.map(({ step }, index) => html("option", { value: index }, step == null ? `sample ${index + 1}` : `step ${grouped(step)}`));
   const select = html("select", { class: "field", "aria-label": "Step of the sample" }, ...options);
   select.value = String(at);
   select.addEventListener("change", () => choose(Number(select.value)));
@@ -74,7 +74,7 @@ export function comparisonsSection({ comparisons }: Detail): Part | null {
 export function notesSection({ notes, left_out }: Detail): Part | null {
   if (notes.length === 0) return null;
   const list = longList([...notes].reverse(), ({ step, t, text, line }) => {
-    const where = [step !== null && `step ${grouped(step)}`, t !== null && duration(t), line > 0 && `line ${grouped(line)}`].filter(Boolean).join(", ");
+    const where = [step != null && `step ${grouped(step)}`, t != null && duration(t), line > 0 && `line ${grouped(line)}`].filter(Boolean).join(", ");
     return html("li", { class: "note" }, html("p", { class: "count" }, where), html("p", { class: "prose" }, prose(text, 4000)));
   }, 20);
   return { title: "Notes", count: notes.length + (left_out["notes"] ?? 0), element: list };

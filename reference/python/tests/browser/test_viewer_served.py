@@ -1,0 +1,196 @@
+"""The viewer over its own server: live, killed and damaged runs, very many and very long ones, and accessibility."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.conftest import need
+from browser.serving import ROOT
+from browser.viewer_pages import drawn, pixels
+from browser.watching import PHONE, WIDE, Watch
+from view_client import END, START, Client, served, step, write_run
+
+AXE = ROOT / "reference/viewer/node_modules/axe-core/axe.min.js"
+VIEWS = ("#runs", "#charts", "#compare", "#charts?focus=loss", "#charts?by=config.lr", "#run/whole")
+
+
+class Viewed:
+    """Serves folders of runs and opens pages on them."""
+
+    def __init__(self, browser: Browser, stack: ExitStack) -> None:
+        self._browser = browser
+        self._stack = stack
+        self.watches: list[Watch] = []
+
+    def open(
+        self,
+        root: Path,
+        place: str = "",
+        *,
+        size: tuple[int, int] = WIDE,
+        scheme: Literal["light", "dark"] = "light",
+    ) -> tuple[Page, Client]:
+        """Return a page at *place* over the runs below *root*, and the server's client."""
+        client = self._stack.enter_context(served(root, root.parent / f"cache-{len(self.watches)}"))
+        watch = Watch(self._browser, f"http://127.0.0.1:{client.server.port}/")
+        self.watches.append(watch)
+        page = watch.new_page(size, scheme)
+        page.goto(place)
+        return page, client
+
+
+@pytest.fixture
+def viewed(browser: Browser) -> Iterator[Viewed]:
+    """Yield what serves runs; problems on its pages fail the test."""
+    with ExitStack() as stack:
+        viewed = Viewed(browser, stack)
+        yield viewed
+        for watch in viewed.watches:
+            watch.close()
+    assert [] == [trouble for watch in viewed.watches for trouble in watch.troubles]
+
+
+def start(name: str, **members: object) -> bytes:
+    """Return the first record of a run."""
+    return json.dumps({"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": name, **members}).encode() + b"\n"
+
+
+def some_runs(root: Path) -> Path:
+    """Write a run with records of many kinds, a killed one and a damaged one."""
+    others = [
+        {"kind": "note", "t": 5.0, "step": 5, "text": "moved"},
+        {"kind": "eval", "t": 6.0, "step": 6, "name": "val", "loss": 1.0, "extra": {"acc": 0.5}},
+        {"kind": "sample", "t": 7.0, "step": 7, "prompt": "Once", "text": "upon a time"},
+        {"kind": "sample", "t": 8.0, "step": 8, "prompt": "Once", "text": "there was"},
+        {"kind": "grad", "t": 8.0, "step": 1, "param": "w", "min": 0.0, "max": 1.0, "histogram": [1, 2]},
+        {"kind": "grad", "t": 8.0, "step": 2, "param": "w", "min": 0.0, "max": 1.0, "histogram": [2, 2]},
+        {"kind": "op_timing", "t": 8.5, "step": 8, "buckets": {"matmul": 8, "rest": 2}},
+        {"kind": "region_enter", "t": 8.6, "region": "save"},
+        {"kind": "region_exit", "t": 8.9, "region": "save"},
+        {"kind": "artifact", "t": 8.9, "path": "model.gguf", "role": "checkpoint"},
+        {"kind": "system", "t": 9.0, "step": 9, "gpu_util": 0.5},
+    ]  # fmt: skip
+    extra = (json.dumps(each).encode() + b"\n" for each in others)
+    steps = [step(number, 2 - number / 50) for number in range(1, 41)]
+    write_run(root / "whole", start("whole", config={"lr": 0.1, "seed": 1}, tags=["base"]), *steps, *extra, END)
+    write_run(root / "killed", start("killed", config={"lr": 0.1, "seed": 2}), *steps[:20], steps[20][:30])
+    write_run(
+        root / "damaged", start("damaged", config={"lr": 0.2, "seed": 3}), *steps[:9], b"\0\0\n", *steps[10:], END
+    )
+    return root
+
+
+def test_live_run_is_drawn_while_it_is_written(viewed: Viewed, tmp_path: Path) -> None:
+    """New steps and new runs come to the table and the charts by themselves."""
+    stream = write_run(tmp_path / "runs" / "live", START, *(step(number, 1.0) for number in range(1, 11)))
+    page, _ = viewed.open(tmp_path / "runs", "#charts")
+    drawn(page)
+    described = page.locator(".chart .unseen").first
+    expect(described).to_contain_text("1111")
+    with stream.open("ab") as file:
+        file.write(step(11, 0.25))
+    expect(described).to_contain_text("0.25")
+    write_run(tmp_path / "runs" / "second", START, step(1, 7.0), END)
+    expect(page.locator(".row")).to_have_count(2)
+    expect(described).to_contain_text("second")
+
+
+def test_states_and_everything_that_a_run_records(viewed: Viewed, tmp_path: Path) -> None:
+    """A killed and a damaged run are named as that; the page of a run has a part for each kind of record."""
+    page, client = viewed.open(some_runs(tmp_path / "runs"), "#runs?sort=name")
+    client.settled_rows()
+    expect(page.locator(".chip")).to_have_text(["damaged", "torn", "complete"])
+    page.goto("#run/whole")
+    parts = ("Evaluations", "Samples", "Config", "Metadata", "Notes", "Distributions", "Operations", "Regions", "Files")
+    for part in parts:
+        expect(page.locator(".run-part > h2", has_text=part).first).to_be_visible()
+    expect(page.locator(".chart h3", has_text="system/gpu_util")).to_be_visible()
+    page.goto("#run/damaged")
+    expect(page.locator(".finding-error", has_text="nul-bytes")).to_contain_text("step 9")
+
+
+def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
+    """Of 1,000 runs only the rows that are seen exist, no chart is empty, and a selection is in colour above them."""
+    lines = (START, *(step(at) for at in range(1, 4)), END)
+    for number in range(1000):
+        write_run(tmp_path / "runs" / f"run-{number:04}", *lines)
+    page, client = viewed.open(tmp_path / "runs", "#charts")
+    client.settled_rows()
+    expect(page.locator(".bar .count")).to_have_text("1\u202f000 runs")
+    expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile("1\u202f000 runs"))
+    assert page.locator(".row").count() < 100
+    assert pixels(page, "--quiet", 120), "the envelope and the runs are grey"
+    page.locator(".row").first.click()
+    page.wait_for_timeout(400)
+    assert pixels(page, "--run-0", 60), "the selection has a colour"
+    assert pixels(page, "--quiet", 120), "the others stay as an envelope"
+
+
+@pytest.mark.slow
+def test_very_long_run(viewed: Viewed, tmp_path: Path) -> None:
+    """In a run of 1,000,000 steps each spike of one step is drawn, and zoom reaches it, and what is not finite."""
+    spikes = (123_456, 500_001, 987_654)
+    lines = (step(at, 50.0 if at in spikes else None if at == 777_777 else 1.0) for at in range(1, 1_000_001))
+    write_run(tmp_path / "runs" / "long", START, *lines, END)
+    page, client = viewed.open(tmp_path / "runs", "#charts?focus=loss")
+    client.settled_rows()
+    drawn(page)
+    box = page.locator(".chart-canvas").first.bounding_box()
+    assert box is not None
+    top = [column for column, row in pixels(page, "--run-0", 200) if row < box["height"] / 2 and column > 60]
+    groups = [at for at, column in enumerate(sorted(top)) if at == 0 or column - sorted(top)[at - 1] > 10]
+    assert 3 == len(groups), "three spikes rise above the middle"
+    [(header, columns)] = client.curves("loss", "long", buckets=300, **{"from": 777_770, "to": 777_780})
+    assert (1, 1.0) == (header["level"], sum(value != value for value in columns["last"]))  # noqa: PLR0124
+    page.goto("#charts?focus=loss&zoom=500000,500002")
+    expect(page.locator(".chart .unseen").first).to_contain_text("50")
+
+
+def problems_of(page: Page) -> list[str]:
+    """Return what axe finds that is serious or critical, with the elements."""
+    page.evaluate(AXE.read_text("utf-8") + "; true")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {[node['target'] for node in each['nodes'][:3]]} {each['nodes'][0]['failureSummary']}"
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_for_assistive_technology(
+    viewed: Viewed, tmp_path: Path, scheme: Literal["light", "dark"]
+) -> None:
+    """No view has a serious finding of axe, light or dark."""
+    need(shutil.which("npm"), "npm", "apt install npm · brew install node · winget install OpenJS.NodeJS")
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (`make viewer` installs it)")
+    page, client = viewed.open(some_runs(tmp_path / "runs"), "#runs", scheme=scheme)
+    client.settled_rows()
+    found = {}
+    for place in VIEWS:
+        page.goto(place)
+        page.wait_for_timeout(500)
+        found[place] = problems_of(page)
+    page.keyboard.press("?")
+    found["help"] = problems_of(page)
+    assert {} == {place: problems for place, problems in found.items() if problems}
+
+
+def test_views_fit_a_phone(viewed: Viewed, tmp_path: Path) -> None:
+    """No view scrolls sideways on a phone."""
+    page, client = viewed.open(some_runs(tmp_path / "runs"), "#runs", size=PHONE)
+    client.settled_rows()
+    for place in VIEWS:
+        page.goto(place)
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], place

@@ -1,0 +1,155 @@
+/** What settings have to do with results: a scatter of one against another, and all of them as parallel coordinates. */
+
+import { fill, html, svg } from "../../../typescript/page/elements.js";
+import { placer, type Range } from "../charts/plot.js";
+import { ticks } from "../charts/ticks.js";
+import { columnOf } from "../columns.js";
+import type { Run } from "../protocol.js";
+import { dataTable } from "../run/lists.js";
+import { fieldOf } from "../run-fields.js";
+import type { Store } from "../store.js";
+import { counted, plain, short, valueText } from "../text.js";
+
+const MOST_AXES = 7;
+/** More runs cannot be distinguished. */
+const MOST_RUNS = 400;
+/** Runs that the keyboard reaches one by one. */
+const MOST_FOCUSED = 60;
+const MOST_NAMES = 400;
+const SCATTER = { width: 700, height: 320, left: 64, right: 18, top: 12, bottom: 34 };
+const LINES = { width: 700, height: 320, left: 70, right: 70, top: 34, bottom: 26 };
+
+/** One field of all runs on an axis: numbers as they are, others by their order. */
+interface Scale {
+  id: string;
+  title: string;
+  /** Null for a run without a value. */
+  values: (number | null)[];
+  range: Range;
+  marks: { value: number; text: string }[];
+}
+
+/** Returns the fields that differ between runs: settings, and the best or last values of metrics. */
+export function fieldsOf(runs: readonly Run[]): { settings: string[]; results: string[] } {
+  const settings = new Set(runs.flatMap(({ config }) => Object.keys(config).slice(0, MOST_NAMES).map((name) => `config.${name}`)));
+  const metrics = new Map<string, boolean>();
+  for (const run of runs) for (const [name, { best }] of Object.entries(run.metrics).slice(0, MOST_NAMES)) metrics.set(name, (metrics.get(name) ?? false) || best !== null);
+  const ordered = [...metrics].sort(([, a], [, b]) => Number(b) - Number(a)).map(([name, hasBest]) => `${hasBest ? "best" : "last"}.${name}`);
+  const differs = (id: string) => new Set(runs.map((run) => JSON.stringify(fieldOf(run, id) ?? null))).size > 1;
+  return { settings: [...settings].filter(differs), results: ordered.filter(differs) };
+}
+
+/** Returns the axis of a field. */
+export function scaleOf(runs: readonly Run[], id: string): Scale {
+  const raw = runs.map((run) => fieldOf(run, id) ?? null);
+  const title = columnOf(id)?.title ?? plain(id);
+  const known = raw.filter((value) => value !== null);
+  if (known.every((value) => typeof value === "number")) {
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const isLog = low > 0 && high / low >= 50;
+    const margin = isLog ? 1 : (high / 2 - low / 2) * 0.08 || Math.abs(low) * 0.1 || 1;
+    const range = isLog ? { from: low / 1.2, to: high * 1.2, isLog } : { from: low - margin, to: high + margin, isLog };
+    return { id, title, values: raw as (number | null)[], range, marks: ticks(range, "value", 5) };
+  }
+  const names = [...new Set(known.map((value) => valueText(value as string, 24)))].sort(new Intl.Collator("en", { numeric: true }).compare);
+  const values = raw.map((value) => (value === null ? null : names.indexOf(valueText(value as string, 24))));
+  const marks = names.slice(0, 12).map((text, value) => ({ value, text }));
+  return { id, title, values, range: { from: -0.5, to: Math.max(names.length - 0.5, 0.5), isLog: false }, marks };
+}
+
+export class Relations {
+  readonly element = html("section", { class: "relations", hidden: true });
+  private readonly across = html("select", { class: "field", "aria-label": "Axis x of the scatter" });
+  private readonly up = html("select", { class: "field", "aria-label": "Result" });
+  private readonly scatter = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scatter" });
+  private readonly lines = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parallel coordinates" });
+  private readonly table = html("div", {});
+  private runs: readonly Run[] = [];
+  private names = "";
+
+  constructor(private readonly store: Store) {
+    for (const select of [this.across, this.up]) select.addEventListener("change", () => this.draw());
+    const behind = html("details", { class: "section" }, html("summary", {}, "As a table"), this.table);
+    fill(
+      this.element,
+      html("h2", {}, "Settings and results"),
+      html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.up), html("label", {}, html("span", { class: "label" }, "against"), this.across)),
+      html("div", { class: "relations-grid" }, this.scatter, this.lines), behind,
+    );
+  }
+
+  update(runs: readonly Run[]): void {
+    this.runs = runs.slice(0, MOST_RUNS);
+    const { settings, results } = fieldsOf(this.runs);
+    this.element.hidden = this.runs.length < 2 || results.length === 0 || settings.length + results.length < 2;
+    if (this.element.hidden) return;
+    const names = JSON.stringify([settings, results]);
+    if (names !== this.names) {
+      this.names = names;
+      choices(this.up, results);
+      choices(this.across, [...settings, ...results.slice(1), results[0]!]);
+    }
+    this.draw();
+  }
+
+  private draw(): void {
+    const [x, y] = [scaleOf(this.runs, this.across.value), scaleOf(this.runs, this.up.value)];
+    const { settings } = fieldsOf(this.runs);
+    const axes = [...settings.slice(0, MOST_AXES - 1).map((id) => scaleOf(this.runs, id)), y];
+    fill(this.scatter, this.points(x, y));
+    fill(this.lines, axes.length > 2 && this.parallel(axes));
+    this.lines.hidden = axes.length <= 2;
+    const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
+    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...shown.map(({ id }) => cell(run, id))]);
+    fill(this.table, dataTable(["run", ...shown.map(({ title }) => title)], rows));
+  }
+
+  private points(x: Scale, y: Scale): SVGSVGElement {
+    const { width, height, left, right, top, bottom } = SCATTER;
+    const [across, up] = [placer(x.range, left, width - left - right), placer(y.range, height - bottom, -(height - top - bottom))];
+    const grid = y.marks.map(({ value, text }) => svg("g", {}, svg("line", { class: "grid-line", x1: left, x2: width - right, y1: up(value), y2: up(value) }), svg("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end" }, text)));
+    const below = x.marks.map(({ value, text }) => svg("text", { x: across(value), y: height - 14, "text-anchor": "middle" }, text));
+    const dots = this.runs.map((run, at) => {
+      const [px, py] = [x.values[at], y.values[at]];
+      if (px === null || py === null || px === undefined || py === undefined) return null;
+      return this.link(run, at, [svg("circle", { class: `fill-${this.store.look(run.id).colour}`, cx: across(px), cy: up(py), r: 6 })], `${x.title} ${cell(run, x.id)}, ${y.title} ${cell(run, y.id)}`);
+    });
+    const label = `${y.title} against ${x.title} of ${counted(this.runs.length, "run")}`;
+    return svg("svg", { class: "drawing scatter", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label }, ...grid, ...below, ...dots);
+  }
+
+  private parallel(axes: readonly Scale[]): SVGSVGElement {
+    const { width, height, left, right, top, bottom } = LINES;
+    const at = (index: number) => left + (index * (width - left - right)) / (axes.length - 1);
+    const places = axes.map(({ range }) => placer(range, height - bottom, -(height - top - bottom)));
+    const columns = axes.map(({ title, marks }, index) =>
+      svg(
+        "g", {},
+        svg("line", { class: "axis-line", x1: at(index), x2: at(index), y1: top, y2: height - bottom }),
+        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, plain(title, 20)),
+        ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
+      ),
+    );
+    const runs = this.runs.map((run, index) => {
+      const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [`${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}`]));
+      return points.length < 2 ? null : this.link(run, index, [svg("polyline", { class: `line-of-run run-${this.store.look(run.id).colour}`, points: points.join(" ") })], axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
+    });
+    return svg("svg", { class: "drawing parallel", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns);
+  }
+
+  private link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {
+    const name = `${plain(run.name, 80)}: ${text}`;
+    return svg("a", { class: "run-mark", href: `#run/${encodeURIComponent(run.id)}`, tabindex: at < MOST_FOCUSED ? 0 : -1, "aria-label": name }, svg("title", {}, name), ...shapes);
+  }
+}
+
+function cell(run: Run, id: string): string {
+  const value = fieldOf(run, id) ?? null;
+  return value === null ? "none" : typeof value === "number" ? short(value) : valueText(value as string, 40);
+}
+
+function choices(select: HTMLSelectElement, ids: readonly string[]): void {
+  const before = select.value;
+  fill(select, ...ids.map((id) => html("option", { value: id }, columnOf(id)?.title ?? plain(id))));
+  if (ids.includes(before)) select.value = before;
+}
