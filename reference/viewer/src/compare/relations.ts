@@ -19,7 +19,7 @@ const MOST_NAMES = 400;
 const SCATTER = { width: 700, height: 320, left: 64, right: 18, top: 12, bottom: 34 };
 const LINES = { width: 700, height: 320, left: 70, right: 70, top: 34, bottom: 26 };
 
-/** One field of all runs on an axis: numbers as they are, others by their order. */
+/** One field of all runs on an axis: numbers by their value, others by their order. */
 interface Scale {
   id: string;
   title: string;
