@@ -144,6 +144,10 @@ bench: build/bench-usual/installed-$(PYTHON_VERSION) build/bench-node/installed 
 	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(<D)/engine-installed; fi
 	@$(<D)/bin/python $(BENCH) --part engine $(BENCH_OPTIONS)
 
+.PHONY: scale
+scale: $(DEV) ## measure a catalog at 100 to 10,000 runs, on disk and in a store (2 minutes); `make scale ARGS='--most 100000 --publish'`
+	@$(BIN)/python $(BENCH)/catalog_scale.py $(ARGS)
+
 .PHONY: bench-all
 bench-all: bench bench-loggers ## measure the loggers of other tools too
 
@@ -261,6 +265,12 @@ $(STORES)/node_modules/.bin/azurite-blob:
 interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real training in each framework, also killed and resumed (installs 5 GB)
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir reference/python/interop -p no:cacheprovider \
 		reference/python/interop/test_frameworks.py $(ARGS)
+
+# Ray is 80 MB: never needed to use toyspec.
+.PHONY: interop-ray
+interop-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## check and catalog runs on a Ray cluster of several nodes, some of which are killed
+	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir $(INTEROP) -p no:cacheprovider \
+		$(INTEROP)/test_ray.py $(ARGS)
 
 .PHONY: gallery
 gallery: build/frameworks/installed-$(PYTHON_VERSION) ## train with each framework again, and keep the runs that the site offers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -42,3 +43,12 @@ class Workers(Protocol):
 
     def start(self, call: Call) -> Crew:
         """Return a crew that does *call*. Raise WorkersError."""
+
+
+def passable(error: Exception) -> Exception:
+    """Return *error*, or one with its words if it does not survive being passed."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - it was made here
+    except Exception:  # noqa: BLE001 - whatever its class does
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.distributed.crews import Finished
+from toyspec.distributed.crews import Finished, passable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,17 +146,8 @@ def _serve(pipe: Connection, call: Call, share: int) -> None:
             pipe.send(("memory", None))
             return
         except Exception as error:  # noqa: BLE001 - the process that started this one raises it
-            answer = ("raised", _passable(error))
+            answer = ("raised", passable(error))
         pipe.send(answer)
-
-
-def _passable(error: Exception) -> Exception:
-    """Return *error*, or one with its words if it does not survive being passed."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - it was made here
-    except Exception:  # noqa: BLE001 - whatever its class does
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
 
 
 @contextlib.contextmanager

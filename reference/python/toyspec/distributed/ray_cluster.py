@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.distributed.crews import Finished
+from toyspec.distributed.crews import Finished, passable
 from toyspec.errors import WorkersError
 from toyspec.escaping import printable
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """The address of a cluster of this machine alone, which is started and ended."""
 
+_REACH_SECONDS = 10.0
 _NEEDS = "spreading work over a cluster needs Ray; install it with `python -m pip install 'toyspec[ray]'`"
 
 
@@ -38,11 +40,19 @@ class Ray(NamedTuple):
         return RayCrew(ray, call, is_own=is_own)
 
 
+def _reach(address: str) -> None:
+    """Raise OSError if nothing listens at *address*: Ray itself waits for minutes."""
+    host, mark, port = address.removeprefix("ray://").rpartition(":")
+    if mark and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+
+
 def _connect(ray: Any, address: str) -> None:
     own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
+        _reach(address)
         ray.init(None if address == LOCAL else address, log_to_driver=False, logging_level="ERROR", **own)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         fact = str(error).strip().partition("\n")[0]
         raise WorkersError(
             f"no Ray cluster at {printable(address)}: {printable(fact)}; start one with `ray start --head`, "
@@ -76,11 +86,10 @@ class RayCrew:
     def _result(self, future: Any, key: int) -> Finished:
         errors = self._ray.exceptions
         try:
-            return Finished(key, self._ray.get(future))
+            found = self._ray.get(future)
         except errors.RayTaskError as error:
-            if isinstance(error.cause, MemoryError):
-                return Finished(key, [], "it took more memory than a worker has")
-            raise error.cause from None
+            # Only what is not an Exception, such as a cancellation, comes here.
+            return Finished(key, [], f"its task failed ({type(error).__name__})")
         except errors.OutOfMemoryError:
             return Finished(key, [], "it took more memory than its machine has")
         except errors.WorkerCrashedError:
@@ -89,6 +98,12 @@ class RayCrew:
             # The machine, or with it a result that was made.
             self._count()
             return Finished(key, [], f"its machine was lost ({type(error).__name__})", is_blameless=True)
+        else:
+            if not isinstance(found, Exception):
+                return Finished(key, found)
+            if not isinstance(found, MemoryError):
+                raise found
+            lost = "it took more memory than a worker has"
         self._count()
         return Finished(key, [], lost)
 
@@ -102,5 +117,9 @@ class RayCrew:
             self._ray.shutdown()
 
 
-def _work(call: Call, items: list[Any]) -> list[Any]:
-    return call(items)
+def _work(call: Call, items: list[Any]) -> list[Any] | Exception:
+    """Return the results, or the exception, which Ray would replace by one of its own."""
+    try:
+        return call(items)
+    except Exception as error:  # noqa: BLE001 - the process that gave the work raises it
+        return passable(error)
