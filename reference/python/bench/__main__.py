@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import checking_speed
-import engine_speed
 import import_speed
 import logger_costs
 import machine
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from measuring import Row
 
 _PARTS = {
-    "usual": (writing_cost, reading_cost, checking_speed, peers, tracker_cost, import_speed),
-    "engine": (engine_speed,),
+    "usual": (writing_cost, reading_cost, peers, tracker_cost, import_speed),
+    "engine": (checking_speed,),
     "loggers": (logger_costs,),
 }
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}

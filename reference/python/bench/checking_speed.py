@@ -1,13 +1,14 @@
-"""How fast the checker is, beside decoding the same bytes and beside starting the interpreter."""
+"""How fast both engines check the same bytes, in turns, beside typed decoding, toyspec-rs and a bare interpreter."""
 
 from __future__ import annotations
 
+import os
 import sys
-import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from measuring import Row, alternating, peak_mebibytes, programs, ratio, single, spread
+from measuring import Row, alternating, missing, peak_mebibytes, programs, ratio, single, spread
 from streams import (
     VARIANTS,
     decode,
@@ -20,110 +21,148 @@ from streams import (
     toy_variant,
     toy_whole_floats,
 )
+from toyspec import engine
 from toyspec.checker import check
-from toyspec.generated.kaun_v1 import KaunV1Record
-from toyspec.generated.metrics_v1 import MetricsV1Record
 from toyspec.generated.toy_v1 import ToyV1Record
+from toyspec.runs.listing import list_runs
+from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Generator, Iterator
 
-_GROUP = "checker"
+_GROUP = "both engines"
 _BUNDLES_PER_ROW = 20
 _CHECK = "import sys; from toyspec.cli.main import run; sys.exit(run())"
-_GOALS = {"torn": 2, "every 100th line damaged": 10}
+_RUST = Path(__file__).resolve().parents[3] / "reference/rust/target/release/toyspec-rs"
+
+
+class _Goals(NamedTuple):
+    """The least speed of the engine, as a part of that on clean steps, and of plain Python, in MB/s."""
+
+    engine: float
+    plain: float | None = None
+
+
+_GOALS = {
+    "default spaces, other key order": _Goals(0.5, 40),
+    "other number text": _Goals(0.5),
+    "unknown keys": _Goals(0.5, 10),
+    "torn": _Goals(0.9),
+    "every 100th line damaged": _Goals(0.6),
+    "integers written 1.0": _Goals(0.5),
+    "mixed kinds with taps and regions": _Goals(0.6),
+    "metrics/v1": _Goals(0.6),
+    "kaun/v1": _Goals(0.6),
+    "a finding on every line": _Goals(0.15),
+}
 
 
 def rows(folder: Path, size: int) -> Iterator[Row]:
     """Yield the measured figures; data of *size* records is written into *folder*."""
+    os.environ.pop(engine.VARIABLE, None)
+    if engine.native() is None:
+        yield missing(_GROUP, "the compiled engine", "make engine")
+        return
     clean = toy_steps(folder / "clean.jsonl", size)
-    yield from _clean(clean)
-    yield from _kinds_of_data(folder, size // 4)
-    yield from _bundles(folder, size // _BUNDLES_PER_ROW)
+    speed = yield from _checked("clean steps", clean, least=4)
+    yield from _beside_rust(clean)
+    yield from _beside_decoding(clean)
+    for name, path in _streams(folder, size // 4).items():
+        goals = _GOALS[name]
+        own = yield from _checked(name, path, plain=goals.plain)
+        yield spread(_GROUP, f"{name}: engine, against clean steps", "x", [own / speed], least=goals.engine)
+    yield from _compared(f"summary of {size:,} steps, all metrics", lambda: summarize_run(str(clean)), rounds=2)
+    number = size // _BUNDLES_PER_ROW
+    runs = small_bundles(folder / "runs", number, 100)
+    each = f"{number:,} bundles of 100 steps"
+    yield from _compared(f"{each}, check", partial(check, runs), rounds=2, most=1.2e-4 * number)
+    yield from _compared(f"{each}, list_runs", partial(list_runs, runs), rounds=2, most=0.4e-4 * number)
     yield from _memory(clean, toy_repeating(folder / "repeating.jsonl", size), size)
     yield from _start(toy_steps(folder / "small.jsonl", 100))
 
 
-def _clean(path: Path) -> Iterator[Row]:
+def _streams(folder: Path, size: int) -> dict[str, Path]:
+    found: dict[str, Path] = {variant: toy_variant(folder / f"{variant}.jsonl", size, variant) for variant in VARIANTS}
+    # json.dumps writes spaces, and the keys come in the order of the program.
+    streams = {"default spaces, other key order": found.pop("other key order")}
+    streams |= found
+    streams["integers written 1.0"] = toy_whole_floats(folder / "floats.jsonl", size)
+    streams["mixed kinds with taps and regions"] = toy_mixed(folder / "mixed.jsonl", size)
+    streams["metrics/v1"] = metrics_entries(folder / "metrics.jsonl", size)
+    streams["kaun/v1"] = kaun_scalars(folder / "kaun.jsonl", size)
+    streams["a finding on every line"] = toy_repeating(folder / "finding.jsonl", size)
+    return streams
+
+
+def _with(name: str, work: Callable[[], object]) -> Callable[[], object]:
+    def run() -> object:
+        os.environ[engine.VARIABLE] = name
+        return work()
+
+    return run
+
+
+def _compared(name: str, work: Callable[[], object], *, rounds: int, most: float | None = None) -> Iterator[Row]:
+    """Yield the CPU seconds of both engines; the engine takes *most* at most."""
+    times = alternating({each: _with(each, work) for each in ("native", "python")}, rounds)
+    yield spread(_GROUP, f"{name}: engine", "s", times["native"], **_goal(most=most))
+    yield spread(_GROUP, f"{name}: plain Python", "s", times["python"])
+    yield ratio(_GROUP, f"{name}: times as fast", times["python"], times["native"])
+
+
+def _checked(
+    name: str, path: Path, *, least: float | None = None, plain: float | None = None
+) -> Generator[Row, None, float]:
+    """Yield the speed of both engines on the stream at *path*; return that of the compiled one, in MB/s.
+
+    The engine is *least* times as fast at least, and plain Python checks *plain* MB/s.
+    """
+    megabytes = path.stat().st_size / 1e6
+    times = alternating({each: _with(each, partial(check, path)) for each in ("native", "python")})
+    speeds = {each: [megabytes / seconds for seconds in taken] for each, taken in times.items()}
+    yield spread(_GROUP, f"{name}: engine", "MB/s", speeds["native"])
+    yield spread(_GROUP, f"{name}: plain Python", "MB/s", speeds["python"], **_goal(least=plain))
+    yield ratio(_GROUP, f"{name}: times as fast", times["python"], times["native"], **_goal(least=least))
+    return sorted(speeds["native"])[len(speeds["native"]) // 2]
+
+
+def _goal(**goal: float | None) -> dict[str, Any]:
+    return {sense: figure for sense, figure in goal.items() if figure is not None}
+
+
+def _beside_rust(path: Path) -> Iterator[Row]:
+    """Yield the speed of the program, which has no interpreter to start."""
+    if not _RUST.exists():
+        yield missing(_GROUP, "toyspec-rs check", "cargo build --release in reference/rust")
+        return
+    times = programs({"rust": [str(_RUST), "check", str(path)]}, rounds=5)["rust"]
+    own = alternating({"native": _with("native", partial(check, path))})["native"]
+    yield ratio(_GROUP, "clean steps: engine, against toyspec-rs with its start", times, own, least=0.9)
+
+
+def _beside_decoding(path: Path) -> Iterator[Row]:
+    """Yield what plain Python takes beside decoding the same bytes into types, which checks nothing."""
     data = path.read_bytes()
-    times = alternating({"decode": lambda: decode(data, ToyV1Record), "check": lambda: check(path)})
-    yield ratio(_GROUP, "clean steps, against typed decoding", times["check"], times["decode"], most=2)
-    for name, title in (("check", "clean steps"), ("decode", "typed decoding, nothing checked")):
-        yield spread(_GROUP, title, "MB/s", [len(data) / seconds / 1e6 for seconds in times[name]])
-
-
-def _kinds_of_data(folder: Path, size: int) -> Iterator[Row]:
-    """Yield the ratio for each kind of data; a damaged stream is compared with decoding the intact one."""
-    sound = toy_steps(folder / "sound.jsonl", size)
-    for variant in VARIANTS:
-        path = toy_variant(folder / "variant.jsonl", size, variant)
-        decoded = sound if variant in _GOALS else path
-        yield _against_decoding(variant, path, decoded, _GOALS.get(variant, 4))
-    floats = toy_whole_floats(folder / "floats.jsonl", size)
-    times = alternating({"digits": lambda: check(sound), "floats": lambda: check(floats)})
-    yield ratio(_GROUP, "integers written 1.0, against digits only", times["floats"], times["digits"], most=2)
-    mixed = toy_mixed(folder / "mixed.jsonl", size)
-    yield _against_decoding("mixed kinds with taps and regions", mixed, mixed, 2)
-    metrics = metrics_entries(folder / "metrics.jsonl", size)
-    yield _against_decoding("metrics/v1", metrics, metrics, 2, MetricsV1Record)
-    kaun = kaun_scalars(folder / "kaun.jsonl", size)
-    yield _against_decoding("kaun/v1", kaun, kaun, 2, KaunV1Record)
-
-
-def _against_decoding(name: str, path: Path, decoded: Path, goal: float, record: Any = ToyV1Record) -> Row:
-    data = decoded.read_bytes()
-    times = alternating({"decode": lambda: decode(data, record), "check": lambda: check(path)})
-    return ratio(_GROUP, f"{name}, against typed decoding", times["check"], times["decode"], most=goal)
-
-
-def _bundles(folder: Path, bundles: int) -> Iterator[Row]:
-    """Yield what many small bundles cost beside reading and decoding them, and what a second process gains."""
-    runs = small_bundles(folder / "runs", bundles, 100)
-    paths = [path / "events.jsonl" for path in runs.iterdir()]
-    times = alternating(
-        {
-            "read": lambda: [path.read_bytes() for path in paths],
-            "decode": lambda: _decode_all(paths),
-            "check": lambda: check(runs),
-        },
-        rounds=3,
-    )
-    name = f"{bundles:,} bundles of 100 steps"
-    yield ratio(_GROUP, f"{name}, against reading and typed decoding", times["check"], times["decode"], most=2)
-    yield ratio(_GROUP, f"{name}, against reading alone", times["check"], times["read"])
-    gains = [_wall(partial(check, runs)) / _wall(partial(check, runs, workers=2)) for _ in range(2)]
-    yield spread(_GROUP, f"{name}, elapsed time with one job against two", "x", gains)
-
-
-def _decode_all(paths: list[Path]) -> None:
-    for path in paths:
-        decode(path.read_bytes(), ToyV1Record)
-
-
-def _wall(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+    times = alternating({"decode": lambda: decode(data, ToyV1Record), "check": _with("python", partial(check, path))})
+    yield ratio(_GROUP, "clean steps: plain Python, against typed decoding", times["check"], times["decode"], most=2)
 
 
 def _memory(clean: Path, repeating: Path, size: int) -> Iterator[Row]:
     for name, path in (("clean", clean), ("with a finding each", repeating)):
-        peak = peak_mebibytes(["-c", _CHECK, "check", str(path)])
-        yield single(_GROUP, f"peak memory, {size:,} lines, {name}", "MiB", peak, most=64)
+        for shown, each in (("engine", "native"), ("plain Python", "python")):
+            os.environ[engine.VARIABLE] = each
+            peak = peak_mebibytes(["-c", _CHECK, "check", "--workers", "4", str(path)])
+            yield single(_GROUP, f"peak memory of {size:,} lines, {name}: {shown}", "MiB", peak, most=64)
 
 
 def _start(path: Path) -> Iterator[Row]:
-    times = programs(
-        {
-            "msgspec": [sys.executable, "-c", "import msgspec"],
-            "check": [sys.executable, "-c", _CHECK, "check", str(path)],
-        }
-    )
-    yield ratio(
-        _GROUP, "`toyspec check` of 100 steps, against `import msgspec`", times["check"], times["msgspec"], most=1.5
-    )
-
-
-if __name__ == "__main__":
-    sys.exit("run the folder: python reference/python/bench")
+    """Yield what `toyspec check` of a small run takes from its start, beside loading one library."""
+    commands = {
+        "msgspec": [sys.executable, "-c", "import msgspec"],
+        "check": [sys.executable, "-c", _CHECK, "check", str(path)],
+    }
+    for shown, each in (("engine", "native"), ("plain Python", "python")):
+        os.environ[engine.VARIABLE] = each
+        times = programs(commands)
+        name = f"`toyspec check` of 100 steps, against `import msgspec`: {shown}"
+        yield ratio(_GROUP, name, times["check"], times["msgspec"], most=1.43)
