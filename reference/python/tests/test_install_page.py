@@ -11,10 +11,10 @@ _FOR_DEVELOPERS = {"dev", "docs", "generate", "lint", "test"}
 
 
 def test_the_table_of_extras_is_that_of_the_package() -> None:
-    """Names and packages are those of pyproject.toml."""
+    """Names and packages are those of pyproject.toml; the packages of another extra are in its own row."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     expected = {
-        extra: {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+        extra: {re.split(r"[^\w-]", each)[0] for each in requirements if not each.startswith("toyspec[")}
         for extra, requirements in project["optional-dependencies"].items()
         if extra not in _FOR_DEVELOPERS
     }
