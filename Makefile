@@ -178,8 +178,9 @@ bench-rust:
 quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@TOYSPEC_EXAMPLES=quick $(BIN)/python -m pytest -m 'not slow' $(ARGS)
 	@echo 'not run: slow tests (browser, faults, fuzzing, training, losses, memory, mutants, the oracle beyond the core, links of the site,'
-	@echo 'the conformance tools with real programs, long guides, first programs of the other languages, flipped bytes of other formats)'
-	@echo 'and most random examples of each property; `make test-all` runs them too'
+	@echo 'the conformance tools with real programs, long guides, first programs of the other languages, flipped bytes of other formats,'
+	@echo 'real object stores, programs that hang, are killed, lose their terminal or their output, credentials in messages) and most'
+	@echo 'random examples of each property; `make test-all` runs them too'
 
 .PHONY: plain-tests
 plain-tests: $(DEV) ## run the tests in which the engine matters with plain Python

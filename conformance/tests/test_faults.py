@@ -37,7 +37,7 @@ def fault(text: str) -> Fault:
         "torn: a fragment of 200,000",
         "torn: side files",
         "SIGKILL: records of 100",
-        "deleted while open: stream",
+        pytest.param("deleted while open: stream", marks=pytest.mark.slow),
         "three replacing starts",
         "refused starts",
         "a link to /dev/null",
@@ -112,7 +112,7 @@ def test_commands_name_their_records() -> None:
     [
         ("import sys; sys.exit('why')", "ended the program with 1: why"),
         ("print('hello')", "was answered with b'hello'"),
-        ("import time; time.sleep(60)", "`x` hangs"),
+        pytest.param("import time; time.sleep(60)", "`x` hangs", marks=pytest.mark.slow),
     ],
 )
 def test_a_program_that_crashes_or_talks_or_hangs_is_reported(program: str, said: str) -> None:

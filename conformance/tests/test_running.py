@@ -91,6 +91,7 @@ for request in ask():
     assert "terminated by signal 6" in bad.reasons[0]
 
 
+@pytest.mark.slow
 def test_only_a_late_answer_is_an_error(tmp_path: Path, questions: list[Question]) -> None:
     """A question that is never answered is an error after the deadline, and the others still pass."""
     victim = questions[1]
