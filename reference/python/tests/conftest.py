@@ -99,6 +99,12 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return the directory of a run; it does not exist."""
+    return tmp_path / "runs" / "r"
+
+
+@pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Serve an empty object store, whose bucket ``s3://bucket`` names."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")

@@ -1,8 +1,10 @@
-"""What tests of writers need to look at files and to start programs."""
+"""What tests need to look at files, to make what is not a regular file, and to start programs."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,20 @@ from typing import Any
 def content(path: str) -> bytes:
     """Return the bytes of a file, none when it does not exist."""
     return Path(path).read_bytes() if os.path.exists(path) else b""
+
+
+def put_irregular(path: Path, kind: str) -> None:
+    """Make *path* a ``directory``, a ``FIFO``, a ``socket``, or what *kind* names, as in ``link to /dev/null``."""
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "FIFO":
+        os.mkfifo(path)
+    elif kind == "socket":
+        # The address of a socket has at most about 100 bytes, fewer than a path of a test may have.
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path.name)
+    else:
+        path.symlink_to(kind.removeprefix("link to "))
 
 
 def in_subprocess(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from toyspec.reading.reader import read
+from toyspec.testing import FailingCalls
 from toyspec.writing.run_writer import RunWriter
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 
-EVERY_FAILURE = pytest.mark.parametrize(
-    ("lasting", "effect", "on_error"),
-    list(product(["once", "for-ever"], ["error", "short-write"], ["disable", "raise"])),
-)
-"""How a call can fail, and what the writer is set to do then."""
+
+@dataclass(frozen=True)
+class Failure:
+    """How a call fails for lack of space, and what the writer is set to do then."""
+
+    lasting: Literal["once", "for-ever"]
+    effect: Literal["error", "short-write"]
+    on_error: Literal["disable", "raise"]
+
+    def at(self, number: int) -> FailingCalls:
+        """Return calls of which number *number*, from 1, fails."""
+        return FailingCalls(at=number, error=errno.ENOSPC, effect=self.effect, lasting=self.lasting)
+
+
+_EVERY: list[tuple[Any, ...]] = list(product(["once", "for-ever"], ["error", "short-write"], ["disable", "raise"]))
+EVERY_FAILURE = pytest.mark.parametrize("failure", [Failure(*way) for way in _EVERY], ids=map("-".join, _EVERY))
+"""Gives each failure to a test."""
 
 
 def with_stream(directory: Path, data: bytes) -> Path:
@@ -29,3 +45,12 @@ def with_stream(directory: Path, data: bytes) -> Path:
 def kinds(run: RunWriter) -> list[str | None]:
     """Return the kinds of the records in the stream."""
     return [record.kind for record in read(run.events_path)]
+
+
+def leave_by(error: BaseException | None, run: RunWriter) -> None:
+    """Start the run, write a step and leave its block, by *error* where there is one."""
+    with run:
+        run.run_start()
+        run.step(loss=0.5)
+        if error is not None:
+            raise error

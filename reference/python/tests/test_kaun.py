@@ -10,13 +10,13 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from msgspec import UNSET
 
 from files import content
-from run_streams import EVERY_FAILURE
+from run_streams import EVERY_FAILURE, Failure
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
@@ -196,20 +196,16 @@ def test_a_scalar_beyond_a_limit_is_left_out(tmp_path: Path, capfd: pytest.Captu
 
 @EVERY_FAILURE
 def test_no_failing_call_ends_the_program_or_spoils_the_run(
-    tmp_path: Path,
-    lasting: Literal["once", "for-ever"],
-    effect: Literal["error", "short-write"],
-    on_error: Literal["disable", "raise"],
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, failure: Failure, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Whichever call fails: acknowledged scalars stay, a manifest is whole or not there, one line tells it."""
     for at in itertools.count(1):
         base = tmp_path / str(at)
-        failing = FailingCalls(at=at, error=errno.ENOSPC, effect=effect, lasting=lasting)
+        failing = failure.at(at)
         acknowledged = []
         with (
             contextlib.suppress(OSError),
-            KaunRun.create(base, config={"lr": 1}, on_error=on_error, calls=failing.calls) as run,
+            KaunRun.create(base, config={"lr": 1}, on_error=failure.on_error, calls=failing.calls) as run,
         ):
             for step in range(3):
                 with contextlib.suppress(OSError):
@@ -224,7 +220,7 @@ def test_no_failing_call_ends_the_program_or_spoils_the_run(
         assert acknowledged == [scalar.step for scalar in store.history_for_tag("loss")]
         if not failing.was_hit:
             break
-        assert on_error == "raise" or (said and all(str(base) in line for line in said))
+        assert failure.on_error == "raise" or (said and all(str(base) in line for line in said))
     assert at > 12
     assert ([], [0, 1, 2]) == (said, acknowledged)
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspec.reading.reader
 from property_examples import examples
+from readings import account, drained
 from toyspec.errors import (
     DamagedStreamError,
-    StreamError,
     TornStreamError,
 )
 from toyspec.generated.kaun_v1 import Scalar
@@ -44,20 +41,7 @@ STREAMS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
 LIMIT = 200
 
 
-def _drained(source: Any, **options: Any) -> tuple[list[Record], ReadReport]:
-    """Return the records and the report, also of a reading that raises."""
-    reading = read(source, **options)
-    records: list[Record] = []
-    with contextlib.suppress(StreamError):
-        records.extend(reading)
-    return records, reading.report
-
-
-def _account(report: ReadReport) -> tuple[int, int, int]:
-    return report.committed_bytes, report.fragment_bytes, report.gap_bytes
-
-
-def test_complete_run_gives_its_records_and_a_full_account() -> None:
+def test_complete_run_gives_its_records_and_a_fullaccount() -> None:
     """Each record carries its bytes, place, kind, value and typed event."""
     reading = read(RUN)
     records = list(reading)
@@ -87,9 +71,9 @@ def test_complete_run_gives_its_records_and_a_full_account() -> None:
 @given(STREAMS, st.sampled_from(MODES), st.sampled_from(["all", "latest"]))
 def test_every_byte_is_accounted_for(data: bytes, mode: Mode, attempts: str) -> None:
     """Committed bytes, fragment and gaps add up to the size, in every mode, for any bytes, raised or not."""
-    records, report = _drained(data, mode=mode, attempts=attempts, max_line_bytes=LIMIT)
+    records, report = drained(data, mode=mode, attempts=attempts, max_line_bytes=LIMIT)
 
-    assert len(data) == report.size == sum(_account(report))
+    assert len(data) == report.size == sum(account(report))
     assert report.gap_bytes == sum(gap.length for gap in report.gaps)
     assert (report.records == len(records)) or attempts == "latest"
     taken = bytearray(len(data))
@@ -103,7 +87,7 @@ def test_every_byte_is_accounted_for(data: bytes, mode: Mode, attempts: str) -> 
 @given(STREAMS, st.sampled_from(MODES))
 def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
     """Modes differ only as documented, measured against what salvage finds."""
-    all_records, full = _drained(data, mode="salvage", max_line_bytes=LIMIT)
+    all_records, full = drained(data, mode="salvage", max_line_bytes=LIMIT)
     reading = read(data, mode=mode, max_line_bytes=LIMIT)
     refuses = {"strict": full.state != "complete", "tail": full.state == "damaged"}.get(mode, False)
     if refuses:
@@ -121,7 +105,7 @@ def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
             bad,
             *([Gap(bad.line + 1, bad.offset + bad.length, rest, "stopped", report.gaps[-1].message)] if rest else []),
         ] == report.gaps
-        assert [record for record in all_records if record.offset < bad.offset] == _drained(
+        assert [record for record in all_records if record.offset < bad.offset] == drained(
             data, mode=mode, max_line_bytes=LIMIT
         )[0]
     else:
@@ -133,7 +117,7 @@ def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
 def test_truncated_run_gives_a_prefix_of_its_records(length: int) -> None:
     """A run that was cut anywhere is torn, reads in the default mode and invents nothing."""
     whole = list(read(RUN))
-    records, report = _drained(RUN[:length])
+    records, report = drained(RUN[:length])
 
     assert whole[: len(records)] == records
     assert RUN[:length].count(b"\n") == len(records)
@@ -144,7 +128,7 @@ def test_truncated_run_gives_a_prefix_of_its_records(length: int) -> None:
 def test_any_chunking_is_one_read(data: bytes, sizes: list[int]) -> None:
     """A feed that gets a stream in pieces finds what a reading of the whole finds."""
     # A feed of records knows the profiles alone; a reading may take the stream for the log of another program.
-    records, report = _drained(data, mode="salvage", max_line_bytes=LIMIT, dialect=None)
+    records, report = drained(data, mode="salvage", max_line_bytes=LIMIT, dialect=None)
     feed = RecordFeed(max_line_bytes=LIMIT)
     found: list[Record | Gap] = []
     rest = data
@@ -163,7 +147,7 @@ def test_any_chunking_is_one_read(data: bytes, sizes: list[int]) -> None:
 def test_reading_raises_only_what_it_documents(data: bytes) -> None:
     """Any bytes end in a report, whatever the mode."""
     for mode in MODES:
-        _drained(data, mode=mode, max_line_bytes=40)
+        drained(data, mode=mode, max_line_bytes=40)
 
 
 @pytest.mark.parametrize(
@@ -226,12 +210,12 @@ def test_strict_gives_every_record_before_it_refuses_the_end() -> None:
 
 def test_complete_record_without_its_lf_is_shown_apart() -> None:
     """Such a record is not committed, and no record of the reading."""
-    records, report = _drained(START + END[:-1])
+    records, report = drained(START + END[:-1])
     assert ["run_start"] == [record.kind for record in records]
     assert report.uncommitted is not None
     assert report.fragment is not None
     assert ("run_end", 2, len(START)) == (report.uncommitted["kind"], report.fragment.number, report.fragment.offset)
-    assert _drained(START + END[:-2])[1].uncommitted is None
+    assert drained(START + END[:-2])[1].uncommitted is None
 
 
 @pytest.mark.parametrize(
@@ -254,23 +238,23 @@ def test_complete_record_without_its_lf_is_shown_apart() -> None:
 )
 def test_state_follows_from_the_bytes_alone(data: bytes, state: str) -> None:
     """Damaged wins over torn, torn over complete; wrong fields change nothing."""
-    assert state == _drained(data, mode="salvage")[1].state
+    assert state == drained(data, mode="salvage")[1].state
 
 
 def test_profile_comes_from_the_first_readable_record() -> None:
     """Damage before it does not matter, a named profile does."""
     line = b'{"type":"scalar","step":1,"tag":"a","value":null}\n'
-    assert "kaun/v1" == _drained(b"{\n" + line, mode="salvage")[1].profile
-    records, _ = _drained(line)
+    assert "kaun/v1" == drained(b"{\n" + line, mode="salvage")[1].profile
+    records, _ = drained(line)
     assert ("scalar", Scalar(step=1, tag="a", value=None)) == (records[0].kind, records[0].event)
-    records, _ = _drained(line, profile="toy/v1")
+    records, _ = drained(line, profile="toy/v1")
     assert (None, None) == (records[0].kind, records[0].event)
 
 
 def test_metrics_records_have_no_kind() -> None:
     """The one type of a metrics log needs no tag."""
     data = b'{"step":1,"wall_time_ms":1.0,"loss":null,"grad_norm":0.5,"throughput_samples_per_sec":2.0,"extra":{}}\n'
-    records, report = _drained(data)
+    records, report = drained(data)
     assert ("metrics/v1", None) == (report.profile, records[0].kind)
     assert MetricsEntry(
         step=1, wall_time_ms=1.0, loss=None, grad_norm=0.5, throughput_samples_per_sec=2.0, extra={}
@@ -289,7 +273,7 @@ def test_metrics_records_have_no_kind() -> None:
 )
 def test_event_is_none_where_no_type_fits(line: bytes) -> None:
     """Wrong fields and unknown kinds stay readable through value and raw."""
-    records, _ = _drained(line + b"\n")
+    records, _ = drained(line + b"\n")
     assert (None, line) == (records[0].event, records[0].raw)
     assert records[0].value is not None
 
@@ -313,13 +297,13 @@ def test_record_shows_itself_on_one_line() -> None:
 
 def test_gap_names_what_makes_the_line_unreadable() -> None:
     """A repeated key beside it is not the reason."""
-    report = _drained(b'{"a":1,"a":2,"b":NaN}\n', mode="salvage")[1]
+    report = drained(b'{"a":1,"a":2,"b":NaN}\n', mode="salvage")[1]
     assert ["non-finite-number"] == [gap.reason for gap in report.gaps]
 
 
 def test_gaps_beyond_the_list_are_counted() -> None:
     """A stream of a million bad lines has a short report with exact totals."""
-    report = _drained(b"{\n" * (MAX_LISTED_GAPS + 7), mode="salvage")[1]
+    report = drained(b"{\n" * (MAX_LISTED_GAPS + 7), mode="salvage")[1]
     assert (MAX_LISTED_GAPS, 7, 2 * (MAX_LISTED_GAPS + 7)) == (len(report.gaps), report.unlisted_gaps, report.gap_bytes)
 
 
@@ -334,6 +318,6 @@ def test_report_needs_the_whole_reading() -> None:
 def test_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """How much a reading takes at a time shows nowhere, the profile of a damaged head included."""
     data = b"{\n" + b'{"type":"scalar"}\n' * 3
-    expected = [_drained(data, mode=mode) for mode in MODES]
+    expected = [drained(data, mode=mode) for mode in MODES]
     monkeypatch.setattr(toyspec.reading.reader, "_CHUNK_BYTES", 1)
-    assert expected == [_drained(data, mode=mode) for mode in MODES]
+    assert expected == [drained(data, mode=mode) for mode in MODES]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import subprocess
@@ -15,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.errors import DamagedStreamError, StreamError, StreamMissingError, StreamUnreadableError
-from toyspec.read_reports import ReadReport
+from readings import account, drained
+from toyspec.errors import DamagedStreamError, StreamMissingError, StreamUnreadableError
 from toyspec.reading.reader import Mode, read
 from toyspec.reading.records import Record
 from toyspec.reading.stream_files import Source
@@ -26,19 +25,6 @@ STEP = b'{"kind":"step","t":1.0,"step":1,"loss":1.5}\n'
 END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
 RUN = START + STEP + END
 MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
-
-
-def _drained(source: Any, **options: Any) -> tuple[list[Record], ReadReport]:
-    """Return the records and the report, also of a reading that raises."""
-    reading = read(source, **options)
-    records: list[Record] = []
-    with contextlib.suppress(StreamError):
-        records.extend(reading)
-    return records, reading.report
-
-
-def _account(report: ReadReport) -> tuple[int, int, int]:
-    return report.committed_bytes, report.fragment_bytes, report.gap_bytes
 
 
 def test_run_directory_stands_for_its_stream(tmp_path: Path) -> None:
@@ -111,7 +97,7 @@ def test_named_fifo_is_read_to_its_end(tmp_path: Path) -> None:
     data = START + b"{\n" + RUN * 2000
     writer = threading.Thread(target=fifo.write_bytes, args=(data,))
     writer.start()
-    records, report = _drained(fifo, mode="prefix")
+    records, report = drained(fifo, mode="prefix")
     writer.join()
     assert (1, len(data), "stopped") == (len(records), report.size, report.gaps[-1].reason)
 
@@ -134,8 +120,8 @@ def test_file_object_is_read_from_where_it_stands(skipped: int, mode: Mode) -> N
     """What lies before the position is not part of the stream."""
     file = io.BytesIO(b"#" * skipped + RUN + b"{\n" + RUN)
     file.seek(skipped)
-    _, report = _drained(file, mode=mode, attempts="latest")
-    assert len(RUN) * 2 + 2 == report.size == sum(_account(report))
+    _, report = drained(file, mode=mode, attempts="latest")
+    assert len(RUN) * 2 + 2 == report.size == sum(account(report))
     assert not file.closed
 
 
@@ -194,7 +180,7 @@ def test_file_that_grows_while_it_is_read_is_accounted_for(tmp_path: Path) -> No
     next(reading)
     with stream.open("ab") as file:
         file.write(RUN * 3)
-    assert len(START) + 2 + 3 * len(RUN) == reading.report.size == sum(_account(reading.report))
+    assert len(START) + 2 + 3 * len(RUN) == reading.report.size == sum(account(reading.report))
 
 
 def test_file_is_closed_at_the_end_and_by_leaving(tmp_path: Path) -> None:
@@ -242,6 +228,6 @@ def test_endless_line_is_one_gap(tmp_path: Path) -> None:
         for _ in range(100):
             file.write(b'{"a":' * 200_000)
         file.write(b"\n" + END)
-    _, report = _drained(stream, mode="salvage")
+    _, report = drained(stream, mode="salvage")
     assert [("line-too-long", 100_000_001)] == [(gap.reason, gap.length) for gap in report.gaps]
     assert 2 == report.records

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from files import content
-from run_streams import START, kinds, with_stream
+from run_streams import START, kinds, leave_by, with_stream
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
@@ -20,12 +20,6 @@ from toyspec.writing.run_writer import RunWriter
 
 STEP = b'{"kind":"step","t":1.5,"step":4,"loss":0.5}\n'
 END = b'{"kind":"run_end","t":1.5,"reason":"completed"}\n'
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """Return the directory of a run; it does not exist."""
-    return tmp_path / "runs" / "r"
 
 
 def test_replace_keeps_the_old_stream_beside(directory: Path) -> None:
@@ -146,15 +140,6 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
     first.run_end()
     assert ["run_start", "run_end"] == kinds(first)
     assert ["events.jsonl"] == os.listdir(directory)
-
-
-def leave_by(error: BaseException | None, run: RunWriter) -> None:
-    """Start the run, write a step and leave its block, by *error* where there is one."""
-    with run:
-        run.run_start()
-        run.step(loss=0.5)
-        if error is not None:
-            raise error
 
 
 @pytest.mark.parametrize(

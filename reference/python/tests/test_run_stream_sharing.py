@@ -22,12 +22,6 @@ from toyspec.writing.run_writer import RunWriter
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """Return the directory of a run; it does not exist."""
-    return tmp_path / "r"
-
-
 def test_threads_share_a_run(directory: Path) -> None:
     """Records of threads do not mix, time does not go backwards, and every step has its own number."""
     with RunWriter(directory, on_error="raise") as run:

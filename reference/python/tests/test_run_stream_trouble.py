@@ -13,28 +13,13 @@ from typing import Any, Literal
 import pytest
 
 from files import content
-from run_streams import EVERY_FAILURE, START, kinds, with_stream
+from run_streams import EVERY_FAILURE, START, Failure, kinds, leave_by, with_stream
 from toyspec.checker.checking import check
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.reading.reader import read
 from toyspec.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
 from toyspec.writing.run_writer import RunWriter
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """Return the directory of a run; it does not exist."""
-    return tmp_path / "runs" / "r"
-
-
-def leave_by(error: BaseException | None, run: RunWriter) -> None:
-    """Start the run, write a step and leave its block, by *error* where there is one."""
-    with run:
-        run.run_start()
-        run.step(loss=0.5)
-        if error is not None:
-            raise error
 
 
 def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable", "raise"]) -> list[str]:
@@ -60,18 +45,14 @@ def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable
 
 @EVERY_FAILURE
 def test_no_failing_call_ends_the_program_or_spoils_the_stream(
-    tmp_path: Path,
-    lasting: Literal["once", "for-ever"],
-    effect: Literal["error", "short-write"],
-    on_error: Literal["disable", "raise"],
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, failure: Failure, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Whichever call fails: acknowledged records stay, the stream stays readable, standard error says what happened."""
     for at in itertools.count(1):
         directory = tmp_path / str(at)
         path = with_stream(directory, START)
-        failing = FailingCalls(at=at, error=errno.ENOSPC, lasting=lasting, effect=effect)
-        acknowledged = write_run(directory, failing, on_error)
+        failing = failure.at(at)
+        acknowledged = write_run(directory, failing, failure.on_error)
         said = capfd.readouterr().err.splitlines()
         if not failing.was_hit:
             assert (1, 7) == (len(said), len(list(read(path))))
@@ -84,7 +65,9 @@ def test_no_failing_call_ends_the_program_or_spoils_the_stream(
             assert all(finding.severity != "error" for finding in check(path).files[0].findings)
         assert START in (content(str(path)), content(f"{path}.prev"))
         is_reported = any("No space left" in line and str(path) in line for line in said)
-        assert on_error == "raise" or is_reported or failing.made[at - 1] == "close"  # of the stream that was replaced
+        assert (
+            failure.on_error == "raise" or is_reported or failing.made[at - 1] == "close"
+        )  # of the stream that was replaced
     assert at > 20
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
+from files import put_irregular
 from sealed_runs import broken, write_run
 from toyspec.checker import CheckOptions, check, iter_runs
 from toyspec.findings import FileReport, PathError, Skipped
@@ -140,19 +141,15 @@ def test_links_inside_of_the_run_are_followed(run: Path) -> None:
     assert [] == broken(run)
 
 
-@pytest.mark.parametrize("kind", ["directory", "pipe", "link", "large"])
+@pytest.mark.parametrize("kind", ["directory", "FIFO", "link to nothing", "large"])
 def test_seal_that_is_not_a_file_is_a_finding(run: Path, kind: str) -> None:
     """What has the name of the seal and cannot be read is reported, and never waited for."""
     place = run / "SHA256SUMS"
     place.unlink()
-    if kind == "directory":
-        place.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(place)
-    elif kind == "link":
-        place.symlink_to("nothing")
-    else:
+    if kind == "large":
         os.truncate(os.open(place, os.O_CREAT | os.O_WRONLY), (16 << 20) + 1)
+    else:
+        put_irregular(place, kind)
     reason = "longer than 16777216 bytes" if kind == "large" else "regular file"
     ((line, message),) = broken(run)
     assert line == 1

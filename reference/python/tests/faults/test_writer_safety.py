@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,7 @@ import pytest
 
 from faults.methods import TESTS, shimmed, small_disk, traced
 from faults.tally import count
-from files import content
+from files import content, put_irregular
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.reading.reader import read
@@ -193,25 +192,16 @@ def test_a_directory_that_cannot_be_synced(error: int, survives: bool, tmp_path:
     assert survives == run.active
 
 
-@pytest.mark.parametrize("kind", ["directory", "FIFO", "null", "socket"])
+@pytest.mark.parametrize("kind", ["directory", "FIFO", "link to /dev/null", "socket"])
 @pytest.mark.parametrize("exist", ["replace", "fail", "resume"])
 def test_what_is_not_a_file_is_refused_at_once(
-    kind: str, exist: Literal["replace", "fail", "resume"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, exist: Literal["replace", "fail", "resume"], tmp_path: Path
 ) -> None:
     """Nothing is moved, nothing waits, and the error names the path."""
     folder = tmp_path / "r"
     folder.mkdir()
-    monkeypatch.chdir(folder)
     stream = folder / "events.jsonl"
-    if kind == "directory":
-        stream.mkdir()
-    elif kind == "FIFO":
-        os.mkfifo(stream)
-    elif kind == "null":
-        stream.symlink_to("/dev/null")
-    else:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind("events.jsonl")
+    put_irregular(stream, kind)
     with pytest.raises(OSError, match=r".") as caught:
         writer(folder, exist=exist)
     assert str(stream) == caught.value.filename
