@@ -116,7 +116,7 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
-    files = files or [entry for entry in entries if is_hinted(entry.name, hints) and entry.is_file()]
+    files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     beside = "".join(f" {entry.name} {_listed_file(entry).identity}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
