@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "core.json")
 _SESSIONS = "sessions/"
+_FEW = 16
 
 
 def names(path: str = PATH) -> list[str]:
@@ -35,12 +36,22 @@ def as_text(questions: Iterable[str]) -> str:
     return json.dumps({"questions": list(questions)}, indent=0, ensure_ascii=False) + "\n"
 
 
-def questions(roles: Collection[str], patterns: Collection[str] = ()) -> list[Question]:
-    """Return the questions of the core for *roles* about cases that match *patterns*, without loading other cases."""
-    order = {name: index for index, name in enumerate(names())}
-    cases = [case for case in _cases(order) if not patterns or any(matches(case, pattern) for pattern in patterns)]
-    found = [question for question in questions_of(cases, roles) if question.name in order]
-    return sorted(found, key=lambda question: order[question.name])
+def parts(roles: Collection[str], patterns: Collection[str] = ()) -> Iterator[list[Question]]:
+    """Yield the core for *roles* about cases that match *patterns*: a few questions, then the rest.
+
+    The cases of a part are loaded when it is taken, and no others.
+    """
+    mine = [name for name in names() if _role(name) in roles]
+    for part in (mine[:_FEW], mine[_FEW:]):
+        order = {name: index for index, name in enumerate(part)}
+        cases = [case for case in _cases(order) if not patterns or any(matches(case, pattern) for pattern in patterns)]
+        found = [question for question in questions_of(cases, roles) if question.name in order]
+        yield sorted(found, key=lambda question: order[question.name])
+
+
+def _role(name: str) -> str:
+    """Return the role that the question *name* is for, as in ``case [role detail]``."""
+    return name.rpartition(" [")[2].rstrip("]").partition(" ")[0]
 
 
 def _cases(questions: Iterable[str]) -> Iterator[Case]:

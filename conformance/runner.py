@@ -48,11 +48,14 @@ def prove(
 
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
     jobs = adapter.jobs(options.jobs)
-    # One program per question takes minutes: the first failure is there before the rest of the corpus is loaded.
-    first = first_questions.questions(roles, options.select) if options.core or not adapter.lines else []
-    known = {result.question.name: result for result in run(adapter, first, jobs=jobs, on_result=on_result)}
+    # One program per question takes minutes: the first failure is there before the rest is loaded.
+    parts = first_questions.parts(roles, options.select) if options.core or not adapter.lines else ()
+    known = {
+        result.question.name: result for part in parts for result in run(adapter, part, jobs=jobs, on_result=on_result)
+    }
     if options.core:
-        cases, questions = list({question.case.name: question.case for question in first}.values()), first
+        questions = [result.question for result in known.values()]
+        cases = list({question.case.name: question.case for question in questions}.values())
     else:
         cases = list(selected(options.select))
         questions = questions_of(cases, roles)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +29,26 @@ def test_core_names_questions_of_the_corpus() -> None:
 def test_core_is_small_and_has_every_role() -> None:
     """The core takes a second or two, and no role is left out."""
     assert 100 < len(first_questions.names()) < 1000
-    assert set(ROLES) == {question.role for question in first_questions.questions(ROLES)}
+    few, rest = first_questions.parts(ROLES)
+    assert first_questions.names() == [question.name for question in (*few, *rest)]
+    assert set(ROLES) == {question.role for question in (*few, *rest)}
+
+
+def test_few_questions_are_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the roles, the first part has questions for them, and no more cases than questions are loaded."""
+    loaded: list[str] = []
+
+    def noted(load: Callable[..., Any], folder: str, *root: str) -> Any:
+        loaded.append(folder)
+        return load(folder, *root)
+
+    for name in ("load_folder", "load_session"):
+        monkeypatch.setattr(first_questions, name, partial(noted, getattr(first_questions, name)))
+    for role in ROLES:
+        loaded.clear()
+        few = next(first_questions.parts([role]))
+        assert {role} == {question.role for question in few}
+        assert len(loaded) <= len(few) <= 16
 
 
 @pytest.mark.parametrize("mode", ["lines", "oneshot"])
