@@ -19,7 +19,9 @@ from toyspec.reading.live_file import LiveFile
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.records import Record
 
-SAMPLES = sorted(path for path in (Path(__file__).parent / "dialects").glob("*/*") if path.name != "sample.json")
+SAMPLES = sorted(
+    path for path in (Path(__file__).parent / "dialects").glob("*/*") if path.name not in ("make.py", "sample.json")
+)
 PROFILES = ["toy/v1", "metrics/v1", "kaun/v1"]
 # A manifest decides that a stream without a first record of its own is kaun/v1.
 FIRST = {

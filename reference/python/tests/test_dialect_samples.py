@@ -1,0 +1,61 @@
+"""How the sample of each dialect was made, and facts of programs that the samples show."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from test_dialects import NAMES, rows_of, sample
+from toyspec import check
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_says_how_it_was_made(name: str) -> None:
+    """A sample has the program and the command that made it, or the source that it was written after."""
+    path, expected = sample(name)
+    if "made_after" in expected:
+        assert not {"made_with", "command"} & set(expected)
+        assert expected["made_after"].startswith(("written after ", "written by hand"))
+        return
+    assert expected["made_with"]
+    folder = re.search(r"in (\.\.\S*?)(?:;|$)", expected["command"])
+    program = path.parent / (folder[1] if folder else "") / "make.py"
+    assert "make.py" in expected["command"]
+    assert '"""Writes this sample: ' in program.read_text(encoding="utf-8")
+
+
+def test_evaluation_of_maxtext_counts_its_own_steps() -> None:
+    """The records of an evaluation lie among those of training, at steps from 0: those are not findings."""
+    path, _ = sample("maxtext")
+    rows = rows_of(path)
+    assert [0, 1, 0, 1, 2, 2, 3] == [row.step for row in rows]
+    assert () == tuple(check(path).files[0].findings)
+
+
+def test_console_of_maxtext() -> None:
+    """A profiled step and the result of an evaluation have values; running averages are skipped."""
+    rows = rows_of(sample("maxtext-console")[0])
+    assert [(0, 10.5), (1, 9.5), (2, 8.5), (2, 8.75)] == [(row.step, row.values["loss"]) for row in rows]
+
+
+def test_counters_are_not_metrics() -> None:
+    """A counter that only places a record is not among its values."""
+    for name, counter in (
+        ("mmengine", "iter"),
+        ("olmo", "_runtime"),
+        ("wandb", "_runtime"),
+        ("detectron2", "eta_seconds"),
+    ):
+        path, _ = sample(name)
+        assert counter.encode() in path.read_bytes()
+        assert all(counter not in row.values for row in rows_of(path))
+
+
+def test_system_metrics_of_trackio_have_no_step() -> None:
+    """Trackio writes them in fragments of their own, without a step."""
+    record = {"v": 1, "kind": "system_metric", "project": "demo", "run": "a", "run_id": "r", "metrics": {"cpu": 50.0}}
+    data = json.dumps(record | {"timestamp": "2026-11-20T10:00:00+00:00", "log_id": "i"}).encode() + b"\n"
+    (row,) = rows_of(data, dialect="trackio")
+    assert (None, {"cpu": 50.0}, "unix") == (row.step, row.values, row.time_origin)
