@@ -115,7 +115,7 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 	@touch $@
 
 .PHONY: screenshots
-screenshots: $(DEV) ## take screenshots of the site, wide and narrow, light and dark; `make screenshots ARGS='start cli'`
+screenshots: $(DEV) ## take screenshots of the site and the viewer, wide and narrow, light and dark; `make screenshots ARGS='start viewer'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
 .PHONY: viewer-picture

@@ -21,11 +21,12 @@ RATES = (1e-3, 6e-4, 3e-4, 1.5e-4)
 STEPS = 2000
 
 
-def write_run(root: Path, number: int, rate: float) -> None:
+def write_run(root: Path, number: int, rate: float, *, run_id: str | None = None) -> None:
     """Write a run of a sweep below *root*; the second one is still without an end."""
     chance = random.Random(number)
     config = {"lr": rate, "seed": number}
-    run = toyspec.start_run(root, run_id=f"llama-{number:03}", arch="llama", config=config, clock=ManualClock())
+    name = run_id or f"llama-{number:03}"
+    run = toyspec.start_run(root, run_id=name, arch="llama", config=config, clock=ManualClock())
     for step in range(1, (1300 if number == 2 else STEPS) + 1):
         done = step / STEPS
         warm = min(1.0, step / 100) * 0.5 * (1 + math.cos(math.pi * done))
