@@ -28,7 +28,7 @@ const FIXED: readonly Column[] = [
   fixed("state", "State", 112, (run) => run.state),
   fixed("group", "Group", 110, (run) => plain(run.group ?? "")),
   fixed("tags", "Tags", 130, (run) => plain(run.tags.join(", "))),
-  fixed("profile", "Format", 90, (run) => plain(run.profile ?? run.dialect ?? "")),
+  fixed("profile", "Format", 104, (run) => plain(run.profile ?? run.dialect ?? "")),
   fixed("started", "Started", 118, (run) => moment(run.started)),
   fixed("took", "Took", 104, seconds, true),
   fixed("steps", "Steps", 84, (run) => (run.steps === null ? "" : grouped(run.steps)), true),

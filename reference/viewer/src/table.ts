@@ -2,6 +2,7 @@
 
 import { button, fill, html } from "../../typescript/page/elements.js";
 import type { Pointing } from "./charts/cursor.js";
+import { cutApart } from "./names.js";
 import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
 import type { Store } from "./store.js";
@@ -10,8 +11,10 @@ import { counted, grouped, plain } from "./text.js";
 const ROW = 34;
 /** Rows beyond the border, so that scrolling shows no empty place. */
 const SPARE = 8;
-/** The end of a name that is never cut off: there names differ. */
-const TAIL = 9;
+/** Pixels of the cell of a name that its swatch and padding take. */
+const BESIDE_NAME = { wide: 46, narrow: 40 };
+/** Names whose width is measured. */
+const MEASURED = 50;
 
 export class RunTable {
   readonly element: HTMLElement;
@@ -22,6 +25,9 @@ export class RunTable {
   private active = 0;
   private anchor = 0;
   private frame = 0;
+  private cuts: ReadonlyMap<string, string> = new Map();
+  /** What the names were cut from, and to. */
+  private cut: { limit: number; listed: readonly Run[] } = { limit: 0, listed: [] };
   /** What the rows were made from. */
   private drawn: readonly unknown[] = [];
 
@@ -50,16 +56,34 @@ export class RunTable {
     this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
-    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 24}px` : `minmax(${width}px, 1fr)`));
+    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 12}px` : `minmax(${width}px, 1fr)`));
     this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
     this.element.style.setProperty("--least", this.isNarrow ? "0px" : `${this.columns.reduce((sum, { width }) => sum + width, 34)}px`);
     this.element.setAttribute("aria-rowcount", String(listed.length + 1));
     this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
     this.body.style.height = `${listed.length * ROW}px`;
     fill(this.head, this.selector(), ...this.columns.map((column) => this.heading(column)));
+    this.clear();
+    this.draw();
+  }
+
+  private clear(): void {
     for (const row of this.rows.values()) row.remove();
     this.rows.clear();
-    this.draw();
+  }
+
+  /** Cuts the names of the listed runs anew when they or the width of their column have changed. */
+  private cutNames(): void {
+    const { listed } = this.store;
+    const at = this.columns.findIndex(({ id }) => id === "name");
+    const room = ((this.head.children[at + 1] as HTMLElement | undefined)?.offsetWidth ?? 0) - (this.isNarrow ? BESIDE_NAME.narrow : BESIDE_NAME.wide);
+    if (room <= 0) return;
+    const names = listed.map(shownName);
+    const limit = charactersIn(room, names, this.element);
+    if (limit === this.cut.limit && listed === this.cut.listed) return;
+    this.cut = { limit, listed };
+    this.cuts = cutApart(names, limit);
+    this.clear();
   }
 
   focus(): void {
@@ -110,6 +134,7 @@ export class RunTable {
   }
 
   private draw(): void {
+    this.cutNames();
     const { listed } = this.store;
     const { scrollTop, clientHeight } = this.element;
     const first = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
@@ -151,7 +176,7 @@ export class RunTable {
 
   private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
-    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, nameLink(run));
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, nameLink(run, this.cuts.get(shownName(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
@@ -228,17 +253,25 @@ export class RunTable {
   }
 }
 
-/** Returns a link to a run whose text keeps its end when it is cut. */
-export function nameLink(run: Run): HTMLElement {
-  const name = plain(run.id === "." || !run.id.endsWith(run.name) ? run.name : run.id);
-  return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), tabindex: -1 }, ...cutInTheMiddle(name));
+/** Returns the name of a run in a list: its id, which says in which folder it is, if the name ends the id. */
+export function shownName(run: Run): string {
+  return plain(run.id === "." || !run.id.endsWith(run.name) ? run.name : run.id);
 }
 
-/** Returns a name in two pieces, of which a narrow place cuts the first. */
-export function cutInTheMiddle(name: string): HTMLElement[] {
-  const characters = [...name];
-  const tail = characters.length > 2 * TAIL ? characters.splice(-TAIL).join("") : "";
-  return [html("span", { class: "name-head" }, characters.join("")), ...(tail === "" ? [] : [html("span", { class: "name-tail" }, tail)])];
+/** Returns a link to a run, whose text may be a cut of its name. */
+export function nameLink(run: Run, text?: string): HTMLElement {
+  const name = shownName(run);
+  const shown = text ?? name;
+  const label = shown === name ? undefined : name;
+  return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), "aria-label": label, tabindex: -1 }, html("span", { class: "name-text" }, shown));
+}
+
+/** Returns how many characters of the widest of *names* take *room* pixels in an element. */
+function charactersIn(room: number, names: readonly string[], element: HTMLElement): number {
+  const pen = document.createElement("canvas").getContext("2d")!;
+  pen.font = getComputedStyle(element).font;
+  const widths = names.filter((name) => name !== "").slice(0, MEASURED).map((name) => pen.measureText(name).width / [...name].length);
+  return Math.floor(room / Math.max(...widths, 1));
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;

@@ -80,7 +80,9 @@ export function wholeRange(series: readonly Series[], isLog: boolean): Range | n
   // Zero has no place on a logarithmic axis; the first step after it begins the axis.
   if (isLog && from <= 0) from = Math.min(1, to / 10);
   if (isLog && !(from > 0)) return null;
-  return { from, to: to > from ? to : from + 1, isLog };
+  // A single place is in the middle.
+  if (from === to) return { from: isLog ? from : from - 1, to: to + 1, isLog };
+  return { from, to, isLog };
 }
 
 /** The share of values at each end that `clip` leaves out. */

@@ -1,7 +1,7 @@
 /** The values of all runs beside the pointer. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
-import { cutInTheMiddle } from "../table.js";
+import { cutApart } from "../names.js";
 import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 import type { Cursor } from "./cursor.js";
@@ -49,7 +49,8 @@ export class Tooltip {
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
     const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
     near.sort((a, b) => (Number.isNaN(a.value) ? 1 : Number.isNaN(b.value) ? -1 : b.value - a.value));
-    return { rows: near.map((dot) => row(dot, { isHovered: dot.series.run.id === hovered, isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
+    const names = cutApart(near.map(({ series }) => nameOf(series)), MOST_LETTERS);
+    return { rows: near.map((dot) => row(dot, { name: names.get(nameOf(dot.series))!, isHovered: dot.series.run.id === hovered, isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
   }
 
   private put({ plot, cursor }: Shown): void {
@@ -68,6 +69,10 @@ export class Tooltip {
 /** Flags that the pointer is nearer to than this are spelled out, in pixels. */
 const REACH = 9;
 const MOST_FLAGS = 3;
+/** A longer name is cut. */
+const MOST_LETTERS = 24;
+
+const nameOf = ({ run }: Series): string => plain(run.name, 80);
 
 function flagged({ plot, cursor }: Shown): HTMLElement[] {
   const x = placer(plot.x, plot.box.left, plot.box.width);
@@ -75,8 +80,8 @@ function flagged({ plot, cursor }: Shown): HTMLElement[] {
   return near.map(({ kind, text }) => html("div", { class: `tooltip-flag flag-${kind}` }, plain(text, 120)));
 }
 
-function row({ series, at, value }: { series: Series; at: number; value: number }, { isHovered, isBrief }: { isHovered: boolean; isBrief: boolean }): HTMLElement {
-  const { curve, run, look } = series;
+function row({ series, at, value }: { series: Series; at: number; value: number }, { name, isHovered, isBrief }: { name: string; isHovered: boolean; isBrief: boolean }): HTMLElement {
+  const { curve, look } = series;
   const [low, high, count, nan] = [curve.min[at]!, curve.max[at]!, curve.count[at]!, curve.nan[at]!];
   const span = !isBrief && count > 1 && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
   const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
@@ -85,7 +90,7 @@ function row({ series, at, value }: { series: Series; at: number; value: number 
     "div",
     { class: isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
     html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` }),
-    html("span", { class: "name tooltip-name" }, ...cutInTheMiddle(plain(run.name, 80))),
+    html("span", { class: "name tooltip-name" }, name),
     html("span", { class: "tooltip-value" }, text, html("small", {}, span)),
     lost !== "" && html("span", { class: "tooltip-lost" }, lost),
   );

@@ -7,12 +7,15 @@ import type { Scalar } from "../protocol.js";
 import type { Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { Relations } from "./relations.js";
-import { nameLink, stateChip } from "../table.js";
+import { cutApart } from "../names.js";
+import { nameLink, shownName, stateChip } from "../table.js";
 import { counted, duration, grouped, plain, short, valueText } from "../text.js";
 
 /** More columns do not fit on any page. */
 const MOST_RUNS = 24;
 const MOST_ROWS = 400;
+/** A longer name is cut. */
+const MOST_LETTERS = 20;
 
 export class CompareView implements Showing {
   readonly element = html("div", { class: "compare-view" });
@@ -81,10 +84,11 @@ export class CompareView implements Showing {
 }
 
 function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {
+  const cuts = cutApart(runs.map(shownName), MOST_LETTERS);
   const heads = runs.map((run) => {
     const look = store.look(run.id);
     const kind = `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}`;
-    const link = nameLink(run);
+    const link = nameLink(run, cuts.get(shownName(run)));
     link.removeAttribute("tabindex");
     return html("th", { scope: "col" }, html("span", { class: "compare-head" }, html("span", { class: kind }), link));
   });

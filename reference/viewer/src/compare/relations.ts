@@ -6,6 +6,7 @@ import { ticks } from "../charts/ticks.js";
 import { columnOf } from "../columns.js";
 import type { Run } from "../protocol.js";
 import { dataTable } from "../run/lists.js";
+import { fitted } from "../fitted.js";
 import { fieldOf } from "../run-fields.js";
 import type { Store } from "../store.js";
 import { counted, plain, short, valueText } from "../text.js";
@@ -16,8 +17,10 @@ const MOST_RUNS = 400;
 /** Runs that the keyboard reaches one by one. */
 const MOST_FOCUSED = 60;
 const MOST_NAMES = 400;
-const SCATTER = { width: 700, height: 320, left: 64, right: 18, top: 12, bottom: 34 };
-const LINES = { width: 700, height: 320, left: 70, right: 70, top: 34, bottom: 26 };
+const SCATTER = { height: 320, left: 64, right: 18, top: 34, bottom: 46 };
+const LINES = { height: 320, left: 70, right: 70, top: 34, bottom: 26 };
+/** Pixels between two axes; more of them scroll. */
+const LEAST_APART = 112;
 
 /** One field of all runs on an axis: numbers by their value, others by their order. */
 interface Scale {
@@ -36,7 +39,10 @@ export function fieldsOf(runs: readonly Run[]): { settings: string[]; results: s
   for (const run of runs) for (const [name, { best }] of Object.entries(run.metrics).slice(0, MOST_NAMES)) metrics.set(name, (metrics.get(name) ?? false) || best !== null);
   const ordered = [...metrics].sort(([, a], [, b]) => Number(b) - Number(a)).map(([name, hasBest]) => `${hasBest ? "best" : "last"}.${name}`);
   const differs = (id: string) => new Set(runs.map((run) => JSON.stringify(fieldOf(run, id) ?? null))).size > 1;
-  return { settings: [...settings].filter(differs), results: ordered.filter(differs) };
+  const chosen = [...settings].map((id) => ({ id, runs: runs.filter((run) => fieldOf(run, id) !== undefined), differs: differs(id) })).filter(({ runs, differs }) => differs && runs.length > 1);
+  // A setting that few runs have leaves most of them out.
+  chosen.sort((a, b) => b.runs.length - a.runs.length);
+  return { settings: chosen.map(({ id }) => id), results: ordered.filter(differs) };
 }
 
 /** Returns the axis of a field. */
@@ -49,7 +55,8 @@ export function scaleOf(runs: readonly Run[], id: string): Scale {
     const isLog = low > 0 && high / low >= 50;
     const margin = isLog ? 1 : (high / 2 - low / 2) * 0.08 || Math.abs(low) * 0.1 || 1;
     const range = isLog ? { from: low / 1.2, to: high * 1.2, isLog } : { from: low - margin, to: high + margin, isLog };
-    return { id, title, values: raw as (number | null)[], range, marks: ticks(range, "value", 5) };
+    const isWhole = known.every(Number.isInteger);
+    return { id, title, values: raw as (number | null)[], range, marks: ticks(range, "value", 5).filter(({ value }) => !isWhole || Number.isInteger(value)) };
   }
   const names = [...new Set(known.map((value) => valueText(value as string, 24)))].sort(new Intl.Collator("en", { numeric: true }).compare);
   const values = raw.map((value) => (value === null ? null : names.indexOf(valueText(value as string, 24))));
@@ -96,37 +103,38 @@ export class Relations {
     const [x, y] = [scaleOf(this.runs, this.across.value), scaleOf(this.runs, this.up.value)];
     const { settings } = fieldsOf(this.runs);
     const axes = [...settings.slice(0, MOST_AXES - 1).map((id) => scaleOf(this.runs, id)), y];
-    fill(this.scatter, this.points(x, y));
-    fill(this.lines, axes.length > 2 && this.parallel(axes));
+    fill(this.scatter, fitted((width) => this.points(x, y, width)));
+    fill(this.lines, axes.length > 2 && fitted((width) => this.parallel(axes, width), LINES.left + LINES.right + (axes.length - 1) * LEAST_APART));
     this.lines.hidden = axes.length <= 2;
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
     const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...shown.map(({ id }) => cell(run, id))]);
     fill(this.table, dataTable(["run", ...shown.map(({ title }) => title)], rows));
   }
 
-  private points(x: Scale, y: Scale): SVGSVGElement {
-    const { width, height, left, right, top, bottom } = SCATTER;
+  private points(x: Scale, y: Scale, width: number): SVGSVGElement {
+    const { height, left, right, top, bottom } = SCATTER;
     const [across, up] = [placer(x.range, left, width - left - right), placer(y.range, height - bottom, -(height - top - bottom))];
     const grid = y.marks.map(({ value, text }) => svg("g", {}, svg("line", { class: "grid-line", x1: left, x2: width - right, y1: up(value), y2: up(value) }), svg("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end" }, text)));
-    const below = x.marks.map(({ value, text }) => svg("text", { x: across(value), y: height - 14, "text-anchor": "middle" }, text));
+    const below = x.marks.map(({ value, text }) => svg("text", { x: across(value), y: height - 28, "text-anchor": "middle" }, text));
+    const titles = [svg("text", { class: "axis-title", x: 12, y: 18 }, plain(y.title, 40)), svg("text", { class: "axis-title", x: width - right, y: height - 9, "text-anchor": "end" }, plain(x.title, 40))];
     const dots = this.runs.map((run, at) => {
       const [px, py] = [x.values[at], y.values[at]];
       if (px === null || py === null || px === undefined || py === undefined) return null;
       return this.link(run, at, [svg("circle", { class: `fill-${this.store.look(run.id).colour}`, cx: across(px), cy: up(py), r: 6 })], `${x.title} ${cell(run, x.id)}, ${y.title} ${cell(run, y.id)}`);
     });
     const label = `${y.title} against ${x.title} of ${counted(this.runs.length, "run")}`;
-    return svg("svg", { class: "drawing scatter", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label }, ...grid, ...below, ...dots);
+    return svg("svg", { class: "drawing scatter", width, height, role: "group", "aria-label": label }, ...grid, ...below, ...titles, ...dots);
   }
 
-  private parallel(axes: readonly Scale[]): SVGSVGElement {
-    const { width, height, left, right, top, bottom } = LINES;
+  private parallel(axes: readonly Scale[], width: number): SVGSVGElement {
+    const { height, left, right, top, bottom } = LINES;
     const at = (index: number) => left + (index * (width - left - right)) / (axes.length - 1);
     const places = axes.map(({ range }) => placer(range, height - bottom, -(height - top - bottom)));
     const columns = axes.map(({ title, marks }, index) =>
       svg(
         "g", {},
         svg("line", { class: "axis-line", x1: at(index), x2: at(index), y1: top, y2: height - bottom }),
-        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, plain(title, 20)),
+        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, plain(title, 16)),
         ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
       ),
     );
@@ -134,7 +142,7 @@ export class Relations {
       const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [`${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}`]));
       return points.length < 2 ? null : this.link(run, index, [svg("polyline", { class: `line-of-run run-${this.store.look(run.id).colour}`, points: points.join(" ") })], axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
     });
-    return svg("svg", { class: "drawing parallel", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns);
+    return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns);
   }
 
   private link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {

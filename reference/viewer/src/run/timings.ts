@@ -3,11 +3,11 @@
 import { html, svg } from "../../../typescript/page/elements.js";
 import type { Detail, OpTiming, Region } from "../protocol.js";
 import { COLOURS } from "../palette.js";
+import { fitted } from "../fitted.js";
 import { counted, duration, grouped, plain, short } from "../text.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
 
-const WIDTH = 900;
 const BARS = { height: 200, top: 8, bottom: 22 };
 /** More bars cannot be distinguished; the last ones are shown. */
 const MOST_BARS = 120;
@@ -31,7 +31,7 @@ export function timingsSection({ op_timings, left_out }: Detail): Part | null {
   return {
     title: "Operations",
     count: op_timings.length + (left_out["op_timings"] ?? 0),
-    element: html("div", {}, bars(op_timings.slice(-MOST_BARS), shown), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
+    element: html("div", {}, html("div", { class: "scroll" }, fitted((width) => bars(op_timings.slice(-MOST_BARS), shown, width))), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
   };
 }
 
@@ -39,11 +39,11 @@ function micros_(value: number): string {
   return value >= 1e6 ? `${short(value / 1e6, 4)} s` : value >= 1000 ? `${short(value / 1000, 4)} ms` : `${short(value, 4)} µs`;
 }
 
-function bars(records: readonly OpTiming[], shown: readonly string[]): SVGSVGElement {
+function bars(records: readonly OpTiming[], shown: readonly string[], whole: number): SVGSVGElement {
   const sum = (record: OpTiming) => Object.values(record.buckets).reduce((total, micros) => total + micros, 0);
   const most = Math.max(...records.map(sum), 1);
   const room = BARS.height - BARS.top - BARS.bottom;
-  const width = WIDTH / records.length;
+  const width = whole / records.length;
   const columns = records.map((record, at) => {
     let y = BARS.top + room;
     const own = (name: string) => record.buckets[name] ?? 0;
@@ -55,8 +55,8 @@ function bars(records: readonly OpTiming[], shown: readonly string[]): SVGSVGEle
     });
     return svg("g", {}, svg("title", {}, `step ${record.step ?? "?"}: ${micros_(sum(record))}`), ...parts);
   });
-  const ends = [records[0], records.at(-1)].map((record, at) => svg("text", { x: at === 0 ? 0 : WIDTH, y: BARS.height - 6, "text-anchor": at === 0 ? "start" : "end" }, record?.step == null ? "" : `step ${grouped(record.step)}`));
-  return svg("svg", { class: "drawing", viewBox: `0 0 ${WIDTH} ${BARS.height}`, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...columns, ...ends);
+  const ends = [records[0], records.at(-1)].map((record, at) => svg("text", { x: at === 0 ? 0 : whole, y: BARS.height - 6, "text-anchor": at === 0 ? "start" : "end" }, record?.step == null ? "" : `step ${grouped(record.step)}`));
+  return svg("svg", { class: "drawing", width: whole, height: BARS.height, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...columns, ...ends);
 }
 
 /** Returns the regions as a timeline: nested ones are below. */
@@ -67,12 +67,14 @@ export function regionsSection({ regions, row, left_out }: Detail): Part | null 
   const start = Math.min(...shown.map(({ from }) => from));
   const lanes = Math.max(...shown.map(({ depth }) => depth)) + 1;
   const names = [...new Set(shown.map(({ region }) => region))];
-  const x = (t: number) => ((t - start) / (end - start || 1)) * WIDTH;
-  const blocks = shown.map((region) => block(region, { x, end, colour: names.indexOf(region.region) % COLOURS }));
   const height = lanes * LANE + 20;
-  const texts = [svg("text", { x: 0, y: height - 5 }, duration(start)), svg("text", { x: WIDTH, y: height - 5, "text-anchor": "end" }, duration(end))];
-  const drawing = svg("svg", { class: "drawing", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `Timeline of ${counted(regions.length, "region")}` }, ...blocks, ...texts);
-  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, drawing, regionTable(regions, end)) };
+  const drawing = fitted((width) => {
+    const x = (t: number) => ((t - start) / (end - start || 1)) * width;
+    const blocks = shown.map((region) => block(region, { x, end, colour: names.indexOf(region.region) % COLOURS }));
+    const texts = [svg("text", { x: 0, y: height - 5 }, duration(start)), svg("text", { x: width, y: height - 5, "text-anchor": "end" }, duration(end))];
+    return svg("svg", { class: "drawing", width, height, role: "img", "aria-label": `Timeline of ${counted(regions.length, "region")}` }, ...blocks, ...texts);
+  });
+  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, html("div", { class: "scroll" }, drawing), regionTable(regions, end)) };
 }
 
 function block({ region, from, to, depth }: Region, { x, end, colour }: { x(t: number): number; end: number; colour: number }): SVGGElement {

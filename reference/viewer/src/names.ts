@@ -1,0 +1,114 @@
+/** Names that are cut to fit and stay different. */
+
+const ELLIPSIS = "…";
+/** A point is part of a number. */
+const WORDS = /([-_/ ]+)/;
+const LEAST = 8;
+
+/** Returns *text*, cut in its middle to *limit* characters. */
+function cutMiddle(text: string, limit: number): string {
+  const letters = [...text];
+  if (letters.length <= limit) return text;
+  const end = Math.floor((limit - 1) / 2);
+  return letters.slice(0, limit - 1 - end).join("") + ELLIPSIS + letters.slice(letters.length - end).join("");
+}
+
+/**
+ * Returns the cut of each of *names* to *limit* characters, at least 8, so that different ones stay different. If one
+ * does not fit, the folder that all share is left out, and each is cut in its middle; where that makes two alike, what
+ * all names share is cut, word by word; else what the alike ones share, word by word or at their start.
+ */
+export function cutApart(names: Iterable<string>, limit: number): Map<string, string> {
+  const most = Math.max(limit, LEAST);
+  const whole = [...new Set(names)];
+  if (whole.every((name) => [...name].length <= most)) return new Map(whole.map((name) => [name, name]));
+  const folder = sharedFolder(whole);
+  const cuts = cutNames(whole.map((name) => name.slice(folder)), most);
+  return new Map(whole.map((name) => [name, cuts.get(name.slice(folder))!]));
+}
+
+/** Returns the length of the folder that all names begin with. */
+function sharedFolder(names: readonly string[]): number {
+  const first = names[0]!;
+  let end = first.lastIndexOf("/") + 1;
+  while (end > 0 && !names.every((name) => name.startsWith(first.slice(0, end)))) end = end < 2 ? 0 : first.lastIndexOf("/", end - 2) + 1;
+  return end;
+}
+
+function cutNames(different: readonly string[], most: number): Map<string, string> {
+  const middle = new Map(different.map((name) => [name, cutMiddle(name, most)]));
+  if (isApart(middle)) return middle;
+  const shorter = withoutSharedWords(different, most);
+  if (shorter && isApart(shorter)) return shorter;
+  const grouped = new Map(middle);
+  for (const group of alikeOf(middle)) for (const [name, cut] of withoutSharedWords(group, most) ?? []) grouped.set(name, cut);
+  if (isApart(grouped)) return grouped;
+  separate(different, most, middle, 0);
+  numberAlike(middle, most);
+  return middle;
+}
+
+/** Returns the names whose cuts are alike, together. */
+function alikeOf(cuts: ReadonlyMap<string, string>): string[][] {
+  const found = new Map<string, string[]>();
+  for (const [name, cut] of cuts) {
+    const known = found.get(cut);
+    if (known) known.push(name);
+    else found.set(cut, [name]);
+  }
+  return [...found.values()].filter(({ length }) => length > 1);
+}
+
+function isApart(cuts: ReadonlyMap<string, string>): boolean {
+  return new Set(cuts.values()).size === cuts.size;
+}
+
+/** Returns the cuts of names that differ in some of equally many words; null if they do not fit so. */
+function withoutSharedWords(names: readonly string[], limit: number): Map<string, string> | null {
+  const words = names.map((name) => name.split(WORDS));
+  const first = words[0]!;
+  if (words.some(({ length }) => length !== first.length)) return null;
+  const shared = first.map((word, at) => words.every((each) => each[at] === word));
+  // The start of a name says most; a date and a number at its end say least.
+  for (let end = shared.length; end > 0; end--) {
+    if (!shared[end - 1]) continue;
+    let begin = end - 1;
+    while (begin > 0 && shared[begin - 1]) begin--;
+    if ([...first.slice(begin, end).join("")].length > 1) {
+      for (const each of words) each.fill(ELLIPSIS, begin, begin + 1).fill("", begin + 1, end);
+      const found = words.map((each) => each.join(""));
+      if (found.every((cut) => [...cut].length <= limit)) return new Map(names.map((name, at) => [name, found[at]!]));
+    }
+    end = begin + 1;
+  }
+  return null;
+}
+
+/** Cuts what alike names share at their start, after *shared* characters. */
+function separate(names: readonly string[], limit: number, found: Map<string, string>, shared: number): void {
+  const kept = Math.max(shared - 2, 0);
+  for (const name of names) found.set(name, kept > 0 ? ELLIPSIS + cutMiddle([...name].slice(kept).join(""), limit - 1) : cutMiddle(name, limit));
+  for (const group of alikeOf(new Map(names.map((name) => [name, found.get(name)!])))) {
+    const begin = sharedStart(group);
+    if (begin > shared) separate(group, limit, found, begin);
+  }
+}
+
+function sharedStart(names: readonly string[]): number {
+  const [first, ...others] = names.map((name) => [...name]);
+  const at = first!.findIndex((letter, index) => others.some((each) => each[index] !== letter));
+  return at < 0 ? first!.length : at;
+}
+
+function numberAlike(found: Map<string, string>, limit: number): void {
+  const taken = new Set<string>();
+  for (const [name, shown] of found) {
+    let cut = shown;
+    for (let number = 2; taken.has(cut); number++) {
+      const mark = `~${number}`;
+      cut = [...shown].slice(0, limit - mark.length - 1).join("") + ELLIPSIS + mark;
+    }
+    taken.add(cut);
+    found.set(name, cut);
+  }
+}
