@@ -15,6 +15,8 @@ const SPARE = 8;
 const BESIDE_NAME = { wide: 46, narrow: 40 };
 /** Names whose width is measured. */
 const MEASURED = 50;
+/** The letters that a cut leaves may be wider than those of the whole name. */
+const WIDER = 1.08;
 
 export class RunTable {
   readonly element: HTMLElement;
@@ -72,7 +74,7 @@ export class RunTable {
     this.rows.clear();
   }
 
-  /** Cuts the names of the listed runs anew when they or the width of their column have changed. */
+  /** Cuts the names of the listed runs again when they or the width of their column have changed. */
   private cutNames(): void {
     const { listed } = this.store;
     const at = this.columns.findIndex(({ id }) => id === "name");
@@ -271,7 +273,7 @@ function charactersIn(room: number, names: readonly string[], element: HTMLEleme
   const pen = document.createElement("canvas").getContext("2d")!;
   pen.font = getComputedStyle(element).font;
   const widths = names.filter((name) => name !== "").slice(0, MEASURED).map((name) => pen.measureText(name).width / [...name].length);
-  return Math.floor(room / Math.max(...widths, 1));
+  return Math.floor(room / (WIDER * Math.max(...widths, 1)));
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;
