@@ -228,7 +228,10 @@ def test_terminal_is_left_as_it_was(end: str, code: int, root: Path) -> None:
     import pty
     import termios
 
-    parent, child = pty.openpty()
+    try:
+        parent, child = pty.openpty()
+    except OSError:
+        pytest.skip("no pseudo-terminals here, as in a bare root directory without /dev/pts")
     termios.tcsetwinsize(child, (24, 80))
     before = termios.tcgetattr(child)
     env = environment({"TERM": "xterm-256color", "TOYSPEC_CACHE": str(root / "cache")})
