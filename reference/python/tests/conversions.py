@@ -11,6 +11,7 @@ import msgspec
 
 from toyspec.checker import check
 from toyspec.convert import ConversionReport, export_runs, import_runs
+from toyspec.convert.formats import HOMES, load
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ SAMPLES = Path(__file__).parent / "samples"
 START: dict[str, Any] = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "started_at": "2026-05-31T09:30:00Z"}
 
 _SCHEMA = jsonschema.Draft202012Validator(json.loads(read_resource("schemas", "conversion", "v1", "conversion.json")))
+
+
+def samples() -> list[Path]:
+    """Return the directory of the sample of each format."""
+    return sorted(path for path in SAMPLES.iterdir() if path.is_dir())
+
+
+def importable_samples() -> list[Path]:
+    """Return the directories of the samples that can be imported without another package."""
+    return [path for path in samples() if path.name in HOMES and load(path.name).FORMAT.import_needs is None]
 
 
 def accounted(report: ConversionReport) -> ConversionReport:

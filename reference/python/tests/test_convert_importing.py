@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import toyspec
-from conversions import SAMPLES, accounted, imported, records, scalars, write_run
+from conversions import SAMPLES, accounted, importable_samples, imported, records, scalars, write_run
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
 from toyspec.convert.formats import HOMES, load
@@ -115,16 +115,16 @@ def test_every_format_declares_its_causes_once() -> None:
 
 def test_every_sample_is_recognised(tmp_path: Path) -> None:
     """Each format with a sample is found out from it alone."""
-    for name in sorted(path.name for path in SAMPLES.iterdir()):
-        report = imported(SAMPLES / name, tmp_path / name)
-        assert {name} == {run.format for run in report.runs}
+    for sample in importable_samples():
+        report = imported(sample, tmp_path / sample.name)
+        assert {sample.name} == {run.format for run in report.runs}
         assert [] == report.errors
 
 
 def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
     """Each run becomes a bundle of its own; the parts of a run are not imported once more as logs."""
-    for name in sorted(path.name for path in SAMPLES.iterdir()):
-        shutil.copytree(SAMPLES / name, tmp_path / "all" / name, ignore=shutil.ignore_patterns("make.py"))
+    for sample in importable_samples():
+        shutil.copytree(sample, tmp_path / "all" / sample.name, ignore=shutil.ignore_patterns("make.py"))
     write_run(tmp_path / "all" / "own", {})
     (tmp_path / "all" / "train.csv").write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
     for step in (10, 20):
@@ -135,6 +135,7 @@ def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
     (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\0\0\0")
     report = imported(tmp_path / "all", tmp_path / "runs")
     counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
+    counts |= {"kaun": 1, "metrics": 1, "munin": 1, "json": 1}
     assert counts == Counter(run.format for run in report.runs)
     assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]
     assert ["broken.wandb"] == [os.path.basename(error.path) for error in report.errors]

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from command_line import toyspec
-from conversions import SAMPLES, write_run
-from toyspec.convert import export_runs
+from conversions import SAMPLES, samples
 from toyspec.convert.formats import HOMES
+from toyspec.format.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"
 
-# Written by toyspec itself: the formats are its own, or those of programs that are small enough to be written by hand.
-OWN = ("kaun", "metrics", "munin", "json")
-PROFILES = {"kaun": "kaun/v1", "metrics": "metrics/v1"}
+# The samples of toyspec's own formats; those of other formats are named after them.
+PROFILES = {"toy": "toy/v1", "kaun": "kaun/v1", "metrics": "metrics/v1"}
 
 
 def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
@@ -29,14 +28,10 @@ def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
         (folder / "dialects" / sample.name).mkdir(parents=True)
         shutil.copy(sample / name, folder / "dialects" / sample.name / name)
         found["dialect", sample.name] = f"dialects/{sample.name}"
-    for sample in sorted(SAMPLES.iterdir()):
-        shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py", "*.md"))
-        found["foreign", sample.name] = f"programs/{sample.name}"
-    run = write_run(folder / "ours" / "toy", {}, *({"kind": "step", "t": t, "step": t, "loss": 2.5} for t in range(3)))
-    found["profile", "toy/v1"] = "ours/toy"
-    for name in OWN:
-        export_runs(name, [run], folder / "ours" / name)
-        found["profile" if name in PROFILES else "foreign", PROFILES.get(name, name)] = f"ours/{name}"
+    for sample in samples():
+        shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py"))
+        sort = "profile" if sample.name in PROFILES else "foreign"
+        found[sort, PROFILES.get(sample.name, sample.name)] = f"programs/{sample.name}"
     return found
 
 
@@ -67,12 +62,16 @@ def test_doctor_names_one_of_each(folder: tuple[Path, dict[tuple[str, str], str]
             assert Path(example).is_relative_to(root / place), f"{key} is not in {place}"
 
 
-def test_every_format_is_in_the_folder(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
-    """A format that is added needs a sample here; those without are listed with the reason."""
-    _, expected = folder
-    named = {name for _, name in expected} | set(OWN)
-    # Aim and Parquet need packages that are not there without their extras; CSV and MLPerf logs are dialects.
-    assert {"aim", "parquet", "csv", "mllog"} >= set(HOMES) - named
+def test_every_format_has_a_sample() -> None:
+    """A format or a dialect that is added needs a sample and the program that wrote it."""
+    names = {folder.name for folder in samples()}
+    # CSV and MLPerf logs are dialects, with samples there.
+    assert {*HOMES, *PROFILES} - {"csv", "mllog"} == names
+    assert {dialect.name for dialect in dialects()} == {folder.name for folder in DIALECTS.iterdir()}
+    own = (SAMPLES / "make_own.py").read_text(encoding="utf-8")
+    for folder in samples():
+        program = folder / "make.py"
+        assert f'"{folder.name}"' in own or "Writes this sample" in program.read_text(encoding="utf-8")
 
 
 def test_each_alone_is_named_the_same(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:

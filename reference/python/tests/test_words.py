@@ -31,6 +31,7 @@ EXCLUDED = (
     "schemas/bundled/",  # generated
     "conformance/mutation/rust/survivors.json",  # source text of the crate, whose sweep reports what is stale
     "reference/python/tests/test_words.py",  # this list
+    "reference/python/tests/samples/aim/.aim/",  # binary
     "reference/python/toyspec/view/app/",  # built
     "reference/viewer/test/rows.json",  # written from the corpus, by the names of its cases
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import toyspec
-from conversions import imported, losses, records
+from conversions import SAMPLES, imported, losses, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,15 @@ def test_written_by_aim(tmp_path: Path) -> None:
     assert {"lr": 0.5, "net": {"depth": 2}, "sizes": [1, None], "limit": None} == start["config"]["hparams"]
     assert expected() == sorted(values(rest), key=repr)
     assert all(0.0 <= record["t"] < 600.0 for record in rest)
+
+
+def test_sample_of_aim(tmp_path: Path) -> None:
+    """The committed repository is what Aim has written, without the files that it does not need."""
+    pytest.importorskip("aim")
+    (made,) = imported(SAMPLES / "aim", tmp_path).runs
+    assert ("aim", {"not-finite": 1}) == (made.format, losses(made))
+    loss = [("train/loss", step, float(step // 2), 2.0 / (step + 1)) for step in range(4)]
+    assert [*loss, ("val/acc", 3, None, None)] == values(records(made.target)[1:])
 
 
 def contents(directory: Path) -> dict[str, bytes]:

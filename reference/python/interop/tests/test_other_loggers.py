@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversions import exported, imported, losses, records, scalars, write_run
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,3 +172,11 @@ def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
     assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == json.loads(polars.read_parquet(runs)["config"][0])
     (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
     assert [("acc", 1, 0.1), ("train/loss", 1, 2.5), ("acc", 2, 0.2), ("train/loss", 2, None)] == scalars(back.target)
+
+
+def test_sample_of_parquet(tmp_path: Path) -> None:
+    """The committed tables hold the run that is beside them, which they were exported from."""
+    (made,) = imported(SAMPLES / "parquet", tmp_path).runs
+    (run,) = (SAMPLES / "toy").iterdir()
+    assert ("parquet", []) == (made.format, made.losses)
+    assert sorted(scalars(run), key=repr) == sorted(scalars(made.target), key=repr)
