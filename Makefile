@@ -155,6 +155,13 @@ bench-all: bench bench-loggers ## measure the loggers of other tools too
 bench-loggers: build/bench-loggers/installed-$(PYTHON_VERSION) ## measure a logged step in other tools, and what a kill loses (installs 4 GB)
 	@$(<D)/bin/python $(BENCH) --part loggers $(BENCH_OPTIONS)
 
+.PHONY: bench-viewer
+bench-viewer: $(DEV) ## measure the viewer in a browser, beside its goals (10 minutes); `make bench-viewer ROWS=20000`
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(ENGINE); fi
+	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
+		cd reference/viewer && npm install --silent --no-audit --no-fund && npx tsc)
+	@PYTHONPATH=reference/python/tests $(BIN)/python $(BENCH) --part viewer $(BENCH_OPTIONS)
+
 # What cannot be had on this machine is named, here and among the figures.
 build/bench-%/installed-$(PYTHON_VERSION): $(BENCH)/requirements-%.txt pyproject.toml | python-is-there
 	@echo "installing what is measured into $(@D) (Python $(PYTHON_VERSION))"

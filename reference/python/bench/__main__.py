@@ -18,6 +18,7 @@ import peers
 import publishing
 import reading_cost
 import tracker_cost
+import viewer_speed
 import writing_cost
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ _PARTS = {
     "usual": (writing_cost, reading_cost, peers, tracker_cost, import_speed),
     "engine": (checking_speed,),
     "loggers": (logger_costs,),
+    "viewer": (viewer_speed,),
 }
+_ROWS = {"viewer": 1_000_000}
+_USUAL_ROWS = 200_000
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 
 
@@ -37,17 +41,19 @@ def main() -> int:
     if options.publish == "last":
         publishing.publish(options.part)
         return 0
-    described = machine.describe() | {"records": f"{options.rows:,}", "load before": machine.load()}
+    count = options.rows or _ROWS.get(options.part, _USUAL_ROWS)
+    described = machine.describe() | {"records": f"{count:,}", "load before": machine.load()}
     print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
-    # The figures of the other parts are those of plain Python.
-    os.environ["TOYSPEC_ENGINE"] = "python"
+    if options.part != "viewer":
+        # The engine is one of two sides in its own part; the figures of the others are those of plain Python.
+        os.environ["TOYSPEC_ENGINE"] = "python"
     found: list[Row] = []
     started = time.monotonic()
     for module in _PARTS[options.part]:
         if options.only and module.__name__ not in options.only:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for row in module.rows(Path(folder), options.rows):
+            for row in module.rows(Path(folder), count):
                 found.append(row)
                 _progress(erase=True)
                 print(_shown(row), flush=True)
@@ -66,12 +72,12 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description="Measure, and print every figure beside its goal.")
-    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="records of the largest stream")
+    parser.add_argument("--rows", type=int, metavar="N", help="records of the largest stream")
     parser.add_argument(
         "--part",
         choices=tuple(_PARTS),
         default="usual",
-        help="engine: both engines; loggers: the loggers of other tools",
+        help="engine: both engines; loggers: the loggers of other tools; viewer: `toyspec view` in a browser",
     )
     parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
     parser.add_argument(

@@ -17,7 +17,7 @@ _DATA = Path(__file__).resolve().parents[3] / "build"
 _DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
-_PAGES = {"engine": "explanation/speed.md", "loggers": "parts/logger-costs.md"}
+_PAGES = {"engine": "explanation/speed.md", "loggers": "parts/logger-costs.md", "viewer": "parts/viewer-speed.md"}
 _ENGINE_COLUMNS = ("engine", "plain Python", "times as fast")
 _VERDICTS = {True: "met", False: "**not\u00a0met**", None: ""}
 

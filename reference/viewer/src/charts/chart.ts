@@ -241,6 +241,7 @@ export class Chart {
     const pen = this.canvas.getContext("2d")!;
     pen.clearRect(0, 0, width, height);
     if (this.plot) draw(pen, this.plot, this.manner());
+    this.sayWhatIsDrawn();
     this.sayWhatIsMissing();
     // Curves that keep arriving must not put it off.
     this.description ??= setTimeout(() => {
@@ -292,6 +293,13 @@ export class Chart {
     const whole = this.curves.wholeOf(run.id);
     const isPart = whole !== null && whole !== curve && curve.length > 0;
     return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
+  }
+
+  /** Says at once, for tests and measurements, of how many runs and points the picture is. */
+  private sayWhatIsDrawn(): void {
+    const curves = this.runs.flatMap(({ id }) => this.curves.pair(id)?.latest ?? []);
+    this.canvas.dataset["runs"] = String(curves.length);
+    this.canvas.dataset["points"] = String(curves.reduce((sum, { header }) => sum + header.points, 0));
   }
 
   private sayWhatIsMissing(): void {
