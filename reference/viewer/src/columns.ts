@@ -46,6 +46,9 @@ export function findingsText({ findings }: Run): string {
 
 const KINDS = { config: "", last: "", best: "best " } as const;
 
+/** Pixels of a number, of a letter of a heading, and of the widest column of a setting or a metric. */
+const [NUMBER_WIDTH, LETTER_WIDTH, MOST_WIDTH] = [88, 8, 200];
+
 /** Returns the column of an id; null for one that is none. */
 export function columnOf(id: string): Column | null {
   const own = FIXED.find((column) => column.id === id);
@@ -54,7 +57,7 @@ export function columnOf(id: string): Column | null {
   if (kind === undefined || name === undefined) return null;
   const title = `${KINDS[kind as keyof typeof KINDS]}${plain(name, 60)}`;
   return {
-    id, title, width: 112, isNumber: true,
+    id, title, width: Math.min(Math.max(NUMBER_WIDTH, 36 + LETTER_WIDTH * title.length), MOST_WIDTH), isNumber: true,
     text: (run) => cellText(fieldOf(run, id) as Value | undefined),
     key: (run) => fieldOf(run, id) as Value | undefined,
   };

@@ -6,7 +6,7 @@ const WORDS = /([-_/ ]+)/;
 const LEAST = 8;
 
 /** Returns *text*, cut in its middle to *limit* characters. */
-function cutMiddle(text: string, limit: number): string {
+export function cutMiddle(text: string, limit: number): string {
   const letters = [...text];
   if (letters.length <= limit) return text;
   const end = Math.floor((limit - 1) / 2);

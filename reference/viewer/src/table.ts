@@ -9,6 +9,10 @@ import type { Store } from "./store.js";
 import { counted, grouped, plain } from "./text.js";
 
 const ROW = 34;
+/** On a phone the state beside the name is seen whole. */
+const NAME_WIDTH = "min(240px, 52vw)";
+/** Pixels of the number beside the charts. */
+const NARROW_WIDTH = 100;
 /** Rows beyond the border, so that scrolling shows no empty place. */
 const SPARE = 8;
 /** Pixels of the cell of a name that its swatch and padding take. */
@@ -58,9 +62,9 @@ export class RunTable {
     this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
-    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? 100 : width}px, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${width - 12}px` : `minmax(${width}px, 1fr)`));
+    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? "100px" : NAME_WIDTH}, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${Math.min(width, NARROW_WIDTH)}px` : `minmax(${width}px, 1fr)`));
     this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
-    this.element.style.setProperty("--least", this.isNarrow ? "0px" : `${this.columns.reduce((sum, { width }) => sum + width, 34)}px`);
+    this.element.style.setProperty("--least", this.isNarrow ? "0px" : `calc(${NAME_WIDTH} + ${this.columns.reduce((sum, { width, id }) => sum + (id === "name" ? 0 : width), 34)}px)`);
     this.element.setAttribute("aria-rowcount", String(listed.length + 1));
     this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
     this.body.style.height = `${listed.length * ROW}px`;

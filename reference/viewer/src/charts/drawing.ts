@@ -33,6 +33,8 @@ export interface Manner {
 const MOST_BANDS = 8;
 /** More marks of one run are not drawn from top to bottom. */
 const MOST_LONG_MARKS = 4;
+/** Radius of a point without neighbours; its outline is drawn too. */
+const DOT = 1.2;
 const FONT = "11px system-ui, sans-serif";
 
 /** Draws axes, curves and marks. */
@@ -44,7 +46,8 @@ export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   drawAxes(pen, plot, manner);
   pen.save();
   pen.beginPath();
-  pen.rect(box.left, box.top - 2, box.width, box.height + 4);
+  // A mark at the border is seen whole.
+  pen.rect(box.left - 3, box.top - 2, box.width + 6, box.height + 4);
   pen.clip();
   const pieces: Pieces = {
     pen, manner, plot, isMany: plot.series.filter(({ isQuiet }) => !isQuiet).length > MOST_BANDS,
@@ -56,6 +59,8 @@ export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   for (const series of order) if (!series.isQuiet || series.run.id === manner.hovered) drawMarks(pieces, series);
   drawFlags(pieces);
   pen.restore();
+  // The best point is often the last one: its mark is not cut at the border.
+  for (const series of order) if (series.run.id === manner.hovered || !(pieces.isMany || series.isQuiet)) drawBest(pieces, series);
 }
 
 function rank(series: Series, manner: Manner): number {
@@ -190,8 +195,7 @@ function trace({ pen, plot, x, y }: Pieces, curve: Curve, values: Float64Array, 
     const value = values[i]!;
     const isMissing = value !== value || (isLog && value <= 0);
     if (isMissing || breaks?.has(i)) {
-      // A single point has no length and would not be seen.
-      if (length === 1) pen.lineTo(px + 0.1, py);
+      if (length === 1) dot(pen, px, py);
       length = 0;
       if (isMissing) continue;
     }
@@ -200,8 +204,14 @@ function trace({ pen, plot, x, y }: Pieces, curve: Curve, values: Float64Array, 
     if (length++ === 0) pen.moveTo(px, py);
     else pen.lineTo(px, py);
   }
-  if (length === 1) pen.lineTo(px + 0.1, py);
+  if (length === 1) dot(pen, px, py);
   pen.stroke();
+}
+
+/** Adds a point without neighbours, which as a line has no length. */
+function dot(pen: Pen, x: number, y: number): void {
+  pen.moveTo(x + DOT, y);
+  pen.arc(x, y, DOT, 0, 2 * Math.PI);
 }
 
 /** Draws a line that goes through the least and the greatest value of each bucket: no spike is lost. */
@@ -283,7 +293,6 @@ function drawMarks(pieces: Pieces, series: Series): void {
   drawNotFinite(pieces, series);
   drawPlaces(pieces, series, (curve.header.gaps ?? []).map((gap) => gap[curve.axis] ?? null), [5, 3]);
   drawPlaces(pieces, series, (curve.header.resumes ?? []).map((resume) => resume[curve.axis] ?? null), [1.5, 3]);
-  if (!pieces.isMany || series.run.id === manner.hovered) drawBest(pieces, series);
 }
 
 const MOST_CROSSES = 400;
@@ -325,11 +334,16 @@ function drawPlaces({ pen, plot, x, isMany }: Pieces, { shift }: Series, places:
   pen.setLineDash([]);
 }
 
-function drawBest({ pen, plot, x, y, manner }: Pieces, { curve, shift }: Series): void {
+function drawBest({ pen, plot, x, y, manner }: Pieces, series: Series): void {
+  const { curve, shift } = series;
   const best = curve.header.best;
   const place = best?.[curve.axis as Axis];
   if (!best || place === null || place === undefined || (plot.y.isLog && best.value <= 0)) return;
   const [px, py] = [x(place + shift), y(best.value)];
+  const { left, top, width, height } = plot.box;
+  if (!(px >= left - 1 && px <= left + width + 1 && py >= top - 2 && py <= top + height + 2)) return;
+  pen.globalAlpha = 1;
+  pen.strokeStyle = pen.fillStyle = colourOf(series, manner);
   pen.lineWidth = 1.6;
   pen.beginPath();
   pen.arc(px, py, 3.5, 0, 2 * Math.PI);

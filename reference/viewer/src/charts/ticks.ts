@@ -9,6 +9,8 @@ export interface Tick {
   text: string;
 }
 
+/** Letters that fit beside a chart. */
+const LONGEST_TEXT = 7;
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
 
 /** Returns about *count* ticks from *from* to *to*. */
@@ -17,9 +19,25 @@ export function ticks(range: { from: number; to: number; isLog: boolean }, axis:
   if (!(to > from)) return [{ value: from, text: textOf(from, axis, 0) }];
   if ((axis === "time" || axis === "wall") && !isLog && to - from > 10) return timeTicks(from, to, axis, count);
   const values = isLog && from > 0 ? logarithmic(from, to, count).ticks : linear(from, to, count).ticks;
-  const shown = values.filter((value) => value >= from && value <= to);
+  const inside = values.filter((value) => value >= from && value <= to);
+  const whole = axis === "step" || axis === "tokens" ? inside.filter(Number.isInteger) : inside;
+  const shown = whole.length > 0 ? whole : inside;
   const apart = Math.min(...shown.slice(1).map((value, i) => value - shown[i]!));
-  return shown.map((value) => ({ value, text: textOf(value, axis, isLog ? 0 : apart) }));
+  const found = shown.map((value) => ({ value, text: textOf(value, axis, isLog ? 0 : apart) }));
+  return axis === "value" ? inOneNotation(found, isLog ? 0 : apart) : found;
+}
+
+/** Returns the ticks with a power of ten in each text if one of them needs it, or where that is shorter. */
+function inOneNotation(found: Tick[], apart: number): Tick[] {
+  const powers = found.map(({ value }) => ({ value, text: value === 0 ? "0" : value.toExponential(digitsOf(value, apart) - 1).replace(/\.?0+e/, "e").replace("e+", "e") }));
+  const longest = (some: Tick[]) => Math.max(...some.map(({ text }) => text.length));
+  const isMixed = found.some(({ text }) => text.includes("e")) && found.some(({ text, value }) => !text.includes("e") && value !== 0);
+  return !isMixed && longest(found) <= Math.max(LONGEST_TEXT, longest(powers)) ? found : powers;
+}
+
+/** Returns how many digits tell a value from its neighbours that are *apart*. */
+function digitsOf(value: number, apart: number): number {
+  return apart > 0 && Number.isFinite(apart) && value !== 0 ? Math.min(Math.max(Math.ceil(Math.log10(Math.abs(value) / apart)) + 1, 1), 12) : 4;
 }
 
 /** Returns a single place in words, for example `step 1 024`. */
@@ -32,7 +50,7 @@ export function placeText(place: number, axis: XAxis): string {
 export function textOf(value: number, axis: XAxis | "value", apart: number): string {
   if (axis === "time") return spanText(value, apart);
   if (axis === "wall") return wallText(value, apart);
-  const digits = apart > 0 && Number.isFinite(apart) && value !== 0 ? Math.ceil(Math.log10(Math.abs(value) / apart)) + 1 : 4;
+  const digits = digitsOf(value, apart);
   if (axis === "step" || axis === "tokens") return Math.abs(value) >= 10_000 ? abbreviated(value, Math.max(digits, 3)) : short(value, Math.max(digits, 6));
   return short(value, Math.min(Math.max(digits, 3), 12));
 }

@@ -119,9 +119,10 @@ function settingRow(name: string, runs: readonly Run[]): HTMLElement {
   const values: (Scalar | undefined)[] = runs.map(({ config }) => (Object.hasOwn(config, name) ? config[name] : undefined));
   const counts = new Map<string, number>();
   for (const value of values) counts.set(JSON.stringify(value) ?? "", (counts.get(JSON.stringify(value) ?? "") ?? 0) + 1);
-  const usual = [...counts].sort(([, a], [, b]) => b - a)[0]![0];
+  // Without a value that most runs have none is unusual.
+  const usual = [...counts].find(([, count]) => count > runs.length / 2)?.[0];
   const cells = values.map((value) => {
-    const isUsual = (JSON.stringify(value) ?? "") === usual || counts.size === 1;
+    const isUsual = usual === undefined || (JSON.stringify(value) ?? "") === usual;
     return html("td", { class: isUsual ? "" : "is-different" }, value === undefined ? html("span", { class: "absent" }, "absent") : valueText(value, 120));
   });
   return html("tr", {}, html("th", { scope: "row" }, plain(name, 120)), ...cells);

@@ -7,6 +7,7 @@ import { columnOf } from "../columns.js";
 import type { Run } from "../protocol.js";
 import { dataTable } from "../run/lists.js";
 import { fitted } from "../fitted.js";
+import { cutMiddle } from "../names.js";
 import { fieldOf } from "../run-fields.js";
 import type { Store } from "../store.js";
 import { counted, plain, short, valueText } from "../text.js";
@@ -20,7 +21,9 @@ const MOST_NAMES = 400;
 const SCATTER = { height: 320, left: 64, right: 18, top: 34, bottom: 46 };
 const LINES = { height: 320, left: 70, right: 70, top: 34, bottom: 26 };
 /** Pixels between two axes; more of them scroll. */
-const LEAST_APART = 112;
+const LEAST_APART = 118;
+/** Letters of a title between two others. */
+const MOST_LETTERS = 14;
 
 /** One field of all runs on an axis: numbers by their value, others by their order. */
 interface Scale {
@@ -134,7 +137,7 @@ export class Relations {
       svg(
         "g", {},
         svg("line", { class: "axis-line", x1: at(index), x2: at(index), y1: top, y2: height - bottom }),
-        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, plain(title, 16)),
+        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, cutMiddle(plain(title), MOST_LETTERS)),
         ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
       ),
     );
