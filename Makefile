@@ -276,7 +276,7 @@ interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real t
 
 # Ray is 80 MB: never needed to use toyspec.
 .PHONY: interop-ray
-interop-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## check and catalog runs on a Ray cluster of several nodes, some of which are killed
+interop-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## check, catalog and import runs on a Ray cluster of several nodes, some of which are killed
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir $(INTEROP) -p no:cacheprovider \
 		$(INTEROP)/test_ray.py $(ARGS)
 

@@ -18,7 +18,7 @@ from conversions import SAMPLES, accounted, importable_samples, imported, record
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
 from toyspec.convert.formats import HOMES, load
-from toyspec.convert.importing import safe_run_id
+from toyspec.convert.imported_bundles import safe_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

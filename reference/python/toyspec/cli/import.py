@@ -9,6 +9,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
+from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import import_runs, importable
 from toyspec.places.addresses import public
 
@@ -40,6 +41,7 @@ exit status:
 examples:
   toyspec import logs/ --out runs/
   toyspec import tensorboard logs/exp1 logs/exp2 --out runs/
+  toyspec import --workers 0 mlruns/ --out runs/
   toyspec import wandb/ --out runs/ --json | jq .summary"""
 
 
@@ -59,6 +61,7 @@ def configure(parser: Parser) -> None:
         choices=("completed", "interrupted", "aborted", "errored"),
         help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
     )
+    add_workers(parser)
     add_report(parser)
 
 
@@ -71,11 +74,18 @@ def run(options: Namespace) -> int:
         raise UsageError("name a source: a file or a directory that another tool has written")
     if len(words) > 1 and not os.path.lexists(words[0]) and os.sep not in words[0]:
         raise UsageError(f"{words[0]!r} is neither a format nor a path; formats are {', '.join(importable())}")
+    workers = chosen_workers(options)
     progress = Progress("importing")
     watch = progress.update if progress.active else None
     try:
         report = import_runs(
-            words, options.out, format=name, ended=options.ended, max_examples=options.examples, watch=watch
+            words,
+            options.out,
+            format=name,
+            ended=options.ended,
+            max_examples=options.examples,
+            watch=watch,
+            workers=workers,
         )
     except ImportError as error:
         raise UsageError(str(error)) from error

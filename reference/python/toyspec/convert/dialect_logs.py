@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from toyspec.runs.discovery import is_older_checkpoint
 from toyspec.writing.event_checks import check_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.convert.finding import Parts
     from toyspec.convert.losses import Ledger
@@ -184,15 +185,13 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
             source=path if attempt == 1 else f"{path}#{attempt}",
             identity=identity_of([path], f"{read_as.dialect.name} {attempt}"),
             size=os.path.getsize(path) // attempts,
-            events=_reader(path, read_as, name, attempt),
+            events=partial(_events, path, read_as, name, attempt),
             dialect=read_as.dialect.name,
         )
 
 
-def _reader(
-    path: str, read_as: ReadAs, name: str, attempt: int
-) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
-    return lambda ledger: _Import(path, read_as, attempt, ledger).events(name)
+def _events(path: str, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    return _Import(path, read_as, attempt, ledger).events(name)
 
 
 class _Import:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,7 +32,7 @@ from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
@@ -86,7 +87,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         files = tables + [file for file in others if os.path.isfile(file)]
         name = name_below(path, directory)
         parts = (*files, os.path.join(directory, _TABLES))
-        read = _reader(directory, tables, name)
+        read = partial(_events, directory, tables, name)
         yield ForeignRun(name, directory, identity_of(files), size_of(files), read, parts=parts)
     if not found:
         raise SourceError(path, f"no directory with {_LATEST} and {_TABLES}")
@@ -94,10 +95,6 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 
 def _is_table(name: str) -> bool:
     return name.endswith(".tsv")
-
-
-def _reader(directory: str, tables: list[str], name: str) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
-    return lambda ledger: _events(directory, tables, name, ledger)
 
 
 def _events(directory: str, tables: list[str], name: str, ledger: Ledger) -> Iterator[dict[str, Any]]:

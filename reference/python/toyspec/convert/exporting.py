@@ -7,107 +7,102 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
+from toyspec.convert.export_slices import export_in_parallel
 from toyspec.convert.formats import exporter
-from toyspec.convert.importing import safe_run_id
+from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
-from toyspec.convert.reports import ConversionReport, RunConversion
-from toyspec.convert.sources import encodable, size_of
-from toyspec.errors import SourceError, StreamError
+from toyspec.convert.reports import ConversionReport
+from toyspec.convert.watching import Total
 from toyspec.findings import PathError
 from toyspec.runs.discovery import Stream, find_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.importing import Watch
+    from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.reports import RunConversion
+    from toyspec.convert.watching import Watch
+    from toyspec.distributed.crews import Workers
 
 _PARTIAL = ".export-"
 
 
-def export_runs(
+def export_runs(  # noqa: PLR0913 - each is an option of its own
     format: str,  # noqa: A002 - the word that the command line uses
     runs: Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
+    workers: int | Workers = 1,
 ) -> ConversionReport:
     """Export *runs*, toy/v1 runs or directories with some below, into the directory *out*; return what became of each.
 
     What is in *out* already stays; a file that an export would replace is an error, and then nothing is written there.
-    A run that cannot be read is in ``errors``. Raise ValueError for an unknown *format*, ImportError if
-    it needs a package that is not installed, and OSError if *out* cannot be written.
+    A run that cannot be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is written
+    does not depend on it. The databases of MLflow and Trackio, and what W&B's own package writes, are written by one
+    process all the same. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
+    installed, OSError if *out* cannot be written, and WorkersError.
     """
-    module = exporter(format)
-    report = ConversionReport(direction="export")
+    known = exporter(format).FORMAT
     target = os.fspath(out)
     place, name = os.path.split(os.path.abspath(target))
     partial = os.path.join(place, f"{_PARTIAL}{name}")
+    made = os.path.join(partial, "made")
     shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
+    os.makedirs(made)
+    report = ConversionReport(direction="export")
+    try:
+        jobs = [ExportJob(stream.path, stream.size) for stream in _streams(runs, report)]
+        options = ExportOptions(known.name, target, max_examples, Total(sum(job.size for job in jobs), watch))
+        if workers == 1 or known.export_unit == "all":
+            parts = _export_here(jobs, options, made)
+        else:
+            parts = export_in_parallel(jobs, options, workers, made)
+        for part in parts:
+            report.extend(part)
+        _move_all(made, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return report
+
+
+def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) -> Iterator[ConversionReport]:
+    """Write all runs into *directory*, and yield what became of each."""
+    module = exporter(options.format)
+    failed = ConversionReport(direction="export")
     made: list[tuple[RunConversion, Ledger]] = []
 
     def opened() -> Iterator[tuple[ExportedRun, Ledger]]:
         names: set[str] = set()
-        streams = list(_streams(runs, report))
-        total, done = size_of(path for path in streams if os.path.isfile(path)), 0
-        for path in streams:
-            run = _open(path, report)
-            if run is None:
-                continue
-            run.run_id = _free(safe_run_id(run.run_id), names)
-            ledger = Ledger(module.FORMAT.export_causes, max_examples=max_examples)
-            made.append((_entry(module.FORMAT.name, run, target), ledger))
-            yield run, ledger
-            done += run.size
-            if watch is not None:
-                watch(done, total)
+        for job in jobs:
+            run = open_run(job.path, failed)
+            if run is not None:
+                run.run_id = free_name(safe_run_id(run.run_id), names)
+                ledger = Ledger(module.FORMAT.export_causes, max_examples=options.max_examples)
+                made.append((report_of(run, options), ledger))
+                yield run, ledger
+            options.total.advance(job.size)
 
-    try:
-        module.export(opened(), partial)
-        _move_all(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    module.export(opened(), directory)
+    yield failed
     for entry, ledger in made:
         entry.take(ledger)
-        report.add(entry)
-    return report
+        part = ConversionReport(direction="export")
+        part.add(entry)
+        yield part
 
 
-def _entry(name: str, run: ExportedRun, target: str) -> RunConversion:
-    return RunConversion(format=name, source=encodable(run.path), target=encodable(target), run_id=run.run_id)
-
-
-def _streams(runs: Iterable[str | os.PathLike[str]], report: ConversionReport) -> Iterator[str]:
+def _streams(runs: Iterable[str | os.PathLike[str]], report: ConversionReport) -> Iterator[Stream]:
     for path in [os.fspath(run) for run in runs]:
         for found in find_streams(path):
             if isinstance(found, Stream):
-                yield found.path
+                yield found
             elif isinstance(found, PathError):
                 report.errors.append(found)
             else:
                 report.errors.append(PathError(path, "no run in the directory or below"))
-
-
-def _open(path: str, report: ConversionReport) -> ExportedRun | None:
-    try:
-        return ExportedRun(path)
-    except SourceError as error:
-        report.errors.append(PathError(error.path, error.fact))
-    except StreamError as error:
-        report.errors.append(PathError(path, error.fact))
-    return None
-
-
-def _free(name: str, names: set[str]) -> str:
-    """Return *name*, with a number if it is in *names*, and add it there."""
-    number, free = 1, name
-    while free in names:
-        number += 1
-        free = f"{name}-{number}"
-    names.add(free)
-    return free
 
 
 def _move_all(partial: str, target: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +61,8 @@ class Format(NamedTuple):
     import_needs: str | None = None
     """The extra to install for importing."""
     export_needs: str | None = None
+    export_unit: Literal["run", "table", "all"] = "run"
+    """What an export writes on its own: a run, a part of tables that ``join`` puts together, or all runs at once."""
 
 
 class ForeignRun(NamedTuple):

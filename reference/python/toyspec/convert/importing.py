@@ -4,50 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec import structs
 
 from toyspec.convert.finding import Parts, recognised
 from toyspec.convert.formats import ANY_LOG, dialect_logs, importer
-from toyspec.convert.losses import MAX_EXAMPLES, Ledger
-from toyspec.convert.reports import ConversionReport, RunConversion
+from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, discard_partial, make_bundle
+from toyspec.convert.losses import MAX_EXAMPLES
+from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
+from toyspec.convert.watching import Total
+from toyspec.distributed.processes import Processes
+from toyspec.distributed.running import Work, results_of
 from toyspec.errors import SourceError, ToyspecError
-from toyspec.escaping import shortened
 from toyspec.findings import PathError
 from toyspec.format.canonical import InvalidEventError
-from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address, public
-from toyspec.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of, is_locked, sync_directory
-from toyspec.writing import opening
-from toyspec.writing.finished_streams import write_finished_stream
-from toyspec.writing.run_ids import check_run_id
+from toyspec.system_calls import PASSING_ERRORS, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
-    from toyspec.convert.formats import ForeignRun, Format
+    from toyspec.convert.formats import ForeignRun
+    from toyspec.convert.imported_bundles import PlannedImport
+    from toyspec.convert.reports import RunConversion
+    from toyspec.convert.watching import Watch
+    from toyspec.distributed.crews import Workers
     from toyspec.writing.event_arguments import Reason
 
-    Watch = Callable[[int, int], None]
 
-REPORT_FILE = "import.json"
-"""Name of the report of an import, in the bundle that it made."""
-
-_PARTIAL = ".import-"
-# Not a name of a stream: what a killed import leaves is not listed as a run.
-_PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
-_LONGEST_NAME = 120
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-class _Options(NamedTuple):
-    ended: Reason | None
-    max_examples: int
-    advance: Callable[[int], None]
+# A worker that is lost together with its machine may go on for a moment.
+_PATIENCE_SECONDS = 20.0
 
 
 def import_runs(  # noqa: PLR0913 - each is an option of its own
@@ -58,6 +47,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     ended: Reason | None = None,
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
+    workers: int | Workers = 1,
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
@@ -66,8 +56,9 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
-    be read is in ``errors``. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
-    installed, and OSError if *out* cannot be written.
+    be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it.
+    Raise ValueError for an unknown *format*, ImportError if it needs a package that is not installed, OSError if *out*
+    cannot be written, and WorkersError.
     """
     if format is not None:
         importer(format)
@@ -77,14 +68,82 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
         for source in [public(os.fspath(source)) for source in sources]:
             is_remote = is_address(source)
             found += _find_remote(source, format, report, copies) if is_remote else _find(source, format, report)
-        total = _Total(sum(run.size for _, run in found), watch)
-        options = _Options(ended, max_examples, total.advance)
-        root = os.fspath(out)
-        for name, run in found:
-            with _reported(run.source, report):
-                os.makedirs(root, exist_ok=True)
-                report.add(_Import(root, importer(name).FORMAT, run, options).go())
+        total = Total(sum(run.size for _, run in found), watch)
+        options = ImportOptions(os.fspath(out), ended, max_examples)
+        plan = ImportPlan(options.root)
+        plans = [plan.add(name, run) for name, run in found]
+        for part in _outcomes(plans, options, workers, total):
+            report.extend(part)
     return report
+
+
+def _outcomes(
+    plans: list[PlannedImport], options: ImportOptions, workers: int | Workers, total: Total
+) -> Iterator[ConversionReport]:
+    """Yield what became of each run, in order."""
+    todo = {plan.run_id: plan for plan in plans if not plan.is_done}
+    here = options._replace(advance=total.advance)
+    made = (
+        (_import(plan, here) for plan in todo.values())
+        if workers == 1
+        else _import_in_parallel(list(todo.values()), options, workers, total)
+    )
+    outcomes: dict[str, ConversionReport] = {}
+    with contextlib.closing(made) as results:
+        for plan in plans:
+            if plan.earlier is not None and plan.is_done:
+                outcome = ConversionReport(direction="import")
+                outcome.add(_done_before(plan.earlier, options.root))
+                total.advance(plan.run.size)
+            elif plan.run_id in outcomes:  # the same source was named twice
+                outcome = ConversionReport(direction="import", errors=outcomes[plan.run_id].errors)
+                for run in outcomes[plan.run_id].runs:
+                    outcome.add(_done_before(run, options.root))
+                total.advance(plan.run.size)
+            else:
+                outcome = outcomes[plan.run_id] = next(results)
+            yield outcome
+
+
+def _done_before(run: RunConversion, root: str) -> RunConversion:
+    return structs.replace(run, status="done-before", target=encodable(os.path.join(root, run.run_id)))
+
+
+def _import(plan: PlannedImport, options: ImportOptions) -> ConversionReport:
+    outcome = ConversionReport(direction="import")
+    with _reported(plan.run.source, outcome):
+        outcome.add(make_bundle(plan, options))
+    return outcome
+
+
+def _import_batch(plans: list[PlannedImport], options: ImportOptions) -> list[ConversionReport]:
+    return [_import(plan, options) for plan in plans]
+
+
+def _import_in_parallel(
+    plans: list[PlannedImport], options: ImportOptions, workers: int | Workers, total: Total
+) -> Generator[ConversionReport]:
+    """Yield what became of each of *plans*, in order; one that ends its worker each time is an error of its own."""
+
+    def lost(plan: PlannedImport, reason: str) -> ConversionReport:
+        fact = f"not imported: {reason}; the others are not affected"
+        return ConversionReport(direction="import", errors=[PathError(plan.run.source, fact)])
+
+    call = partial(_import_batch, options=options._replace(patience=_PATIENCE_SECONDS))
+    work: Work[PlannedImport, ConversionReport] = Work(call, lambda plan: plan.run.size, lost)
+    done: set[str] = set()
+    crew = Processes(workers) if isinstance(workers, int) else workers
+    try:
+        with contextlib.closing(results_of(plans, work, crew)) as results:
+            for plan, outcome in results:
+                if outcome.runs:
+                    done.add(plan.run_id)
+                total.advance(plan.run.size)
+                yield outcome
+    finally:
+        for plan in plans:
+            if plan.run_id not in done:
+                discard_partial(options.root, plan.run_id)
 
 
 def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
@@ -156,147 +215,3 @@ def _reported(source: str, report: ConversionReport) -> Iterator[None]:
         if error.errno in PASSING_ERRORS:
             raise
         report.errors.append(PathError(source, cause_of(error)))
-
-
-class _Total:
-    """Adds up the bytes that were read."""
-
-    def __init__(self, size: int, watch: Watch | None) -> None:
-        self._size = size
-        self._watch = watch
-        self._done = 0
-
-    def advance(self, size: int) -> None:
-        self._done += size
-        if self._watch is not None:
-            self._watch(self._done, self._size)
-
-
-class _Import:
-    """The import of one run."""
-
-    def __init__(self, root: str, known: Format, run: ForeignRun, options: _Options) -> None:
-        self._root = root
-        self._format = known
-        self._name = run.dialect or known.name
-        self._run = run
-        self._options = options
-        self._source = encodable(run.source if is_address(run.source) else os.path.abspath(run.source))
-
-    def go(self) -> RunConversion:
-        """Import the run unless that was done before."""
-        run_id, earlier = self._target()
-        target = os.path.join(self._root, run_id)
-        if earlier is not None and earlier.identity == self._run.identity:
-            earlier.status = "done-before"
-            earlier.target = encodable(target)
-            self._options.advance(self._run.size)
-            return earlier
-        options = self._options
-        ledger = Ledger(self._format.import_causes, max_examples=options.max_examples, watch=options.advance)
-        made = RunConversion(
-            format=self._name,
-            source=self._source,
-            target=encodable(target),
-            run_id=run_id,
-            identity=self._run.identity,
-            item=self._format.item,
-        )
-        self._write(made, ledger, is_new=earlier is None)
-        return made
-
-    def _target(self) -> tuple[str, RunConversion | None]:
-        """Return a run id that is free or of an earlier import of the same source, and the report of that import."""
-        wanted = safe_run_id(self._run.name)
-        number = 1
-        while True:
-            name = wanted if number == 1 else f"{wanted}-{number}"
-            directory = os.path.join(self._root, name)
-            if not os.path.lexists(directory):
-                return name, None
-            earlier = _earlier(directory)
-            if earlier is not None and earlier.source == self._source and earlier.format == self._name:
-                return name, earlier
-            number += 1
-
-    def _write(self, made: RunConversion, ledger: Ledger, *, is_new: bool) -> None:
-        target = os.path.join(self._root, made.run_id)
-        partial = _claim(os.path.join(self._root, _PARTIAL + made.run_id))
-        try:
-            stream = os.path.join(partial, _PARTIAL_STREAM)
-            write_finished_stream(stream, self._events(made.run_id, ledger))
-            made.take(ledger)
-            os.rename(stream, os.path.join(partial, EVENTS_FILE))
-            with open(os.path.join(partial, REPORT_FILE), "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
-            if is_new:
-                os.rename(partial, target)
-            else:
-                _update(partial, target)
-            sync_directory(SYSTEM_CALLS, self._root)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-
-    def _events(self, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-        events = self._run.events(ledger)
-        start = next(events, None)
-        if not isinstance(start, dict):
-            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
-        yield {**start, "schema": "toy/v1", "run_id": run_id}
-        last: dict[str, Any] | bytes = start
-        for event in events:
-            last = event
-            yield event
-        if isinstance(last, dict) and last["kind"] == "run_end":
-            return
-        if self._options.ended is None:
-            ledger.note("the source does not say how the run ended, so it has no run_end")
-        else:
-            yield {"kind": "run_end", "t": _time_of(last), "reason": self._options.ended}
-
-
-def safe_run_id(name: str) -> str:
-    """Return the run id nearest to *name* that is a safe directory name."""
-    cleaned = _NOT_ALLOWED.sub("-", name).strip("-._")[:_LONGEST_NAME].rstrip(".")
-    try:
-        return check_run_id(cleaned)
-    except ValueError:
-        return f"run-{cleaned}" if cleaned else "run"
-
-
-def _time_of(event: dict[str, Any] | bytes) -> float:
-    value = event if isinstance(event, dict) else msgspec.json.decode(event.splitlines()[-1])
-    return float(value["t"])
-
-
-def _earlier(directory: str) -> RunConversion | None:
-    """Return the report of the import that made *directory*; None if another program did."""
-    try:
-        with open(os.path.join(directory, REPORT_FILE), "rb") as file:
-            return msgspec.json.decode(file.read(), type=RunConversion)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
-def _claim(partial: str) -> str:
-    """Make the empty directory *partial*; what a killed import has left there is removed.
-
-    Raise SourceError if another import writes there.
-    """
-    if os.path.lexists(partial):
-        if is_locked(os.path.join(partial, _PARTIAL_STREAM)):
-            raise SourceError(partial, "another import writes this run now; wait for it, or choose another --out")
-        shutil.rmtree(partial)
-    os.mkdir(partial)
-    return partial
-
-
-def _update(partial: str, target: str) -> None:
-    """Replace the stream and the report in *target*; the earlier stream gets a free name beside it."""
-    stream = os.path.join(target, EVENTS_FILE)
-    if os.path.lexists(stream):
-        if is_locked(stream):
-            raise SourceError(target, f"{shortened(stream)} is being written; the run was not imported again")
-        opening.keep(stream, SYSTEM_CALLS)
-    os.replace(os.path.join(partial, EVENTS_FILE), stream)
-    os.replace(os.path.join(partial, REPORT_FILE), os.path.join(target, REPORT_FILE))

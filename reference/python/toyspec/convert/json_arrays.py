@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
@@ -73,7 +74,7 @@ def _run(path: str) -> ForeignRun:
         source=path,
         identity=identity_of([path]),
         size=os.path.getsize(path),
-        events=lambda ledger: _events(path, ledger),
+        events=partial(_events, path),
     )
 
 

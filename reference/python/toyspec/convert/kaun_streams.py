@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,7 +29,7 @@ from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
@@ -65,13 +66,9 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     for stream, files in streams(path, "kaun/v1"):
         found = True
         folder = os.path.dirname(os.path.abspath(stream))
-        yield ForeignRun(name=os.path.basename(folder), source=stream, events=_reader(stream), **facts(files))
+        yield ForeignRun(name=os.path.basename(folder), source=stream, events=partial(_events, stream), **facts(files))
     if not found:
         raise SourceError(path, "no kaun/v1 run")
-
-
-def _reader(stream: str) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
-    return lambda ledger: _events(stream, ledger)
 
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.exported_runs import by_record
@@ -29,7 +30,7 @@ from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.limits import BINARY32_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
@@ -69,13 +70,9 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     for stream, files in streams(path, "metrics/v1"):
         found = True
         name = os.path.basename(os.path.dirname(os.path.abspath(stream)))
-        yield ForeignRun(name=name, source=stream, events=_reader(stream), **facts(files))
+        yield ForeignRun(name=name, source=stream, events=partial(_events, stream), **facts(files))
     if not found:
         raise SourceError(path, "no metrics/v1 log")
-
-
-def _reader(stream: str) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
-    return lambda ledger: _events(stream, ledger)
 
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:

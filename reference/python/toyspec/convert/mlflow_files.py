@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
@@ -13,7 +14,7 @@ from toyspec.convert.mlflow_import import MlflowImport
 from toyspec.convert.sources import files_below, identity_of, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.losses import Ledger
 
@@ -45,17 +46,14 @@ def file_runs(path: str) -> Iterator[ForeignRun]:
             source=directory,
             identity=identity_of(own),
             size=size_of(own),
-            events=_reader(directory, known),
+            events=partial(_events, directory, known),
         )
 
 
-def _reader(directory: str, known: dict[str, str]) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
-    def events(ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-        database = _filled(directory, known, ledger)
-        # Closes the database at its end.
-        yield from MlflowImport(database, known["run_id"], ledger).events()
-
-    return events
+def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    database = _filled(directory, known, ledger)
+    # Closes the database at its end.
+    yield from MlflowImport(database, known["run_id"], ledger).events()
 
 
 def read_meta(path: str) -> dict[str, str]:

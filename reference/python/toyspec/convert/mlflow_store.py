@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
@@ -46,6 +47,7 @@ FORMAT = Format(
     ),
     lossless="import: metrics, params; export: numbers, at whole milliseconds",
     version="mlflow-skinny 3.17",
+    export_unit="all",
     export_needs="mlflow",
     import_causes=(
         NOT_FINITE, CLAMPED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, NO_PLACE, DAMAGED,
@@ -105,17 +107,14 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
             source=f"{path}#{run_id}",
             identity=identity_of([path], str(run_id)),
             size=size // len(rows),
-            events=_reader(path, str(run_id)),
+            events=partial(_events, path, str(run_id)),
             parts=(path,),
         )
 
 
-def _reader(path: str, run_id: str) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
-    def events(ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-        # Opened with the first event: events that nothing asks for leave no database open.
-        yield from MlflowImport(opened(path), run_id, ledger).events()
-
-    return events
+def _events(path: str, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    # Opened with the first event: events that nothing asks for leave no database open.
+    yield from MlflowImport(opened(path), run_id, ledger).events()
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

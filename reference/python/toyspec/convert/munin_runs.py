@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +27,7 @@ from toyspec.errors import SourceError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
@@ -106,14 +107,14 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
             source=directory,
             identity=identity_of(files),
             size=size_of(files),
-            events=_reader(directory, manifest),
+            events=partial(_events, directory, manifest),
         )
     if not found:
         raise SourceError(path, f"no run of munin: {MANIFEST_FILE} with schema_version {_SCHEMA_VERSION} is expected")
 
 
-def _reader(directory: str, manifest: dict[str, Any]) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
-    return lambda ledger: MuninImport(manifest, ledger, UNKNOWN).events(os.path.join(directory, EVENTS_FILE))
+def _events(directory: str, manifest: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any]]:
+    return MuninImport(manifest, ledger, UNKNOWN).events(os.path.join(directory, EVENTS_FILE))
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

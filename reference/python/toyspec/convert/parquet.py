@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +19,7 @@ from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
@@ -41,6 +43,7 @@ FORMAT = Format(
     ),
     lossless="all but what a resumption superseded; each number comes back as `scalars`",
     version="pyarrow 26, DuckDB 2, Polars 2",
+    export_unit="table",
     import_needs="parquet",
     export_needs="parquet",
     import_causes=(NOT_FINITE, INVALID, DAMAGED),
@@ -68,11 +71,8 @@ def _schemas() -> tuple[Any, Any]:
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
     """Write both tables."""
-    pq, (of_runs, of_values) = _pyarrow(), _schemas()
-    with (
-        pq.ParquetWriter(os.path.join(directory, VALUES), of_values) as values,
-        pq.ParquetWriter(os.path.join(directory, RUNS), of_runs) as table,
-    ):
+    of_runs, of_values = _schemas()
+    with _tables(directory) as (values, table):
         for run, ledger in runs:
             rows: list[dict[str, Any]] = []
             for row in _rows(run, ledger):
@@ -83,6 +83,27 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
             # A row group has rows of one run, so that a reader of one run can skip the others.
             _write(values, rows, of_values)
             _write(table, [_run_row(run)], of_runs)
+
+
+def join(folders: Iterable[str], directory: str) -> None:
+    """Write the rows of the tables in *folders*, each with one run, into tables in *directory*."""
+    with _tables(directory) as writers:
+        for folder in folders:
+            for writer, name in zip(writers, (VALUES, RUNS), strict=True):
+                with _pyarrow().ParquetFile(os.path.join(folder, name)) as file:
+                    for index in range(file.num_row_groups):
+                        writer.write_table(file.read_row_group(index).cast(writer.schema))
+
+
+@contextmanager
+def _tables(directory: str) -> Iterator[tuple[Any, Any]]:
+    """Give the writers of the values and of the runs."""
+    pq, (of_runs, of_values) = _pyarrow(), _schemas()
+    with (
+        pq.ParquetWriter(os.path.join(directory, VALUES), of_values) as values,
+        pq.ParquetWriter(os.path.join(directory, RUNS), of_runs) as runs,
+    ):
+        yield values, runs
 
 
 def _write(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
@@ -164,7 +185,7 @@ def _runs_in(folder: str) -> Iterator[ForeignRun]:
             source=os.path.join(folder, name),
             identity=identity_of(files, name),
             size=os.path.getsize(files[1]) // len(rows),
-            events=_reader(files[1], row),
+            events=partial(_events, files[1], row),
             parts=tuple(files),
         )
 
@@ -198,10 +219,6 @@ def _opened(path: str) -> Any:
         if found.get(name) != kind:
             raise SourceError(path, f"the column {name} is {found.get(name, 'missing')}; {kind} is expected")
     return file
-
-
-def _reader(path: str, run: dict[str, Any]) -> Callable[[Ledger], Iterator[dict[str, Any] | bytes]]:
-    return lambda ledger: _events(path, run, ledger)
 
 
 def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:

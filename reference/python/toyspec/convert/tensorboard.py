@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import event_messages, event_records
 from toyspec.convert.event_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
@@ -101,9 +102,13 @@ def _run(name: str, source: str, files: list[str]) -> ForeignRun:
         source=source,
         identity=identity_of(files),
         size=size_of(files),
-        events=lambda ledger: EventImport(files, name, ledger).events(),
+        events=partial(_events, files, name),
         parts=tuple(files),
     )
+
+
+def _events(files: list[str], name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    return EventImport(files, name, ledger).events()
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -54,6 +54,7 @@ FORMAT = Format(
     ),
     lossless="import: finite numbers, config; export: numbers with steps",
     version="trackio 0.43",
+    export_unit="all",
     export_needs="trackio",
     import_causes=(
         NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
@@ -103,12 +104,12 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
     for database in databases:
         for run_id, name in _runs_of(database):
-            rows = _reader(partial(_rows, database, run_id), name)
+            rows = partial(_events, partial(_rows, database, run_id), name)
             identity = identity_of([database], run_id)
             source, size = f"{database}#{run_id}", os.path.getsize(database)
             yield ForeignRun(name, source, identity, size, rows, parts=(database,))
     for run_id, name in _runs_of_fragments(fragments):
-        rows = _reader(partial(_fragment_rows, fragments, run_id), name)
+        rows = partial(_events, partial(_fragment_rows, fragments, run_id), name)
         identity = identity_of(fragments, run_id)
         yield ForeignRun(name, f"{path}#{run_id}", identity, 0, rows, parts=tuple(fragments))
 
@@ -169,10 +170,10 @@ def _fragment_rows(files: list[str], run_id: str, ledger: Ledger) -> Iterator[tu
                     yield str(value.get("kind")), value.get("timestamp"), value.get("step"), content
 
 
-def _reader(
-    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str
-) -> Callable[[Ledger], Iterator[dict[str, Any]]]:
-    return lambda ledger: _Import(rows, name, ledger).events()
+def _events(
+    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, ledger: Ledger
+) -> Iterator[dict[str, Any]]:
+    return _Import(rows, name, ledger).events()
 
 
 class _Import:

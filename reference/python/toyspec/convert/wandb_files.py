@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.block_records import FILE_HEADER, MAGIC
@@ -59,6 +60,7 @@ FORMAT = Format(
     ),
     lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
     version="wandb 0.31",
+    export_unit="all",
     export_needs="wandb",
     import_causes=(
         NOT_FINITE,
@@ -116,7 +118,7 @@ def _run(path: str) -> ForeignRun:
         source=path,
         identity=identity_of([path]),
         size=2 * size_of([path]),
-        events=lambda ledger: _events(path, ledger),
+        events=partial(_events, path),
         parts=(_directory_of(path),),
     )
 

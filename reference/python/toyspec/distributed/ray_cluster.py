@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +68,7 @@ class RayCrew:
         self._ray = ray
         self._is_own = is_own
         self._task = ray.remote(max_retries=0)(_work)
-        self._call = ray.put(call)
+        self._call = ray.put((call, os.getcwd()))
         self._given: dict[Any, int] = {}
         self._count()
 
@@ -117,9 +118,13 @@ class RayCrew:
             self._ray.shutdown()
 
 
-def _work(call: Call, items: list[Any]) -> list[Any] | Exception:
+def _work(task: tuple[Call, str], items: list[Any]) -> list[Any] | Exception:
     """Return the results, or the exception, which Ray would replace by one of its own."""
+    call, directory = task
     try:
+        # A path that the user gave may be relative.
+        with contextlib.suppress(OSError):
+            os.chdir(directory)
         return call(items)
     except Exception as error:  # noqa: BLE001 - the process that gave the work raises it
         return passable(error)

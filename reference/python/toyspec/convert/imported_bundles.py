@@ -1,0 +1,246 @@
+"""Makes the bundle of one imported run: it appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from toyspec.convert.formats import importer
+from toyspec.convert.losses import MAX_EXAMPLES, Ledger
+from toyspec.convert.reports import RunConversion
+from toyspec.convert.sources import encodable
+from toyspec.errors import SourceError
+from toyspec.escaping import shortened
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.places.addresses import is_address
+from toyspec.system_calls import SYSTEM_CALLS, is_locked, sync_directory
+from toyspec.writing import opening
+from toyspec.writing.finished_streams import write_finished_stream
+from toyspec.writing.run_ids import check_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from toyspec.convert.formats import ForeignRun
+    from toyspec.writing.event_arguments import Reason
+
+REPORT_FILE = "import.json"
+"""Name of the report of an import, in the bundle that it made."""
+
+_PARTIAL = ".import-"
+# Not a name of a stream: what a killed import leaves is not listed as a run.
+_PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
+_LONGEST_NAME = 120
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
+_POLL_SECONDS = 0.05
+
+
+class ImportOptions(NamedTuple):
+    """What applies to every run of an import."""
+
+    root: str
+    """The directory below which the bundles are made."""
+    ended: Reason | None = None
+    max_examples: int = MAX_EXAMPLES
+    patience: float = 0.0
+    """Seconds to wait for another process that writes the same run."""
+    advance: Callable[[int], None] | None = None
+    """Is given the number of bytes that were read since the last call."""
+
+
+class PlannedImport(NamedTuple):
+    """A run, and the bundle that it becomes."""
+
+    name: str
+    """The importer: a format, a dialect, or whichever dialect is recognized."""
+    run: ForeignRun
+    source: str
+    """The source as the report names it."""
+    run_id: str
+    earlier: RunConversion | None = None
+    """The report of an earlier import of the same source."""
+
+    @property
+    def is_done(self) -> bool:
+        """True if the source has not changed since the earlier import."""
+        return self.earlier is not None and self.earlier.identity == self.run.identity
+
+
+class ImportPlan:
+    """Gives each run the run id of an earlier import of the same source, or a free one, in the order of the runs.
+
+    The ids do not depend on what becomes of the runs, so several workers make the bundles that one would make.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._names: dict[str, _Names] = {}
+
+    def add(self, name: str, run: ForeignRun) -> PlannedImport:
+        """Return the plan for *run*, found by the importer *name*."""
+        wanted = safe_run_id(run.name)
+        names = self._names.setdefault(wanted, _Names(self._root, wanted))
+        source = encodable(run.source if is_address(run.source) else os.path.abspath(run.source))
+        run_id, earlier = names.of(source, run.dialect or importer(name).FORMAT.name)
+        return PlannedImport(name, run, source, run_id, earlier)
+
+
+class _Names:
+    """The run ids ``a``, ``a-2``, ``a-3`` … of runs that want the same one."""
+
+    def __init__(self, root: str, wanted: str) -> None:
+        self._root = root
+        self._wanted = wanted
+        self._number = 0
+        self._known: dict[tuple[str, str], tuple[str, RunConversion | None]] = {}
+
+    def of(self, source: str, format_name: str) -> tuple[str, RunConversion | None]:
+        """Return the run id of a source, and the report of the import that made it before."""
+        key = (source, format_name)
+        while key not in self._known:
+            self._number += 1
+            name = self._wanted if self._number == 1 else f"{self._wanted}-{self._number}"
+            directory = os.path.join(self._root, name)
+            if not os.path.lexists(directory):
+                self._known[key] = (name, None)
+                break
+            earlier = _earlier(directory)
+            if earlier is not None:
+                self._known.setdefault((earlier.source, earlier.format), (name, earlier))
+        return self._known[key]
+
+
+def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
+    """Import one run and return what became of it; raise SourceError or OSError."""
+    return _Import(plan, options).go()
+
+
+def discard_partial(root: str, run_id: str) -> None:
+    """Remove what an import of *run_id* that was killed has left below *root*."""
+    partial = os.path.join(root, _PARTIAL + run_id)
+    if not is_locked(os.path.join(partial, _PARTIAL_STREAM)):
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+class _Import:
+    """The import of one run."""
+
+    def __init__(self, plan: PlannedImport, options: ImportOptions) -> None:
+        self._plan = plan
+        self._run = plan.run
+        self._options = options
+        self._target = os.path.join(options.root, plan.run_id)
+
+    def go(self) -> RunConversion:
+        """Import the run."""
+        plan, options = self._plan, self._options
+        known = importer(plan.name).FORMAT
+        made = RunConversion(
+            format=self._run.dialect or known.name,
+            source=plan.source,
+            target=encodable(self._target),
+            run_id=plan.run_id,
+            identity=self._run.identity,
+            item=known.item,
+        )
+        os.makedirs(options.root, exist_ok=True)
+        partial = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+        try:
+            before = _earlier(self._target)
+            if before is not None and _key(before) == _key(made):
+                # A worker made it, and was lost before it could report it.
+                return before
+            ledger = Ledger(known.import_causes, max_examples=options.max_examples, watch=options.advance)
+            self._write(made, ledger, partial)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return made
+
+    def _write(self, made: RunConversion, ledger: Ledger, partial: str) -> None:
+        stream = os.path.join(partial, _PARTIAL_STREAM)
+        write_finished_stream(stream, self._events(made.run_id, ledger))
+        made.take(ledger)
+        os.rename(stream, os.path.join(partial, EVENTS_FILE))
+        with open(os.path.join(partial, REPORT_FILE), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        if self._plan.earlier is None:
+            os.rename(partial, self._target)
+        else:
+            _update(partial, self._target)
+        sync_directory(SYSTEM_CALLS, self._options.root)
+
+    def _events(self, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+        events = self._run.events(ledger)
+        start = next(events, None)
+        if not isinstance(start, dict):
+            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
+        yield {**start, "schema": "toy/v1", "run_id": run_id}
+        last: dict[str, Any] | bytes = start
+        for event in events:
+            last = event
+            yield event
+        if isinstance(last, dict) and last["kind"] == "run_end":
+            return
+        if self._options.ended is None:
+            ledger.note("the source does not say how the run ended, so it has no run_end")
+        else:
+            yield {"kind": "run_end", "t": _time_of(last), "reason": self._options.ended}
+
+
+def safe_run_id(name: str) -> str:
+    """Return the run id nearest to *name* that is a safe directory name."""
+    cleaned = _NOT_ALLOWED.sub("-", name).strip("-._")[:_LONGEST_NAME].rstrip(".")
+    try:
+        return check_run_id(cleaned)
+    except ValueError:
+        return f"run-{cleaned}" if cleaned else "run"
+
+
+def _time_of(event: dict[str, Any] | bytes) -> float:
+    value = event if isinstance(event, dict) else msgspec.json.decode(event.splitlines()[-1])
+    return float(value["t"])
+
+
+def _earlier(directory: str) -> RunConversion | None:
+    """Return the report of the import that made *directory*; None if another program did."""
+    try:
+        with open(os.path.join(directory, REPORT_FILE), "rb") as file:
+            return msgspec.json.decode(file.read(), type=RunConversion)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _key(made: RunConversion) -> tuple[str, str, str]:
+    return made.source, made.format, made.identity
+
+
+def _claim(partial: str, patience: float) -> str:
+    """Make the empty directory *partial*; what a killed import has left there is removed.
+
+    Raise SourceError if another import still writes there after *patience* seconds.
+    """
+    if os.path.lexists(partial):
+        end = time.monotonic() + patience
+        while is_locked(os.path.join(partial, _PARTIAL_STREAM)):
+            if time.monotonic() >= end:
+                raise SourceError(partial, "another import writes this run now; wait for it, or choose another --out")
+            time.sleep(_POLL_SECONDS)
+        shutil.rmtree(partial, ignore_errors=True)
+    os.mkdir(partial)
+    return partial
+
+
+def _update(partial: str, target: str) -> None:
+    """Replace the stream and the report in *target*; the earlier stream gets a free name beside it."""
+    stream = os.path.join(target, EVENTS_FILE)
+    if os.path.lexists(stream):
+        if is_locked(stream):
+            raise SourceError(target, f"{shortened(stream)} is being written; the run was not imported again")
+        opening.keep(stream, SYSTEM_CALLS)
+    os.replace(os.path.join(partial, EVENTS_FILE), stream)
+    os.replace(os.path.join(partial, REPORT_FILE), os.path.join(target, REPORT_FILE))

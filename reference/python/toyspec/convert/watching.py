@@ -1,0 +1,24 @@
+"""Adds up what a conversion has read, for whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Watch = Callable[[int, int], None]
+"""Is called with the bytes that were read so far and in all."""
+
+
+class Total:
+    """Adds up the bytes that were read."""
+
+    def __init__(self, size: int, watch: Watch | None) -> None:
+        """Report to *watch*, if there is one, how much of *size* bytes was read."""
+        self._size = size
+        self._watch = watch
+        self._done = 0
+
+    def advance(self, size: int) -> None:
+        """Report that *size* more bytes were read."""
+        self._done += size
+        if self._watch is not None:
+            self._watch(self._done, self._size)
