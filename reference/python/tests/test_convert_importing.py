@@ -16,6 +16,8 @@ import pytest
 from command_line import toyspec
 from conversions import SAMPLES, accounted, importable_samples, imported, records, scalars, write_run
 from test_convert_tensorboard import WALL, event_file, steps
+from toyspec.cli.commands import load as command_module
+from toyspec.cli.main import main
 from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
 from toyspec.convert.formats import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
@@ -71,6 +73,20 @@ def test_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         import_runs([tmp_path / "a"], tmp_path / "runs")
     assert [] == os.listdir(tmp_path / "runs")
+
+
+def test_stopped_import_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends the command with its exit status, and a line that says what is there and what to do."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_module("import"), "import_runs", interrupted)
+    assert 130 == main(["import", str(tmp_path), "--out", str(tmp_path / "runs")])
+    said = f"toyspec import: stopped; the runs in {tmp_path / 'runs'} are whole. Run the same command again to go on\n"
+    assert said == capsys.readouterr().err
 
 
 def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> None:

@@ -26,12 +26,15 @@ def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
     for sample in sorted(DIALECTS.iterdir()):
         name: str = json.loads((sample / "sample.json").read_text(encoding="utf-8"))["file"]
         (folder / "dialects" / sample.name).mkdir(parents=True)
-        shutil.copy(sample / name, folder / "dialects" / sample.name / name)
+        place = folder / "dialects" / sample.name / name
+        (shutil.copytree if (sample / name).is_dir() else shutil.copy)(sample / name, place)
         found["dialect", sample.name] = f"dialects/{sample.name}"
     for sample in samples():
         shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py"))
         sort = "profile" if sample.name in PROFILES else "foreign"
-        found[sort, PROFILES.get(sample.name, sample.name)] = f"programs/{sample.name}"
+        # A run of munin is read as it lies, its settings file counts with its events.
+        if sample.name != "munin":
+            found[sort, PROFILES.get(sample.name, sample.name)] = f"programs/{sample.name}"
     return found
 
 
@@ -56,10 +59,18 @@ def test_doctor_names_one_of_each(folder: tuple[Path, dict[tuple[str, str], str]
     found = {(each["sort"], each["format"]): each["examples"] for each in lying(root)}
     assert sorted(expected) == sorted(found)
     for key, place in expected.items():
-        # The events of a whole run of munin can be read as they lie, as those of the sample can.
-        examples = found[key][:1] if key == ("dialect", "munin") else found[key]
-        for example in examples:
-            assert Path(example).is_relative_to(root / place), f"{key} is not in {place}"
+        places = [root / place, root / "programs" / "munin"] if key == ("dialect", "munin") else [root / place]
+        for example in found[key]:
+            assert any(map(Path(example).is_relative_to, places)), f"{key} is not in {place}"
+
+
+def test_a_run_of_several_files_is_named_once(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
+    """The settings beside the events of a run of munin are not a second format that has to be imported."""
+    root, _ = folder
+    (munin,) = lying(root / "programs" / "munin")
+    names = sorted(path.name for path in (root / "programs" / "munin").rglob("*") if path.is_file())
+    assert ("dialect", "munin", len(names)) == (munin["sort"], munin["format"], munin["files"])
+    assert ["events.jsonl", "run.json"] == names
 
 
 def test_every_format_has_a_sample() -> None:

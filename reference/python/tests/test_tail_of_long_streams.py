@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from strategies import kinds, lines, valid_records
+from test_dialects import NAMES, content_of, sample
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.reading import follower, last_records
@@ -19,9 +20,6 @@ from toyspec.reading.live_file import LiveFile
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.records import Record
 
-SAMPLES = sorted(
-    path for path in (Path(__file__).parent / "dialects").glob("*/*") if path.name not in ("make.py", "sample.json")
-)
 PROFILES = ["toy/v1", "metrics/v1", "kaun/v1"]
 # A manifest decides that a stream without a first record of its own is kaun/v1.
 FIRST = {
@@ -89,17 +87,19 @@ def test_the_last_events_are_the_same_as_when_everything_is_read(
     assert max(skips) > 1000
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.usefixtures("small")
 def test_logs_of_other_programs_have_the_same_last_events(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log of lines is read near its end; a document is read whole."""
-    lines = sample.read_bytes().splitlines(keepends=True)
-    path = tmp_path / sample.name
-    many = [*lines, *(lines[len(lines) // 2 :] * 20 if sample.read_bytes()[:1] != b"[" else [])]
+    source, _ = sample(name)
+    content = content_of(source)
+    lines = content.splitlines(keepends=True)
+    path = tmp_path / source.name
+    many = [*lines, *(lines[len(lines) // 2 :] * 20 if content[:1] != b"[" else [])]
     path.write_bytes(b"".join(many))
-    options = ["--dialect", sample.parent.name]
+    options = ["--dialect", name]
     for number in "0", "1", "7":
         found = shown(path, *options, "-n", number)
         with monkeypatch.context() as patch:

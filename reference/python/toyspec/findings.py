@@ -69,13 +69,16 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the phase; None if no record has one."""
     choice: Literal["named", "recognized", "guessed"] = "recognized"
     """Named by the user, recognized by its own marks, or guessed by the names of keys."""
+    files: int = 1
+    """Number of files that were read as one log, in the order of their names."""
 
     @property
     def sentence(self) -> str:
         """The choice in one line, for example ``read as: metrics-jsonl dialect, step = "iter"``."""
         keys = {"step": self.step, "time": self.time, "phase": self.phase}
         named = [f'{part} = "{shortened(key)}"' for part, key in keys.items() if key is not None]
-        return ", ".join([f"read as: {self.name} dialect", *named])
+        files = [f"{self.files} files as one log"] if self.files > 1 else []
+        return ", ".join([f"read as: {self.name} dialect", *files, *named])
 
 
 class FileReport(msgspec.Struct, kw_only=True):

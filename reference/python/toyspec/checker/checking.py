@@ -22,13 +22,14 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import usual_names
-from toyspec.reading.stream_files import STREAM_NAMES, Source, may_be_there
+from toyspec.reading.stream_files import STREAM_NAMES, Source, may_be_there, parts_file
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from toyspec.checker.seals import Seal
     from toyspec.distributed.crews import Workers
+    from toyspec.reading.parts import Parts
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far and the number of bytes known."""
@@ -250,7 +251,8 @@ def _check_found(
 
 def _opened(path: str) -> BinaryIO:
     if not is_address(path):
-        return cast("BinaryIO", open(path, "rb", buffering=0))
+        parts = parts_file(path) if os.path.isdir(path) else None
+        return cast("BinaryIO", open(path, "rb", buffering=0) if parts is None else parts)
     # Imported with the first address: start-up time counts.
     from toyspec.places.remote_files import RemoteFile
 
@@ -275,9 +277,26 @@ def _check_file(
         if may_skip and seal is None and checker.is_look_settled:
             break
     report = checker.finish()
+    if os.path.isdir(path):
+        _place_in_parts(report, file)
     # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     is_broken = seal is not None and seal.add_findings(report, options)
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
+
+
+def _place_in_parts(report: FileReport, file: Any) -> None:
+    """Give each finding in a log of several files the name of its file, and the line and the offset there."""
+    parts: Parts = file.parts
+    before: dict[str, int] = {}
+    for at, finding in enumerate(report.findings):
+        part = parts.place(finding.offset)
+        if part is None:
+            continue
+        if part.name not in before:
+            before[part.name] = parts.count_lines(part.start)
+        name = os.path.relpath(os.path.join(report.path, part.name), os.path.dirname(report.path) or os.curdir)
+        line, offset = finding.line - before[part.name], finding.offset - part.start
+        report.findings[at] = msgspec.structs.replace(finding, line=line, offset=offset, sidecar=name)
 
 
 def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:

@@ -15,7 +15,7 @@ from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.places.addresses import is_address
-from toyspec.reading.live_file import LiveFile, open_live
+from toyspec.reading.live_file import open_live
 from toyspec.reading.polling import REMOTE_POLL_SECONDS
 from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
 from toyspec.system_calls import cause_of
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict
     from toyspec.findings import Finding
-    from toyspec.reading.live_object import LiveObject
-
-    AnyLiveFile = LiveFile | LiveObject
+    from toyspec.reading.live_file import AnyLiveFile
 
 Change = Literal["truncated", "replaced", "uncommitted-changed"]
 
@@ -74,7 +72,9 @@ def _drain(path: str, checked: _CheckedStream) -> bool:
 
 
 def _is_regular(path: str) -> bool:
-    return is_address(path) or stat.S_ISREG(os.stat(path).st_mode)
+    # A directory is a log in parts.
+    mode = stat.S_IFREG if is_address(path) else os.stat(path).st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bool:

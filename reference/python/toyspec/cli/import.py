@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import import_runs, importable
@@ -89,6 +91,11 @@ def run(options: Namespace) -> int:
         )
     except ImportError as error:
         raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        progress.erase()
+        advice = "Run the same command again to go on"
+        sys.stderr.write(f"toyspec import: stopped; the runs in {shown(options.out)} are whole. {advice}\n")
+        raise
     finally:
         progress.erase()
     show(report, options)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from math import ceil
 from typing import TYPE_CHECKING
+
+from toyspec.cli.columns import cut
+from toyspec.cli.terminal import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +21,9 @@ _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
 # Reading this many records takes less time than that.
 _RECORDS = 256
+_MINUTE = 60
+# From here on, seconds are not shown.
+_LONG_MINUTES = 10
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _ERASE = "\r\x1b[K"
 
@@ -39,8 +46,9 @@ class Progress:
         now = self._clock()
         if self.active and now >= self._next:
             share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
-            speed = size(int(done / (now - self._started)))
-            self.show(f"{share}  {speed}/s")
+            speed = done / (now - self._started)
+            left = f"  {duration((total - done) / speed)} left" if speed and done < total else ""
+            self.show(f"{share}  {size(int(speed))}/s{left}")
 
     def show(self, text: str) -> None:
         """Show *text* as the state of the work, a few times a second at most."""
@@ -48,7 +56,8 @@ class Progress:
         if not self.active or now < self._next:
             return
         self._next = now + _EVERY_SECONDS
-        self._stream.write(f"{_ERASE}{self._work}  {text}")
+        # A line that wraps could not be erased.
+        self._stream.write(_ERASE + cut(f"{self._work}  {text}", max(1, columns() - 1)))
         self._stream.flush()
         self._visible = True
 
@@ -74,6 +83,17 @@ class Progress:
             self._stream.write(_ERASE)
             self._stream.flush()
             self._visible = False
+
+
+def duration(seconds: float) -> str:
+    """Return *seconds* in one or two units, rounded up, for example ``2 min 5 s``."""
+    whole = ceil(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    minutes = ceil(whole / _MINUTE)
+    if whole < _LONG_MINUTES * _MINUTE:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{minutes} min" if minutes < _MINUTE else f"{minutes // _MINUTE} h {minutes % _MINUTE} min"
 
 
 def size(number: int) -> str:

@@ -48,6 +48,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     phase: str | None = None
     is_named: bool = False
     """True if the user named the dialect or the step."""
+    files: int = 1
+    """Number of files that the log was in when it was recognized."""
 
     @property
     def use(self) -> DialectUse:
@@ -58,6 +60,7 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
             time=self.time.key if self.time else None,
             epoch=self.epoch,
             phase=self.phase,
+            files=self.files,
             choice="named" if self.is_named else "guessed" if self.dialect.rank == "guess" else "recognized",
         )
 

@@ -84,11 +84,13 @@ class Dialect(_Part, frozen=True, kw_only=True):
     step: tuple[str, ...]
     source: Source | None = None
     files: tuple[str, ...] = ()
+    parts: bool = False
     time: tuple[TimeKey, ...] = ()
     epoch: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
     values: Values = Values()
     config: str = ""
+    run: str = ""
     non_finite: tuple[NonFinite, ...] = ()
     steps: Literal["increase", "any"] = "any"
     restart: Restart | None = None

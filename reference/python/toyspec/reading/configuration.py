@@ -122,6 +122,8 @@ def _dialect(path: str, name: str, table: Any) -> Dialect:
         raise ConfigurationError(path, f"dialects.{name} must be a table")
     marks = {"any": table["step"]} if isinstance(table.get("step"), list) else {}
     usual = {"name": name, "title": name, "rank": "program", "form": {"type": "lines"}, "recognize": marks}
+    if "parts" in table:
+        raise ConfigurationError(path, f"dialects.{name}: parts is for dialects that toyspec ships; leave it out")
     try:
         return dialect_of(usual | table)
     except ValueError as error:

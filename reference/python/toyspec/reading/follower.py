@@ -17,7 +17,7 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
-from toyspec.reading.live_file import LiveFile, Status, open_live
+from toyspec.reading.live_file import AnyLiveFile, Status, open_live
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.polling import Polling, checked_poll_seconds
 from toyspec.reading.profile_detection import detect_profile_at
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
     from toyspec.reading.last_records import Skipped
-    from toyspec.reading.live_object import LiveObject
-
-    AnyLiveFile = LiveFile | LiveObject
 
 Until = Literal["run_end", "forever"]
 """Whether following stops after the end of the run, or continues with later files at the path."""
@@ -385,8 +382,8 @@ class _Tail:
 
     def _give(self, file: AnyLiveFile, item: Record | Gap) -> Items:
         if isinstance(item, Gap):
-            line = item.line + (0 if self._skipped is None else self._skipped.lines)
-            yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
+            path, line = file.located(item.line + (0 if self._skipped is None else self._skipped.lines), item.offset)
+            yield TailEvent("gap", path, line, item.offset, item.length, item.reason, item.message)
             return
         yield item
         if item.kind is not None and item.kind == closing_kind(item.profile):

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.reading.followed_feed import FollowedFeed
-    from toyspec.reading.live_file import LiveFile
-    from toyspec.reading.live_object import LiveObject
-
-    AnyLiveFile = LiveFile | LiveObject
+    from toyspec.reading.live_file import AnyLiveFile
 
 _FIRST_BYTES = 1 << 14
 _GROWTH = 8

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from toyspec.errors import StreamError
 from toyspec.places.addresses import is_address
@@ -16,6 +16,7 @@ from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
     from toyspec.reading.live_object import LiveObject
+    from toyspec.reading.parts import LiveParts
 
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
@@ -59,9 +60,16 @@ class Status(Protocol):
 class Fingerprint(ABC):
     """How far something was read, and what of it was kept to notice that it has changed. It takes bounded memory."""
 
+    path: str
+    """Path of what is read."""
+
     @abstractmethod
     def read(self, offset: int, size: int) -> bytes:
         """Return at most *size* bytes from *offset* on; the position does not change."""
+
+    def located(self, line: int, offset: int) -> tuple[str, int]:  # noqa: ARG002 - one file has no need of it
+        """Return the path of the file that the *line* at *offset* is in, and its number there."""
+        return self.path, line
 
     def restart(self) -> None:
         """Go back to the first byte, as if nothing had been read."""
@@ -226,9 +234,20 @@ class LiveFile(Fingerprint):
         )
 
 
-def open_live(path: str) -> LiveFile | LiveObject:
-    """Return the file or object at *path*, open at its start; raise as ``open_stream`` does."""
+AnyLiveFile: TypeAlias = "LiveFile | LiveObject | LiveParts"
+
+
+def open_live(path: str) -> AnyLiveFile:
+    """Return the file or object at *path*, open at its start; raise as ``open_stream`` does.
+
+    A directory is a log in parts.
+    """
     if not is_address(path):
+        if os.path.isdir(path):
+            # Imported here: few logs are in parts.
+            from toyspec.reading.parts import LiveParts
+
+            return LiveParts(path)
         return LiveFile(path)
     # Imported with the first address: start-up time counts.
     from toyspec.reading.live_object import LiveObject

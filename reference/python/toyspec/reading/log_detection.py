@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from toyspec.format.line_validation import decode
 from toyspec.format.lines import LineSplitter
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
+from toyspec.reading.stream_files import parts_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,7 +113,7 @@ class DialectChoice:
         if self._named is not None:
             from toyspec.format.recognition import read_as, sample
 
-            return read_as(self._named, sample(head, self._named), step=self.step, named=True)
+            return _with_files(read_as(self._named, sample(head, self._named), step=self.step, named=True), path)
         first = first_object(head)
         profile = None if first is None else detect(first)
         if profile is not None and profile != _MANIFESTED:
@@ -123,7 +126,15 @@ class DialectChoice:
         known = [*self.own, *dialects()]
         if profile == _MANIFESTED:
             known = [each for each in known if each.rank == "program"]
-        return recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
+        found = recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
+        return None if found is None else _with_files(found, path)
+
+
+def _with_files(found: ReadAs, path: str) -> ReadAs:
+    """Return *found* with the number of files of the log at *path*."""
+    if not path or not os.path.isdir(path):
+        return found
+    return msgspec.structs.replace(found, files=max(1, parts_status(path).st_nlink))
 
 
 def first_object(head: bytes) -> dict[str, Any] | None:

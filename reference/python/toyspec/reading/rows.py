@@ -58,6 +58,8 @@ class Row(Record, eq=False, gc=False):
     """Number of the attempt, counted from 1; a later one supersedes those before."""
     config: dict[str, Any] | None = None
     """The settings that the record has; None if it has none."""
+    run: str | None = None
+    """The name of the run that the record has; None if it has none."""
 
     def drop_value(self) -> None:
         """Keep the object: only its form can decode it."""
@@ -218,6 +220,7 @@ class RowFeed(CutFeed):
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
         config = value.get(dialect.config) if dialect.config else None
+        run = value.get(dialect.run) if dialect.run else None
         self.last = Row(
             line.data,
             line.number,
@@ -233,6 +236,7 @@ class RowFeed(CutFeed):
             values=said.values,
             attempt=max(1, self._restarts),
             config=config if isinstance(config, dict) else None,
+            run=run if isinstance(run, str) and run else None,
         )
         self.records += 1
         return self.last

@@ -13,7 +13,7 @@ import msgspec
 from toyspec.findings import PathError
 from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import is_address, public
-from toyspec.reading.stream_files import STREAM_NAMES
+from toyspec.reading.stream_files import STREAM_NAMES, parts_status
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
     files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
+        return Listing([log], [Listed(entry.name, entry.path) for entry in folders])
     beside = "".join(f" {entry.name} {_listed_file(entry).identity}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
         [_listed_file(entry, beside) for entry in files],
@@ -163,6 +165,18 @@ def _step_of(checkpoint: str) -> int:
 def is_hinted(name: str, hints: Sequence[str]) -> bool:
     """Return whether one of the patterns *hints* fits the file name *name*."""
     return any(fnmatchcase(name, pattern) for pattern in hints)
+
+
+def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
+    """Return the log whose parts are the files *names* in *directory*; None if they are not of one."""
+    # Imported here: few logs are in parts.
+    from toyspec.reading.parts import is_in_parts, part_names
+
+    if not part_names(names) or not is_in_parts(directory, names):
+        return None
+    status = parts_status(directory)
+    identity = f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"
+    return Listed(os.path.basename(directory), directory, status.st_size, identity)
 
 
 def _listed_file(entry: os.DirEntry[str], beside: str = "") -> Listed:

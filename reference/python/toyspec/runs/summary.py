@@ -149,7 +149,10 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """Last part of the path of the run."""
+        """Last part of the path of the run; where another program names its runs in their logs, that name."""
+        named = self.start.get("name") if self.dialect is not None else None
+        if isinstance(named, str):
+            return named
         return os.path.basename(os.path.abspath(self.directory))
 
     @property
@@ -334,8 +337,10 @@ class RunSummary:
     def _take_row(self, row: Row) -> None:
         self._time_origin = self._time_origin or row.time_origin
         self._take_time(row.time if row.time_origin == self._time_origin else None)
-        if row.config and not self.start:
-            self.start = {"config": row.config}
+        if row.config and "config" not in self.start:
+            self.start = {**self.start, "config": row.config}
+        if row.run and "name" not in self.start:
+            self.start = {**self.start, "name": row.run}
         self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
 
     def _take_own(self, said: OwnFacts) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from toyspec.errors import StreamError
 from toyspec.format.looks import Look, known_start
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
+from toyspec.reading.parts import is_in_parts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import open_source
 from toyspec.system_calls import cause_of
@@ -72,21 +73,29 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
     *choice* are the dialects. A file or directory that cannot be read is listed as unreadable. Hidden directories and
     symbolic links are left out.
     """
-    found: dict[tuple[Sort, str], Lying] = {}
     result = Survey([])
+    seen: list[tuple[str, str | None, Lying]] = []
     for path in _files(root, importable):
         result.files += 1
         lying = _examined(path, choice, importable)
         if lying is None:
             result.others += 1
             continue
+        run = importable.part_of(path)
+        seen.append((path, None if run is None or run[0] != lying.format else run[1], lying))
+    in_parts = {place for place in {os.path.dirname(path) for path, _, _ in seen} if is_in_parts(place or os.curdir)}
+    # A run of several files is counted once: where one of them is read as it lies, with that one.
+    logs = {(lying.format, run): lying for _, run, lying in seen if run is not None and lying.sort == "dialect"}
+    found: dict[tuple[Sort, str], Lying] = {}
+    for path, place, own in seen:
+        lying = own if place is None else logs.get((own.format, place), own)
         entry = found.setdefault((lying.sort, lying.format), lying)
         entry.files += 1
         entry.bytes += _size(path)
-        run = importable.part_of(path) if lying.sort == "foreign" else None
-        place = path if run is None else run[1]
-        if place not in entry.examples and len(entry.examples) < _EXAMPLES:
-            entry.examples.append(place)
+        log = os.path.dirname(path) if os.path.dirname(path) in in_parts else path
+        example = place if place is not None and lying.sort == "foreign" else log or os.curdir
+        if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
+            entry.examples.append(example)
     order = ("profile", "dialect", "foreign", "unreadable")
     result.formats = sorted(found.values(), key=lambda each: (order.index(each.sort), each.format))
     return result

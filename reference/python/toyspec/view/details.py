@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.findings import FileReport
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
+from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
@@ -223,8 +224,12 @@ def safe(value: Any) -> Any:
 def files_beside(path: str) -> Iterator[tuple[str, str]]:
     """Yield name and path of every file of the run whose stream is at *path*: the stream, and what is in its directory.
 
-    A stream with a name of its own is alone. Links are left out; names have ``/``.
+    A stream with a name of its own is alone, or has parts. Links are left out; names have ``/``.
     """
+    if os.path.isdir(path):
+        for part in Parts(path).parts:
+            yield part.name, os.path.join(path, part.name)
+        return
     if stream_name(os.path.basename(path)) not in (EVENTS_FILE, METRICS_FILE):
         yield os.path.basename(path), path
         return

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamUnreadableError
 from toyspec.reading.followed_feed import FollowedFeed
-from toyspec.reading.live_file import LiveFile
+from toyspec.reading.live_file import AnyLiveFile, Status, open_live
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import StepFeed
 from toyspec.reading.profile_detection import detect_profile_at
@@ -33,7 +32,7 @@ class RunFile:
         self.path = path
         self._dialect = dialect or DialectChoice()
         self._wanted = wanted
-        self._file = LiveFile(path)
+        self._file: AnyLiveFile = open_live(path)
         self._is_compressed = self._file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
         self._identity = identity_of(self._file.status())
         self._begin(None)
@@ -55,7 +54,7 @@ class RunFile:
             return self._read_compressed()
         if not self._is_same():
             self._file.close()
-            self._file = LiveFile(self.path)
+            self._file = open_live(self.path)
             self._begin(None)
         content = self._file.content()
         if content in ("truncated", "replaced"):
@@ -78,7 +77,7 @@ class RunFile:
 
     def _is_same(self) -> bool:
         try:
-            return self._file.is_at_path(os.stat(self.path))
+            return self._file.is_at_path(self._file.status_at_path())
         except OSError as error:
             raise StreamUnreadableError(self.path, str(error.strerror or error)) from error
 
@@ -152,6 +151,6 @@ class RunFile:
         self._file.close()
 
 
-def identity_of(status: os.stat_result) -> tuple[int, int, int, int]:
+def identity_of(status: Status) -> tuple[int, int, int, int]:
     """Return what tells a file from another, and from itself at another time."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import StreamError
 from toyspec.findings import FileReport
+from toyspec.reading.stream_files import parts_status
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rows import row_of, unreadable_row
 from toyspec.view.curve_store import CurveStore, Identity, pack
@@ -96,7 +97,7 @@ def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
 def identity_at(path: str) -> Identity:
     """Return the identity of the file at *path*; zeros without one."""
     try:
-        return identity_of(os.stat(path))
+        return identity_of(parts_status(path) if os.path.isdir(path) else os.stat(path))
     except OSError:
         return 0, 0, 0, 0
 

@@ -1,18 +1,18 @@
-"""Writes this sample: ``TRACKIO_DIR=$PWD/out python make.py`` with trackio 0.43.0, in this directory."""
+"""Writes this sample: ``TRACKIO_DIR=$PWD python make.py`` with trackio 0.43.0, in this directory."""
 
-import glob
 import math
 import os
-import shutil
+import time
 
 os.environ["TRACKIO_STORAGE_MODE"] = "jsonl"
 
 import trackio
 
 trackio.init(project="demo", name="lucky-bird-1", config={"lr": 0.0003}, resume="never")
-for step in range(4):
+for step in range(6):
     trackio.log({"train/loss": 2.5 / (step + 1), "grad_norm": math.nan if step == 2 else 1.0}, step=step)
+    if step % 2:
+        # Trackio writes a fragment with what it has, twice in a second.
+        time.sleep(1.5)
+trackio.log_system({"gpu/0/utilization": 87.0})
 trackio.finish()
-(fragment,) = glob.glob("out/inbox/*/*.jsonl")
-shutil.move(fragment, "00000000.jsonl")
-shutil.rmtree("out")

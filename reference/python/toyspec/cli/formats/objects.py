@@ -45,7 +45,8 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     """Return how the log of another program was read as an object of the report schema."""
     keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     named = {part: None if key is None else encodable(key) for part, key in keys.items()}
-    return {"name": use.name, "choice": use.choice, **named}
+    files = {"files": use.files} if use.files > 1 else {}
+    return {"name": use.name, "choice": use.choice, **named, **files}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:

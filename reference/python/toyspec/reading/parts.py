@@ -1,0 +1,345 @@
+"""Reads a log that a program writes as several files of one directory, as if they were one file.
+
+The files are the parts, in the order of their names. A part without an LF at its end has one added, unless it is the
+last, so that no line goes on in the next file. The log's path is that of the directory.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from bisect import bisect_right
+from errno import ESTALE
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from toyspec.errors import StreamMissingError
+from toyspec.reading.live_file import Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toyspec.reading.live_file import Content, Status
+
+_HEAD_BYTES = 1 << 16
+# The first part may have other records than those that the dialect is known by.
+_MOST_HEADS = 4
+_COUNTED_BYTES = 1 << 20
+# Times of files have the resolution of the system's clock, some milliseconds.
+_SETTLED_NANOSECONDS = 100_000_000
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def part_names(names: Iterable[str]) -> list[str]:
+    """Return which of *names* may be parts of one log, in their order; none if they are of no dialect with parts."""
+    # Imported here: most directories have a stream of toyspec.
+    from toyspec.format.dialects import dialects
+
+    names = sorted(names)
+    patterns = [dialect.files for dialect in dialects() if dialect.parts]
+    found = ([name for name in names if any(fnmatchcase(name, pattern) for pattern in files)] for files in patterns)
+    return next(filter(None, found), [])
+
+
+def is_in_parts(directory: str, names: Iterable[str] | None = None) -> bool:
+    """Return whether *directory* has the parts of one log; *names* are those of its files, where they are known.
+
+    The names decide which files may be parts, and the first bytes of the first ones whether they are.
+    """
+    try:
+        parts = part_names(os.listdir(directory) if names is None else names)
+        heads = list(islice(filter(None, (_head(os.path.join(directory, name)) for name in parts)), _MOST_HEADS))
+    except OSError:
+        return False
+    if not heads:
+        return False
+    from toyspec.format.dialects import dialects
+    from toyspec.format.recognition import recognize
+
+    known = [dialect for dialect in dialects() if dialect.parts]
+    return any(recognize(head, known) is not None for head in heads)
+
+
+def _head(path: str) -> bytes:
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_HEAD_BYTES)
+
+
+class PartsStatus(NamedTuple):
+    """The status of the parts as if they were one file."""
+
+    st_size: int
+    st_mtime_ns: int
+    """Of the part that was changed last."""
+    st_nlink: int
+    """Number of parts."""
+    st_dev: int = 0
+    st_ino: int = 0
+
+
+class Part(NamedTuple):
+    """One of the files."""
+
+    name: str
+    start: int
+    """Byte offset of its first byte in the log."""
+    size: int
+    """Number of bytes of the file."""
+    changed: int
+    """Time of the last change, in nanoseconds."""
+
+
+def settled_change(directory: str) -> int | None:
+    """Return when a file was added to or removed from *directory*; None if that may happen again at the same time."""
+    changed = os.stat(directory).st_mtime_ns
+    return changed if time.time_ns() - changed > _SETTLED_NANOSECONDS else None
+
+
+def status_of(directory: str) -> PartsStatus:
+    """Return the status of the parts in *directory*; raise OSError."""
+    changed = settled_change(directory)
+    return Parts(directory).status() if changed is None else _settled_status(directory, changed)
+
+
+@lru_cache(maxsize=64)
+def _settled_status(directory: str, changed: int) -> PartsStatus:  # noqa: ARG001 - it is a part of the key
+    return Parts(directory).status()
+
+
+class Parts:
+    """The parts in a directory, as they were when they were listed last."""
+
+    def __init__(self, directory: str) -> None:
+        """List the parts in *directory*; raise OSError if it cannot be listed."""
+        self.path = directory
+        self.parts: list[Part] = []
+        self.size = 0
+        """Number of bytes of all, those that were added included."""
+        self._descriptor, self._opened = -1, ""
+        self._listed: int | None = None
+        self.update()
+
+    def update(self) -> None:
+        """Take in what the last part has got, and the parts after it; those before are known."""
+        changed = settled_change(self.path)
+        last = self.parts[-1].name if self.parts else ""
+        # A long run has very many parts: they are listed again only if there may be more.
+        names = [last] if last and changed is not None and changed == self._listed else os.listdir(self.path)
+        has_all = [self._add(name) for name in part_names(name for name in names if name >= last)]
+        self._listed = changed if all(has_all) else None
+
+    def _add(self, name: str) -> bool:
+        """Take in the part *name*, the last or one after it; return False if it has no bytes yet."""
+        try:
+            status = os.stat(os.path.join(self.path, name))
+        except FileNotFoundError:
+            return True
+        if not status.st_size:
+            return False
+        if self.parts and self.parts[-1].name == name:
+            # A part that got shorter is noticed by who has read it.
+            self.size = self.parts.pop().start
+        elif self.parts and self._byte_before(self.size) != b"\n":
+            self.size += 1
+        self.parts.append(Part(name, self.size, status.st_size, status.st_mtime_ns))
+        self.size += status.st_size
+        return True
+
+    def _byte_before(self, offset: int) -> bytes:
+        try:
+            return self.read(offset - 1, 1)
+        except OSError:
+            return b"\n"
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at least one and at most *size* bytes from *offset* on, none at the end.
+
+        Raise OSError, which names the part if it was removed after it was listed.
+        """
+        if offset >= self.size or offset < 0 or size <= 0:
+            return b""
+        at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
+        part = self.parts[at]
+        inner = offset - part.start
+        if inner >= part.size:
+            return b"\n"
+        if self._opened != part.name:
+            self._open(part.name)
+        os.lseek(self._descriptor, inner, os.SEEK_SET)
+        data = os.read(self._descriptor, min(size, part.size - inner))
+        if not data:
+            raise OSError(ESTALE, f"{part.name} is shorter than when it was listed")
+        return data
+
+    def _open(self, name: str) -> None:
+        self.close()
+        try:
+            self._descriptor = os.open(os.path.join(self.path, name), _FLAGS)
+        except FileNotFoundError:
+            raise OSError(ESTALE, f"{name} has been removed, so reading stopped") from None
+        self._opened = name
+
+    def place(self, offset: int) -> Part | None:
+        """Return the part that the byte at *offset* is in; the last for the end, None without any."""
+        at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
+        return self.parts[at] if self.parts else None
+
+    def count_lines(self, end: int) -> int:
+        """Return the number of LFs before the offset *end*; raise OSError."""
+        count = at = 0
+        while at < end and (data := self.read(at, min(_COUNTED_BYTES, end - at))):
+            count += data.count(b"\n")
+            at += len(data)
+        return count
+
+    def status(self) -> PartsStatus:
+        """Return the status of the parts."""
+        changed = max((part.changed for part in self.parts), default=0)
+        return PartsStatus(self.size, changed, len(self.parts))
+
+    def close(self) -> None:
+        """Close the part that is open; further calls do nothing."""
+        descriptor, self._descriptor, self._opened = self._descriptor, -1, ""
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+
+class PartsFile(io.RawIOBase):
+    """The parts in a directory as one binary file, as long as they were when it was opened."""
+
+    def __init__(self, directory: str) -> None:
+        """List the parts in *directory*; raise OSError."""
+        self.name = directory
+        self.parts = Parts(directory)
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move to *offset*, counted from the start, the position or the end; return the position."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.parts.size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        """Fill *buffer* from the position on; return how many bytes, 0 at the end."""
+        taken = 0
+        while taken < len(buffer) and (data := self.parts.read(self._position, len(buffer) - taken)):
+            buffer[taken : taken + len(data)] = data
+            taken += len(data)
+            self._position += len(data)
+        return taken
+
+    def close(self) -> None:
+        """Close the part that is open."""
+        if hasattr(self, "parts"):
+            self.parts.close()
+        super().close()
+
+
+class LiveParts(Fingerprint):
+    """The parts in a directory, to which others are added while they are read at one position.
+
+    Parts that were read may be removed: their program has taken them into its database. Opening raises
+    StreamMissingError; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._parts = Parts(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise StreamMissingError(path, "No such file or directory") from None
+        super().restart()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and not self._has_fragment()
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end, and where a part is gone."""
+        return self._read(self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        found = b""
+        while len(found) < size and (data := self._read(offset + len(found), size - len(found))):
+            found += data
+        return found
+
+    def _read(self, offset: int, size: int) -> bytes:
+        try:
+            return self._parts.read(offset, size)
+        except OSError as error:
+            if error.errno != ESTALE:
+                raise
+            return b""
+
+    def content(self) -> Content:
+        """Compare the parts with what was read of them."""
+        first_unread = next((part for part in self._parts.parts if part.start + part.size > self.position), None)
+        if first_unread is not None and not os.path.exists(os.path.join(self.path, first_unread.name)):
+            return "truncated"
+        if self._parts.size < self.committed:
+            return "truncated"
+        return "same" if self._has_fragment() else "uncommitted-changed"
+
+    def _has_fragment(self) -> bool:
+        end, start = self._uncommitted, self._fragment_start
+        return self.read(self.position - len(end), len(end)) == end and self.read(self.committed, len(start)) == start
+
+    def located(self, line: int, offset: int) -> tuple[str, int]:
+        """Return the path of the part that the *line* at *offset* is in, and its number there."""
+        part = self._parts.place(offset)
+        try:
+            before = 0 if part is None else self._parts.count_lines(part.start)
+        except OSError:
+            # One of the parts before was removed.
+            part = None
+        return (self.path, line) if part is None else (os.path.join(self.path, part.name), line - before)
+
+    def restart(self) -> None:
+        """Go back to the first byte of the parts that are there now."""
+        super().restart()
+        self._parts.close()
+        self._parts = Parts(self.path)
+
+    def status(self) -> PartsStatus:
+        """Return the status of the parts that were listed last."""
+        return self._parts.status()
+
+    def status_at_path(self) -> PartsStatus:
+        """Return the status of the parts now, which are then read; raise FileNotFoundError or NotADirectoryError."""
+        self._parts.update()
+        return self.status()
+
+    def is_at_path(self, status: Status) -> bool:
+        """Return True: what is in the directory is followed."""
+        return status == self.status()
+
+    def reopen(self) -> None:
+        """Do nothing: a part is opened when it is read."""
+
+    def close(self) -> None:
+        """Close the part that is open; further calls do nothing."""
+        self._parts.close()
