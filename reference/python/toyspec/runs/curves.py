@@ -57,8 +57,12 @@ class Curve:
         if not steps:
             return
         if any(map(isnan, (values[0], values[-1], sum(values)))):
-            for step, value in zip(steps, values, strict=True):
-                self.add(step, None if isnan(value) else value)
+            begin = 0
+            for at in [at for at, value in enumerate(values) if isnan(value)]:
+                self.add_all(steps[begin:at], values[begin:at])
+                self.add(steps[at], None)
+                begin = at + 1
+            self.add_all(steps[begin:], values[begin:])
             return
         self.count += len(steps)
         self.first = self.first or (steps[0], values[0])

@@ -5,7 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from math import isfinite, isnan, nan
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
+
+from toyspec.engine import native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,40 +59,42 @@ class Buckets(NamedTuple):
 
     def _pairs(self, whole: int) -> dict[str, array[float]]:
         """Return the columns of the first *whole* buckets, an even number of full ones, in pairs."""
-        if any(self.columns["nan"]):
-            columns = {name: array("d") for name in COLUMNS}
-            for at in range(0, whole, 2):
-                self._merge(columns, at, self.level)
-            return columns
-        one = {name: self.columns[name][:whole:2] for name in ("min", "max", "mean", "offset", "line")}
-        other = {name: self.columns[name][1:whole:2] for name in (*_PLACES, "last", "min", "max", "mean", "nan")}
-        pairs = zip(one["mean"], other["mean"], strict=True)
-        merged = {
-            "min": array("d", map(min, one["min"], other["min"])),
-            "max": array("d", map(max, one["max"], other["max"])),
-            "mean": array("d", [first / 2 + second / 2 for first, second in pairs]),
-        }
-        return {
-            name: merged[name] if name in merged else other[name] if name in other else one[name] for name in COLUMNS
-        }
+        mine = {name: column[:whole] for name, column in self.columns.items()}
+        columns = {name: mine[name][1::2] for name in (*_PLACES, "last", "nan")}
+        columns |= {name: mine[name][::2] for name in ("offset", "line")}
+        if self.level == 1:
+            columns["min"], columns["max"], columns["mean"] = folded(mine["last"], 2)
+        else:
+            columns["min"], columns["max"] = folded(mine["min"], 2)[0], folded(mine["max"], 2)[1]
+            columns["mean"] = folded(mine["mean"], 2)[2]
+        lost = mine["nan"] if any(mine["nan"]) else ()
+        means = () if isfinite(sum(columns["mean"])) else columns["mean"]
+        inexact = (at for at, mean in enumerate(means) if not isfinite(mean))
+        for at in {*(at // 2 for at, points in enumerate(lost) if points), *inexact}:
+            for name, figure in self._merged(2 * at, self.level).items():
+                columns[name][at] = figure
+        return {name: columns[name] for name in COLUMNS}
 
     def _merge(self, columns: dict[str, array[float]], at: int, second_points: int) -> None:
         """Add to *columns* the buckets *at* and the next one, which has *second_points*, as one."""
+        for name, figure in self._merged(at, second_points).items():
+            columns[name].append(figure)
+
+    def _merged(self, at: int, second_points: int) -> dict[str, float]:
+        """Return the buckets *at* and the next one, which has *second_points*, as one."""
         mine = self.columns
         first = self.level - mine["nan"][at]
         second = second_points - mine["nan"][at + 1]
-        for name in _PLACES:
-            columns[name].append(mine[name][at + 1])
-        columns["last"].append(mine["last"][at + 1 if second else at])
+        found = {name: mine[name][at + 1] for name in _PLACES}
+        found["last"] = mine["last"][at + 1 if second else at]
         for name, choose in (("min", min), ("max", max)):
             figures = [mine[name][index] for index, points in ((at, first), (at + 1, second)) if points]
-            columns[name].append(choose(figures) if figures else nan)
+            found[name] = choose(figures) if figures else nan
         share = second / (first + second) if first + second else 0.0
         mean = mine["mean"][at] if not second else mine["mean"][at + 1] if not first else None
-        columns["mean"].append(mine["mean"][at] * (1 - share) + mine["mean"][at + 1] * share if mean is None else mean)
-        columns["nan"].append(mine["nan"][at] + mine["nan"][at + 1])
-        for name in ("offset", "line"):
-            columns[name].append(mine[name][at])
+        found["mean"] = mine["mean"][at] * (1 - share) + mine["mean"][at + 1] * share if mean is None else mean
+        found["nan"] = mine["nan"][at] + mine["nan"][at + 1]
+        return found | {name: mine[name][at] for name in ("offset", "line")}
 
     def copy(self) -> Buckets:
         """Return the same buckets, which do not change when the curve grows."""
@@ -106,6 +111,23 @@ class Buckets(NamedTuple):
         while found.number > max(most, 2):
             found = found.halved()
         return found
+
+
+def folded(values: Sequence[float], level: int) -> tuple[array[float], array[float], array[float]]:
+    """Return the lowest, the highest and the mean of each *level* successive *values*, added in pairs.
+
+    Where a value or a sum is not finite the mean is not, and the others are of no use.
+    """
+    engine = native()
+    if engine is not None:
+        low, high, mean = engine.folded(array("d", values).tobytes(), level)
+        return array("d", low), array("d", high), array("d", mean)
+    lowest = highest = total = values
+    for _ in range(level.bit_length() - 1):
+        lowest = list(map(min, lowest[::2], lowest[1::2]))
+        highest = list(map(max, highest[::2], highest[1::2]))
+        total = list(map(add, total[::2], total[1::2]))
+    return array("d", lowest), array("d", highest), array("d", [each / level for each in total])
 
 
 def span(places: Sequence[float], low: float, high: float) -> tuple[int, int]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from array import array
 from math import isfinite, isnan, nan
-from operator import add
 from typing import TYPE_CHECKING
 
-from toyspec.engine import native
-from toyspec.view.buckets import COLUMNS, Buckets
+from toyspec.view.buckets import COLUMNS, Buckets, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +61,9 @@ class Pyramid:
         if self.level == 1:
             return self._add_raw(places, values, done, at)
         room = self._most - len(self.columns["step"])
-        end = done + min((len(values) - done) // self.level, room) * self.level
-        if not self._open and end > done and isfinite(sum(values[done:end])):
+        end = done if self._open else _finite_end(values, done, done + room * self.level)
+        end -= (end - done) % self.level
+        if end > done:
             self._add_buckets(places, values, (done, end), at)
             return end
         end = min(done + self.level - len(self._open), len(values))
@@ -83,7 +82,7 @@ class Pyramid:
         done, end = span
         steps, times, epochs = places
         level, columns = self.level, self.columns
-        low, high, mean = _folded(values[done:end], level)
+        low, high, mean = folded(values[done:end], level)
         count = len(low)
         last = slice(done + level - 1, end, level)
         columns["step"].extend(array("d", steps[last]))
@@ -152,18 +151,12 @@ def _repeated(figure: float, count: int) -> array[float]:
     return array("d", [figure]) * count
 
 
-def _folded(values: Sequence[float], level: int) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
-    """Return the lowest, the highest and the mean of each *level* successive finite *values*, added in pairs."""
-    engine = native()
-    if engine is not None:
-        low, high, mean = engine.folded(array("d", values).tobytes(), level)
-        return array("d", low), array("d", high), array("d", mean)
-    lowest = highest = total = values
-    for _ in range(level.bit_length() - 1):
-        lowest = list(map(min, lowest[::2], lowest[1::2]))
-        highest = list(map(max, highest[::2], highest[1::2]))
-        total = list(map(add, total[::2], total[1::2]))
-    return lowest, highest, [each / level for each in total]
+def _finite_end(values: Sequence[float], begin: int, most: int) -> int:
+    """Return where the finite values from *begin* on end, *most* at the latest; *begin* where their sum is infinite."""
+    end = min(len(values), most)
+    if not isfinite(sum(values[begin:end])):
+        end = next((at for at in range(begin, end) if not isfinite(values[at])), begin)
+    return end if isfinite(sum(values[begin:end])) else begin
 
 
 def _figures(values: Sequence[float]) -> tuple[float, float, float, float, float]:

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from array import array
+from math import fsum, inf, isfinite, isnan, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toyspec.runs.curves import Curve
+from toyspec.view.buckets import Buckets
+from toyspec.view.pyramids import Pyramid
+
+MOST = 8
+NUMBERS = st.floats(-1e9, 1e9) | st.just(nan) | st.sampled_from([1e308, -1e308, 0.0])
+PIECES = st.lists(st.lists(NUMBERS, max_size=20), max_size=12)
+
+
+def by_pieces(pieces: list[list[float]]) -> Buckets:
+    """Return the buckets of a curve whose points come in *pieces*."""
+    pyramid, done = Pyramid(MOST), 0
+    for piece in pieces:
+        steps = array("q", range(done, done + len(piece)))
+        pyramid.add_all((steps, array("d", steps), None), array("d", piece), (7, 3))
+        done += len(piece)
+    return pyramid.buckets()
+
+
+@given(PIECES)
+def test_buckets_are_what_their_points_say(pieces: list[list[float]]) -> None:
+    """Each bucket has the place of its last point, and extremes, mean and last value of its finite points."""
+    points = [point for piece in pieces for point in piece]
+    found = by_pieces(pieces)
+    assert len(points) == found.points
+    assert found.number <= MOST
+    for at in range(found.number):
+        inside = points[at * found.level : (at + 1) * found.level]
+        finite = [point for point in inside if isfinite(point)]
+        bucket = {name: column[at] for name, column in found.columns.items()}
+        assert (at * found.level + len(inside) - 1, len(inside) - len(finite)) == (bucket["step"], bucket["nan"])
+        if not finite:
+            assert all(isnan(bucket[name]) for name in ("last", "min", "max", "mean"))
+            continue
+        assert (finite[-1], min(finite), max(finite)) == (bucket["last"], bucket["min"], bucket["max"])
+        mean = fsum(each / len(finite) for each in finite)
+        assert mean == pytest.approx(bucket["mean"], rel=1e-9, abs=1e-12 * max(map(abs, finite)))
+
+
+@given(PIECES)
+def test_points_one_by_one_make_the_same_buckets(pieces: list[list[float]]) -> None:
+    """What is added at once and what is added point by point are the same curve."""
+    pyramid = Pyramid(MOST)
+    for step, value in enumerate(point for piece in pieces for point in piece):
+        pyramid.add((step, step, nan), value, (7, 3))
+    whole, single = by_pieces(pieces), pyramid.buckets()
+    assert (whole.level, whole.tail, whole.number) == (single.level, single.tail, single.number)
+    for name in ("step", "last", "min", "max", "nan"):
+        assert whole.columns[name].tolist() == pytest.approx(single.columns[name].tolist(), nan_ok=True)
+
+
+@given(st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=300))
+def test_a_summary_is_the_same_at_once_and_one_by_one(values: list[float | None]) -> None:
+    """Counts, extremes and ends of a series do not depend on how its values come."""
+    single, whole = Curve(2), Curve(2)
+    for step, value in enumerate(values):
+        single.add(step, value)
+    whole.add_all(list(range(len(values))), array("d", [nan if value is None else value for value in values]))
+    for name in ("count", "not_finite", "first", "lowest", "highest"):
+        assert getattr(single, name) == getattr(whole, name)
+    assert (single.last and single.last[0]) == (whole.last and whole.last[0])
+    assert len(single.means()) == len(whole.means())
