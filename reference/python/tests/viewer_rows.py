@@ -20,7 +20,10 @@ FOLDERS = (
     *(f"toy-v1/{name}" for name in ("canonical", "golden", "numbers", "nul-bytes", "resumption", "state", "views")),
     *(f"metrics-v1/{name}" for name in ("canonical", "numbers", "torn", "views")),
 )
-FACTS = ("name", "group", "tags", "state", "profile", "started", "seconds", "steps", "progress", "config", "metrics")
+FACTS = (
+    *("run_id", "name", "group", "tags", "state", "profile", "started", "seconds", "steps", "final_loss", "reason"),
+    *("progress", "config", "metrics"),
+)
 
 
 def streams() -> Iterator[Path]:

@@ -19,6 +19,7 @@ export interface MetricFacts {
 /** One run in the list. */
 export interface Run {
   id: string;
+  run_id: string | null;
   name: string;
   group: string | null;
   tags: string[];
@@ -30,6 +31,11 @@ export interface Run {
   seconds: number | null;
   /** The last step. */
   steps: number | null;
+  /** What the run says at its end, else its last loss. */
+  final_loss: number | null;
+  /** Why it ended. */
+  reason: string | null;
+  sealed: boolean;
   /** From 0 to 1. */
   progress: number | null;
   bytes: number;

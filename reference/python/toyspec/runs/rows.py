@@ -26,6 +26,7 @@ def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[
     name = start.get("name")
     return {
         "id": encodable(run),
+        "run_id": _cut(start["run_id"]) if isinstance(start.get("run_id"), str) else None,
         "name": _cut(name) if isinstance(name, str) and name else _cut(encodable(summary.name)),
         "group": _cut(start["group"]) if isinstance(start.get("group"), str) else None,
         "tags": [_cut(tag) for tag in _list(start.get("tags"))[:MOST_TAGS] if isinstance(tag, str)],
@@ -35,6 +36,9 @@ def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[
         "started": summary.started_at,
         "seconds": finite(summary.seconds),
         "steps": summary.last_step,
+        "final_loss": finite(summary.final_loss),
+        "reason": _reason(summary),
+        "sealed": bool(summary.sealed),
         "progress": _progress(summary, settings),
         "bytes": summary.extent.size,
         "findings": None,
@@ -48,11 +52,16 @@ def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[
 def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
     """Return the row of a run that could not be read."""
     return {
-        "id": encodable(run), "name": encodable(os.path.basename(run)), "group": None, "tags": [], "state": "damaged",
-        "profile": None, "dialect": None, "started": None, "seconds": None, "steps": None, "progress": None,
-        "bytes": size, "findings": None, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0},
+        "id": encodable(run), "run_id": None, "name": encodable(os.path.basename(run)), "group": None, "tags": [],
+        "state": "damaged", "profile": None, "dialect": None, "started": None, "seconds": None, "steps": None,
+        "final_loss": None, "reason": None, "sealed": False, "progress": None, "bytes": size, "findings": None, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0},
         "message": message,
     }  # fmt: skip
+
+
+def _reason(summary: RunSummary) -> str | None:
+    reason = summary.end.get("reason") if summary.end is not None else None
+    return _cut(reason) if isinstance(reason, str) else None
 
 
 def finite(value: Any) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
 
-_FORMAT = f"toyspec view 2 {__version__} {sys.byteorder}"
+_FORMAT = f"toyspec view 3 {__version__} {sys.byteorder}"
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
 _ITEM = 8

@@ -84,6 +84,10 @@ class Pyramid:
         level, columns = self.level, self.columns
         low, high, mean = folded(values[done:end], level)
         count = len(low)
+        if not isfinite(sum(mean)):
+            # Sums of the largest numbers are infinite, their means are not.
+            inside = (values[at : at + level] for at in range(done, end, level))
+            mean = array("d", [_figures(each)[3] for each in inside])
         last = slice(done + level - 1, end, level)
         columns["step"].extend(array("d", steps[last]))
         columns["time"].extend(times[last])

@@ -150,7 +150,7 @@ export class Catalog {
       this.changed(entry.id);
       return;
     }
-    this.put(entry, rowOf(scan, entry.id));
+    this.put(entry, rowOf(scan, entry.id, stream.sealed !== undefined));
   }
 
   private async check(entry: Entry): Promise<void> {

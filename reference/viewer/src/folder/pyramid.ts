@@ -43,6 +43,8 @@ export class Pyramid {
   notFinite = 0;
   /** The last finite value. */
   last = NaN;
+  /** The last value, NaN where it was not finite. */
+  final = NaN;
   lowest = { step: NaN, value: Infinity };
   highest = { step: NaN, value: -Infinity };
   first: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
@@ -58,6 +60,7 @@ export class Pyramid {
   /** Adds a point; a value that is not finite is NaN. */
   add(step: number, time: number, epoch: number, value: number, offset: number, line: number): void {
     if (this.points++ === 0) this.first = { step, time, epoch };
+    this.final = value;
     if (value === value) {
       this.last = value;
       if (value < this.lowest.value) this.lowest = { step, value };

@@ -9,21 +9,23 @@ const MOST_TAGS = 100;
 const LONGEST = 4096;
 /** Settings that say how many steps a run will do, by their last name. */
 const PLANNED = ["max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps"];
+/** What scalars call the loss, the best first. */
+const LOSS_TAGS = ["loss", "train_loss", "train/loss", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss"];
 const SMALLER_IS_BETTER = ["loss", "error", "ppl", "perplexity"];
 
 /** Returns the row of a run; nothing has checked it yet. */
-export function rowOf(scan: Scan, id: string): Run {
+export function rowOf(scan: Scan, id: string, isSealed = false): Run {
   const start = scan.start ?? {};
   const settings = [...flat(start["config"]), ...flat(start["model"], "model.")].map(([name, value]): [string, Scalar] => [cut(name), scalar(value)]);
   const name = start["name"];
   const begin = scan.profile === "kaun/v1" ? scan.firstTime : 0;
   return {
-    id, name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
-    group: typeof start["group"] === "string" ? cut(start["group"]) : null,
+    id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
+    group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
     state: scan.state, profile: scan.profile ?? null, dialect: null, started: startOf(start),
     seconds: begin === null || scan.lastTime === null ? null : scan.lastTime - begin,
-    steps: scan.lastStep, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
+    steps: scan.lastStep, final_loss: finalLossOf(scan), reason: textOf(scan.end?.["reason"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
     left_out: { metrics: scan.leftOut, config: Math.max(0, settings.length - MOST_SETTINGS) },
@@ -34,9 +36,21 @@ export function rowOf(scan: Scan, id: string): Run {
 /** Returns the row of a run that cannot be read. */
 export function unreadableRow(id: string, message: string, bytes: number): Run {
   return {
-    id, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started: null, seconds: null, steps: null, progress: null,
-    bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
+    id, run_id: null, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started: null, seconds: null, steps: null,
+    final_loss: null, reason: null, sealed: false, progress: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
   };
+}
+
+/** Returns the loss that the end of a run says, else that of its last step; null where it is unknown or was not finite. */
+function finalLossOf({ end, profile, latest }: Scan): number | null {
+  const said = end?.["final_loss"];
+  if (said === null || typeof said === "number") return said;
+  const name = profile === "kaun/v1" ? LOSS_TAGS.find((tag) => latest.has(tag)) : "loss";
+  return finite(latest.get(name ?? "")?.final ?? NaN);
+}
+
+function textOf(value: Json | undefined): string | null {
+  return typeof value === "string" ? cut(value) : null;
 }
 
 function lastPart(id: string): string {
