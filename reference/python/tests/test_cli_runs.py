@@ -17,9 +17,9 @@ from toyspec.cli import exit_codes
 from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.main import main
-from toyspec.reading.run_log import RunLog
 from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
+from toyspec.runs.run_log import RunLog
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summarizing import summarize_run
 

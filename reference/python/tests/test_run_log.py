@@ -17,7 +17,7 @@ from toyspec.errors import (
     StreamUnreadableError,
 )
 from toyspec.generated.toy_v1 import RunStart, Step
-from toyspec.reading.run_log import RunLog
+from toyspec.runs.run_log import RunLog
 
 START: dict[str, Any] = {
     "kind": "run_start",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from toyspec.errors import StreamMissingError
-from toyspec.reading.run_log import RunLog
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.run_log import RunLog
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.views import views_of
 

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
     from toyspec.reading.rows import Row
-    from toyspec.reading.run_log import RunLog
     from toyspec.runs.listing import Runs, list_runs
+    from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
@@ -96,7 +96,7 @@ _HOMES = {
     "Row": "reading.rows",
     "RunBundle": "writing.run_bundle",
     "RunConversion": "convert.reports",
-    "RunLog": "reading.run_log",
+    "RunLog": "runs.run_log",
     "RunStartMissingError": "errors",
     "RunSummary": "runs.summary",
     "RunWriter": "writing.run_writer",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.watching import Watch
 from toyspec.runs.listing import list_runs
+from toyspec.runs.run_log import RunLog
 from toyspec.view import notebook
 from view_client import END, step, write_run
 
@@ -52,7 +54,9 @@ def test_cells_of_a_notebook_show_runs(root: Path) -> None:
 def test_report_is_shown_in_its_frame(browser: Browser, root: Path) -> None:
     """The frame has the runs and their curves without the network; what a log says cannot leave it."""
     runs = list_runs(root / "runs", read="whole")
-    shown = [runs._repr_html_(), runs[0]._repr_html_(), runs[1]._repr_html_(), runs.view(height=500)._repr_html_()]
+    single = RunLog.open(root / "runs" / "hostile")
+    cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, runs.view(height=500))
+    shown = [each._repr_html_() for each in cells]
     watch = Watch(browser, "about:blank")
     try:
         page = watch.new_page()

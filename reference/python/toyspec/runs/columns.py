@@ -35,8 +35,9 @@ FINDING_FIELDS = ("errors", "warnings", "findings")
 
 _MEMBERS = {
     "name": "name", "id": "id", "group": "group", "tag": "tags", "tags": "tags", "state": "state",
-    "run": "name", "run_id": "run_id", "path": "id", "reason": "reason", "last_step": "steps", "final_loss": "final_loss",
-    "started_at": "started", "sealed": "sealed", "started": "started", "took": "seconds", "seconds": "seconds", "duration": "seconds", "steps": "steps",
+    "run": "name", "run_id": "run_id", "path": "id", "reason": "reason", "last_step": "steps", "sealed": "sealed",
+    "final_loss": "final_loss", "started_at": "started", "started": "started", "took": "seconds", "seconds": "seconds",
+    "duration": "seconds", "steps": "steps",
     "progress": "progress", "bytes": "bytes", "size": "bytes",
 }  # fmt: skip
 _COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}

@@ -54,7 +54,8 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
     return {
         "id": encodable(run), "run_id": None, "name": encodable(os.path.basename(run)), "group": None, "tags": [],
         "state": "damaged", "profile": None, "dialect": None, "started": None, "seconds": None, "steps": None,
-        "final_loss": None, "reason": None, "sealed": False, "progress": None, "bytes": size, "findings": None, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0},
+        "final_loss": None, "reason": None, "sealed": False, "progress": None, "bytes": size, "findings": None,
+        "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0},
         "message": message,
     }  # fmt: skip
 

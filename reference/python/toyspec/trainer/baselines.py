@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.reader import read
-from toyspec.reading.run_log import RunLog
+from toyspec.runs.run_log import RunLog
 from toyspec.trainer.settings import SettingsError
 
 if TYPE_CHECKING:

@@ -120,6 +120,12 @@ class RunLog:
         """Number and loss of the same steps."""
         return [(record["step"], _number(record["loss"])) for record in self._latest() if self._has_loss(record)]
 
+    def _repr_html_(self) -> str:
+        from toyspec.runs.run_html import run_html
+        from toyspec.runs.summarizing import summarize_run
+
+        return run_html(summarize_run(self._stream))
+
     def _learn(self) -> None:
         config: Record | None = None
         reading = self._read("tail")
