@@ -19,7 +19,7 @@ from toyspec.view.scanning import quick_row, scan_stream
 from toyspec.view.server import ViewServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import pytest
@@ -47,7 +47,7 @@ def write_run(folder: Path, *lines: bytes) -> Path:
 def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the row of *run* when its scan ends while a request makes the row of the ends of its stream."""
     catalog = Catalog(str(root), store=CurveStore(str(cache)))
-    catalog._walk()
+    catalog._watches[0].walk()
     entry = catalog.entry(run)
     assert entry is not None
     # A second scan goes on, so that nothing is checked yet.
@@ -88,14 +88,20 @@ class Client:
         assert status == 200, body
         return json.loads(body)
 
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Return the row of each run by its id."""
+        return {row["id"]: row for row in self.json("/api/runs")["runs"]}
+
     def settled_rows(self) -> dict[str, dict[str, Any]]:
         """Return the row of each run by its id, once every run was scanned and checked."""
+        self.until(lambda: all(row["findings"] is not None or row["message"] for row in self.rows().values()))
+        return self.rows()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait until *holds* returns what is true."""
         deadline = time.monotonic() + 20
-        while True:
-            rows = {row["id"]: row for row in self.json("/api/runs")["runs"]}
-            if all(row["findings"] is not None or row["message"] for row in rows.values()):
-                return rows
-            assert time.monotonic() < deadline, rows
+        while not holds():
+            assert time.monotonic() < deadline, self.json("/api/runs")
             time.sleep(0.02)
 
     def curves(self, metric: str, *runs: str, **query: object) -> list[tuple[dict[str, Any], dict[str, array[float]]]]:
@@ -123,9 +129,10 @@ def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]
 
 
 @contextmanager
-def served(root: Path, cache: Path, **options: Any) -> Iterator[Client]:
-    """Serve the runs below *root* until the end of the block."""
-    catalog = Catalog(str(root), store=CurveStore(str(cache)))
+def served(root: Path | Sequence[str], cache: Path, **options: Any) -> Iterator[Client]:
+    """Serve the runs below *root*, or below each of several, until the end of the block."""
+    roots = root if isinstance(root, list) else [str(root)]
+    catalog = Catalog(*roots, store=CurveStore(str(cache)))
     catalog.start()
     server = ViewServer(catalog, **options)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

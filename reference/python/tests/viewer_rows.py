@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.identities import NO_IDENTITY
 from toyspec.view.scanning import Work, scan_stream
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def rows(cache: Path) -> dict[str, dict[str, Any]]:
     """Return what the server lists of each stream, by its path below the corpus."""
     store, found = CurveStore(str(cache)), {}
     for path in streams():
-        row = scan_stream(Work(str(path), path.parent.name, 0), store, DialectChoice()).row
+        row = scan_stream(Work(str(path), path.parent.name, NO_IDENTITY), store, DialectChoice()).row
         if row is not None and row["message"] is None:
             found[path.relative_to(CASES).as_posix()] = {name: row[name] for name in FACTS}
     return found

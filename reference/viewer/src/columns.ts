@@ -26,6 +26,7 @@ const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds)
 const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
   fixed("state", "State", 112, (run) => run.state),
+  fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
   fixed("group", "Group", 110, (run) => plain(run.group ?? "")),
   fixed("tags", "Tags", 130, (run) => plain(run.tags.join(", "))),
   fixed("profile", "Format", 104, (run) => plain(run.profile ?? run.dialect ?? "")),
@@ -95,7 +96,7 @@ export function usualColumns(runs: readonly Run[]): string[] {
   const some = runs.slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", "state", ...["group", "tags"].filter(has), ...["profile"].filter(differs)];
+  const own = ["name", "state", ...["root", "group", "tags"].filter(has), ...["profile"].filter(differs)];
   const rest = ["started", "took", "steps", ...["progress", "findings"].filter(has)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }

@@ -20,6 +20,8 @@ export interface MetricFacts {
 export interface Run {
   id: string;
   run_id: string | null;
+  /** The name of the root that has it, where several are shown. */
+  root?: string;
   name: string;
   group: string | null;
   tags: string[];
@@ -57,6 +59,8 @@ export interface Listing {
   version: string;
   runs: Run[];
   removed?: string[];
+  /** Why some of the runs may be missing: a root that cannot be searched. */
+  problems?: string[];
 }
 
 export interface CurveRequest {
@@ -219,7 +223,7 @@ export interface Detail {
   left_out: { [list: string]: number };
 }
 
-export type Change = { run: string; bytes: number } | { added: string } | { removed: string };
+export type Change = { run: string; bytes: number } | { added: string } | { removed: string } | { root: string };
 
 /** The header of the first frame of a report. */
 export interface ReportHeader {

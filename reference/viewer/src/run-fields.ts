@@ -9,6 +9,7 @@ const OWN: { [name: string]: (run: Run) => Value | readonly Value[] | undefined 
   id: (run) => run.id,
   path: (run) => run.id,
   run_id: (run) => run.run_id,
+  root: (run) => run.root,
   group: (run) => run.group,
   tag: (run) => run.tags,
   tags: (run) => run.tags,

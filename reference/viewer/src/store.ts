@@ -6,6 +6,7 @@ import { Palette, type Look } from "./palette.js";
 import type { Backend, Change, Listing, Run } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
+import { plain } from "./text.js";
 import { hashOf, stateIn, type ViewState } from "./view-state.js";
 
 /** What has changed since the listener was last called. */
@@ -161,7 +162,7 @@ export class Store {
     for (const run of listing.runs) this.all.set(run.id, run);
     for (const id of listing.removed ?? []) this.all.delete(id);
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
-    this.message = "";
+    this.message = (listing.problems ?? []).map((problem) => plain(problem)).join("; ");
   }
 
   private say(message: string): void {

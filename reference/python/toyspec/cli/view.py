@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
-from toyspec.cli.parsers import Parser, UsageError, local_path, number_from
-from toyspec.cli.paths import shown
+from toyspec.cli.dialect_options import add_dialect
+from toyspec.cli.parsers import Parser, UsageError, number_from
+from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_answers
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from toyspec.view.catalog import Catalog
 
 _DEFAULT_PORT = 6080
 _LAST_PORT = 65535
@@ -23,10 +24,15 @@ _LAST_PORT = 65535
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec view [OPTION…] [ROOT]"
+    parser.usage = "toyspec view [OPTION…] [ROOT…]"
     parser.description = (
-        "Show the runs below ROOT in the browser: the table of runs, their curves, one\n"
-        "run, and comparisons. Live runs are followed. Ends with Ctrl-C.\n"
+        "Show the runs below each ROOT in the browser: the table of runs, their curves,\n"
+        "one run, and comparisons. Live runs are followed. Ends with Ctrl-C.\n"
+        "\n"
+        "A ROOT is a directory, a run, or an address such as s3://bucket/runs. Of several,\n"
+        "each is shown under its name, which NAME=ROOT chooses. A store is asked every\n"
+        "two seconds for the runs that change and every ten for new ones; of an object\n"
+        "above 256 KiB only both ends are read, until its curves are looked at.\n"
         "\n"
         "Only this machine can open the page, unless --host names an address that others\n"
         "reach; the printed address then has a token, without which nothing is shown.\n"
@@ -37,15 +43,10 @@ def configure(parser: Parser) -> None:
         "examples:\n"
         "  toyspec view runs/\n"
         "  toyspec view --port 0 --open runs/\n"
+        "  toyspec view here=runs/ team=s3://bucket/runs\n"
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
-    parser.add_argument(
-        "root",
-        metavar="ROOT",
-        nargs="?",
-        type=local_path,
-        help="default: the root in toyspec.toml, else this directory",
-    )
+    add_roots(parser)
     parser.add_argument(
         "--port",
         metavar="N",
@@ -61,22 +62,18 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Serve until Ctrl-C and return an exit code."""
-    from toyspec.view.catalog import Catalog
     from toyspec.view.server import serve
 
-    configuration = settings()
-    root = options.root or (configuration.roots[0] if len(configuration.roots) == 1 else ".")
-    if not os.path.exists(root):
-        raise UsageError(f"{root}: no such directory; name a directory with runs")
     if options.port is not None and options.port > _LAST_PORT:
         raise UsageError(f"port {options.port} is not a port; use 0 to {_LAST_PORT}")
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _interrupt)
-    catalog = Catalog(root, dialect=dialect_choice(options, configuration))
+    catalog = catalog_of(options)
     try:
         catalog.start()
+        require_answers(catalog)
         server = _listening(catalog, options)
-        serve(server, lambda: _announce(root, server, options))
+        serve(server, lambda: _announce(catalog, server, options))
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     finally:
@@ -101,9 +98,13 @@ def _listening(catalog: Any, options: Namespace) -> Any:
         raise UsageError(f"cannot listen on {options.host} port {port}: {error.strerror or error}") from error
 
 
-def _announce(root: str, server: Any, options: Namespace) -> None:
+def _announce(catalog: Catalog, server: Any, options: Namespace) -> None:
     terminal = Terminal()
-    terminal.line(f"{shown(root)} is shown at {terminal.styled(printable(server.url), 'strong')}")
+    for root in catalog.roots:
+        if root.problem is not None:
+            sys.stderr.write(f"toyspec view: {printable(root.problem)}\n")
+    is_are = "are" if len(catalog.roots) > 1 else "is"
+    terminal.line(f"{names_of(catalog)} {is_are} shown at {terminal.styled(printable(server.url), 'strong')}")
     if terminal.interactive:
         terminal.line(terminal.styled("Ctrl-C ends it", "dim"))
     sys.stdout.flush()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
-from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.dialect_options import add_dialect
+from toyspec.cli.parsers import Parser, UsageError
+from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_answers
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec watch [OPTION…] [ROOT]"
+    parser.usage = "toyspec watch [OPTION…] [ROOT…]"
     parser.description = (
         "Watch runs in the terminal while they are written: a table of the runs below\n"
-        "ROOT, and the curves of those that are selected, over each other. It needs 80\n"
-        "columns and 24 lines, and works over SSH. ROOT may be a single run.\n"
+        "each ROOT, and the curves of those that are selected, over each other. It needs\n"
+        "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a single run,\n"
+        "or an address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
         "\n"
         "The keys are those of `toyspec view`: j and k move, space selects, / filters,\n"
         "enter opens a run, m shows another metric, l is log scale, ? lists all keys, q\n"
@@ -28,35 +29,23 @@ def configure(parser: Parser) -> None:
         "Needs Textual: python -m pip install 'toyspec[tui]'."
     )
     parser.epilog = "examples:\n  toyspec watch runs/\n  ssh -t host toyspec watch runs/llama-001"
-    parser.add_argument(
-        "root",
-        metavar="ROOT",
-        nargs="?",
-        type=local_path,
-        help="a directory with runs, or a run; default: the root in toyspec.toml, else this directory",
-    )
+    add_roots(parser)
     add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
     """Show the screen until the user quits, and return an exit code."""
-    configuration = settings()
-    root = options.root or (configuration.roots[0] if len(configuration.roots) == 1 else ".")
-    if not os.path.exists(root):
-        raise UsageError(f"{root}: no such directory; name a directory with runs")
+    catalog = catalog_of(options)
     if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
         raise UsageError("watch needs a terminal; `toyspec ls` prints the runs, `toyspec tail` follows them")
-    choice = dialect_choice(options, configuration)
     try:
         from toyspec.cli.screen.app import WatchApp
     except ImportError as error:
         raise UsageError("watch needs Textual: python -m pip install 'toyspec[tui]'") from error
-    from toyspec.view.catalog import Catalog
-
-    catalog = Catalog(root, dialect=choice)
     try:
         catalog.start()
-        app = WatchApp(catalog, root)
+        require_answers(catalog)
+        app = WatchApp(catalog, names_of(catalog))
         code = app.run()
         return app.return_code or 0 if code is None else code
     finally:

@@ -41,6 +41,8 @@ class Stream(msgspec.Struct, frozen=True):
     """True for a file with a usual name of another program's log, which its content has to confirm."""
     identity: str = ""
     """A text that changes with the stream and with the files of its run beside it; empty where it is not known."""
+    version: str = ""
+    """A text that changes with the stream alone; empty where it is not known."""
 
     @property
     def is_below(self) -> bool:
@@ -63,8 +65,10 @@ class Listed(NamedTuple):
     path: str
     size: int = 0
     """Number of bytes of a file; 0 where it is not known."""
-    identity: str = ""
+    version: str = ""
     """See Stream."""
+    beside: str = ""
+    """A text that changes with the files of the run beside a stream."""
 
 
 class Listing(NamedTuple):
@@ -102,7 +106,8 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield PathError(path, cause_of(error))
         return
     if not stat.S_ISDIR(status.st_mode):
-        yield Stream(path, status.st_size, identity=_identity(status))
+        version = _version(status)
+        yield Stream(path, status.st_size, identity=version, version=version)
         return
     anything = False
     for found in walk(path, hints, _listed):
@@ -120,7 +125,7 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
         return Listing([log], [Listed(entry.name, entry.path) for entry in folders])
-    beside = "".join(f" {entry.name} {_listed_file(entry).identity}" for entry in entries if entry.name in OF_A_BUNDLE)
+    beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
         [_listed_file(entry, beside) for entry in files],
         [Listed(entry.name, entry.path) for entry in folders],
@@ -140,7 +145,14 @@ def walk(
             yield PathError(directory, cause_of(error))
             continue
         for file in files:
-            yield Stream(file.path, file.size, root, is_hinted=file.name not in STREAM_NAMES, identity=file.identity)
+            yield Stream(
+                file.path,
+                file.size,
+                root,
+                is_hinted=file.name not in STREAM_NAMES,
+                identity=file.version + file.beside,
+                version=file.version,
+            )
         older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
         if older and not any(file.name == _CHECKPOINTED for file in files):
             older.remove(max(older, key=_step_of))
@@ -184,8 +196,8 @@ def _listed_file(entry: os.DirEntry[str], beside: str = "") -> Listed:
         status = entry.stat()
     except OSError:
         return Listed(entry.name, entry.path)
-    return Listed(entry.name, entry.path, status.st_size, _identity(status) + beside)
+    return Listed(entry.name, entry.path, status.st_size, _version(status), beside)
 
 
-def _identity(status: os.stat_result) -> str:
+def _version(status: os.stat_result) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"

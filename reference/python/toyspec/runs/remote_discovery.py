@@ -49,7 +49,8 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
 def _only(place: Place, stream: str, named: str) -> Stream:
     """Return the one stream that is *named*, itself or by its directory; raise OSError."""
     entry = place.status(stream)
-    return Stream(stream, entry.size, None if stream == named else named, identity=entry.identity)
+    root = None if stream == named else named
+    return Stream(stream, entry.size, root, identity=entry.identity, version=entry.identity)
 
 
 class _Tree:
@@ -80,7 +81,7 @@ class _Tree:
         chosen = streams or [file for file in files if is_hinted(file.name, hints)]
         beside = self._beside.get(directory)
         if beside:
-            chosen = [file._replace(identity=file.identity + beside) for file in chosen]
+            chosen = [file._replace(beside=beside) for file in chosen]
         return Listing(sorted(chosen), sorted(folders))
 
     def _add(self, directory: str, file: Listed) -> None:

@@ -1,8 +1,7 @@
-"""The runs below a directory as they are now: their rows, their curves, and what changes."""
+"""The runs below directories and addresses as they are now: their rows, their curves, and what changes."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -10,27 +9,28 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import StreamError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
-from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.runs.listing import streams_below
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
 from toyspec.view.changes import Changes
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.entries import Entry
+from toyspec.view.identities import identity_at
 from toyspec.view.live_curves import LiveCurves
+from toyspec.view.roots import roots_of
 from toyspec.view.run_files import RunFile
-from toyspec.view.scanning import Scanned, Work, Workers, identity_at, quick_row, scan_stream
+from toyspec.view.scanning import Scanned, Work, Workers, quick_row, scan_stream
+from toyspec.view.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.view.curve_store import Identity, StoredCurves
+    from toyspec.runs.discovery import Stream
+    from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.identities import Identity
+    from toyspec.view.roots import Root
 
-_POLL_SECONDS = 0.04
-_IDLE_SECONDS = 0.25
-_WALK_SECONDS = 1.0
-_WALK_SHARE = 25
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
 _MOST_LIVE = 32
@@ -39,40 +39,17 @@ _MOST_KEPT_BYTES = 8 << 20
 _SCAN_WAIT_SECONDS = 300.0
 
 
-class Entry:
-    """One run and what is known of it."""
-
-    def __init__(self, run: str, path: str, identity: Identity) -> None:
-        self.run = run
-        self.path = path
-        self.identity = identity
-        """That of the stream when it was last looked at."""
-        self.row: dict[str, Any] | None = None
-        self.row_identity: Identity | None = None
-        """That of the stream when the row was made; None for a row of its ends only."""
-        self.revision = 0
-        self.changed_at = 0.0
-        self.file: RunFile | None = None
-        self.lock = threading.Lock()
-
-    def work(self) -> Work:
-        """Return what there is to scan."""
-        return Work(self.path, self.run, self.identity[2])
-
-
 class Catalog:
-    """All runs below *root*. Its methods may be called by any thread."""
+    """All runs below *roots*, which are read as ``roots_of`` does. Its methods may be called by any thread."""
 
     def __init__(
         self,
-        root: str,
-        *,
+        *roots: str,
         store: CurveStore | None = None,
         dialect: DialectChoice | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.root = root
-        self.real_root = os.path.realpath(root)
+        self.roots = roots_of(roots)
         self.store = store or CurveStore()
         self.dialect = dialect or DialectChoice()
         self._clock = clock
@@ -80,7 +57,7 @@ class Catalog:
         self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
         self._by_path: dict[str, Entry] = {}
-        self._foreign: dict[str, Identity] = {}
+        self._foreign: dict[str, str] = {}
         self._revision = 1
         self._removed: deque[tuple[int, str]] = deque(maxlen=_MOST_REMOVED)
         self._forgotten = 0
@@ -89,33 +66,33 @@ class Catalog:
         self._kept: OrderedDict[str, StoredCurves] = OrderedDict()
         self._is_submitting = False
         self.changes = Changes(self._lock)
-        self._next_walk = 0.0
-        self._thread: threading.Thread | None = None
+        self._watches = [Watch(root, self, clock) for root in self.roots]
+        self._is_started = False
 
-    # What is below the root.
+    # What is below the roots.
 
     def start(self) -> None:
         """Find the runs, begin to scan those that the cache does not know, and watch for changes until ``close``."""
-        known = self.store.load_rows(self.real_root)
-        self._walk()
+        for watch in self._watches:
+            known = self.store.load_rows(watch.root.real)
+            watch.walk()
+            with self._lock:
+                for entry in self._of(watch.root):
+                    identity, row = known.get(entry.path, (None, None))
+                    if row is not None and identity == entry.identity:
+                        entry.row, entry.row_identity = row | {"id": encodable(entry.run)}, identity
         with self._lock:
-            for entry in self._entries.values():
-                identity, row = known.get(entry.path, (None, None))
-                if row is not None and identity == entry.identity:
-                    entry.row, entry.row_identity = row | {"id": encodable(entry.run)}, identity
-            unknown = [entry.work() for entry in self._entries.values() if entry.row is None]
-        if unknown:
-            self._scan(unknown)
-        else:
-            self._check_all()
-        self._thread = threading.Thread(target=self._watch, name="toyspec-view-watch", daemon=True)
-        self._thread.start()
+            self._is_started = True
+            unknown = [entry for entry in self._entries.values() if entry.row is None]
+        self._learn(unknown)
+        for watch in self._watches:
+            watch.start()
 
     def close(self) -> None:
         """Stop watching and scanning, keep the rows, and close every file."""
         self.changes.close()
-        if self._thread is not None:
-            self._thread.join()
+        for watch in self._watches:
+            watch.join()
         self._workers.close()
         self._save()
         with self._lock:
@@ -125,14 +102,25 @@ class Catalog:
         self.store.trim()
         self.store.close()
 
+    def _of(self, root: Root) -> list[Entry]:
+        return [entry for entry in self._entries.values() if entry.root is root]
+
     def _save(self) -> None:
-        with self._lock:
-            rows = {
-                entry.path: (entry.row_identity, entry.row)
-                for entry in self._entries.values()
-                if entry.row is not None and entry.row_identity is not None
-            }
-        self.store.save_rows(self.real_root, rows)
+        for root in self.roots:
+            with self._lock:
+                rows = {
+                    entry.path: (entry.row_identity, entry.row)
+                    for entry in self._of(root)
+                    if entry.row is not None and entry.row_identity is not None and not entry.reads_ends
+                }
+            self.store.save_rows(root.real, rows)
+
+    def _learn(self, entries: Sequence[Entry]) -> None:
+        """Begin to read *entries*, which have no row yet."""
+        glanced = [entry.work() for entry in entries if entry.reads_ends]
+        if glanced:
+            self._workers.glance(glanced, self._take_scanned)
+        self._scan([entry.work() for entry in entries if not entry.reads_ends])
 
     def _scan(self, works: Sequence[Work]) -> None:
         with self._lock:
@@ -153,7 +141,7 @@ class Catalog:
                     continue
                 if result.row is None:
                     self._forget(entry)
-                    self._foreign[result.path] = result.identity
+                    self._foreign[result.path] = entry.version
                 elif entry.file is None:
                     self._set_row(entry, result.row, result.identity)
             is_done = not self._is_submitting and not any(not future.done() for future in self._pending.values())
@@ -166,7 +154,8 @@ class Catalog:
             works = [
                 entry.work()
                 for entry in self._entries.values()
-                if entry.row is not None and entry.row["findings"] is None and entry.row["state"] != "running"
+                if not entry.is_large
+                and entry.row is not None and entry.row["findings"] is None and entry.row["state"] != "running"
                 and entry.row["message"] is None
             ]  # fmt: skip
         if not works:
@@ -208,32 +197,17 @@ class Catalog:
 
     # Watching.
 
-    def _watch(self) -> None:
-        while True:
-            began = self._clock()
-            with suppress(OSError):
-                self._poll()
-                if began >= self._next_walk:
-                    self._walk()
-                    spent = self._clock() - began
-                    self._next_walk = self._clock() + max(_WALK_SECONDS, _WALK_SHARE * spent)
-            with self._lock:
-                is_hot = any(self._is_hot(entry) for entry in self._entries.values())
-            if self.changes.pause(_POLL_SECONDS if is_hot else _IDLE_SECONDS):
-                return
-
     def _is_hot(self, entry: Entry) -> bool:
         is_running = entry.row is not None and entry.row["state"] == "running"
         return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
 
-    def _poll(self) -> None:
-        """Look at the sizes of the runs that change."""
+    def hot(self, root: Root) -> list[Entry]:
+        """Return the runs below *root* that may be written now."""
         with self._lock:
-            hot = [entry for entry in self._entries.values() if self._is_hot(entry)]
-        for entry in hot:
-            self._look(entry, identity_at(entry.path))
+            return [entry for entry in self._of(root) if self._is_hot(entry)]
 
-    def _look(self, entry: Entry, identity: Identity) -> None:
+    def look(self, entry: Entry, identity: Identity) -> None:
+        """Take in that the stream of *entry* has *identity* now."""
         is_unlocked = self._was_running(entry) and not is_locked(entry.path)
         if identity == entry.identity and not is_unlocked:
             return
@@ -249,50 +223,42 @@ class Catalog:
     def _was_running(self, entry: Entry) -> bool:
         return entry.row is not None and entry.row["state"] == "running" and entry.row_identity is not None
 
-    def _walk(self) -> None:
-        """Find the runs below the root, those that are new and those that are gone."""
-        _, streams = streams_below([self.root], usual_names(self.dialect))
-        found = {stream.path: stream for stream in streams if self._is_inside(stream.path)}
+    def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
+        """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""
         new = []
         with self._lock:
-            for path in [path for path in self._by_path if path not in found]:
-                self._forget(self._by_path[path])
-            for path in found:
-                identity = identity_at(path)
-                entry = self._by_path.get(path)
-                if entry is not None:
-                    self._look(entry, identity)
-                elif self._foreign.get(path) != identity:
-                    new.append(self._add(path, identity))
-        if new and self._thread is not None:
-            self._scan([entry.work() for entry in new])
+            for entry in self._of(root) if is_whole else ():
+                if entry.path not in found:
+                    self._forget(entry)
+            for path, stream in found.items():
+                known = self._by_path.get(path)
+                if known is None and self._foreign.get(path) != stream.version:
+                    new.append(self._add(root, stream))
+                elif known is not None and known.root is root and known.version != stream.version:
+                    known.version = stream.version
+                    self.look(known, identity_at(path))
+        if new and self._is_started:
+            self._learn(new)
 
-    def _add(self, path: str, identity: Identity) -> Entry:
-        run = self._run_of(path)
-        entry = Entry(run, path, identity)
-        self._entries[run] = self._by_path[path] = entry
+    def _add(self, root: Root, stream: Stream) -> Entry:
+        entry = Entry(self._run_of(root, stream.path), root, stream)
+        self._entries[entry.run] = self._by_path[stream.path] = entry
         self._revision += 1
         entry.revision = self._revision
-        if self._thread is not None:
+        if self._is_started:
             entry.changed_at = self._clock()
-            self.changes.add({"added": encodable(run)})
+            self.changes.add({"added": encodable(entry.run)})
         return entry
 
-    def _is_inside(self, path: str) -> bool:
-        """Return whether the file at *path* is below the root, wherever links lead."""
-        if not os.path.islink(path):
-            return True
-        real = os.path.realpath(path)
-        return real == self.real_root or real.startswith(os.path.join(self.real_root, ""))
-
-    def _run_of(self, path: str) -> str:
-        is_bundle = stream_name(os.path.basename(path)) in (EVENTS_FILE, METRICS_FILE)
-        place = os.path.dirname(path) if is_bundle else path
-        if os.path.isfile(self.root):
-            return "."
-        relative = os.path.relpath(place or ".", self.root)
-        run = relative.replace(os.sep, "/")
-        return run if run not in self._entries else os.path.relpath(path, self.root).replace(os.sep, "/")
+    def _run_of(self, root: Root, path: str) -> str:
+        """Return the id of a run: its place below the root, after the name of the root where there are several."""
+        for whole in (False, True):
+            place = root.place_of(path, whole=whole)
+            if len(self.roots) > 1:
+                place = root.name if place == "." else f"{root.name}/{place}"
+            if place not in self._entries:
+                break
+        return place
 
     # What requests need.
 
@@ -310,9 +276,13 @@ class Catalog:
             begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
             is_known = begin is not None and self._forgotten <= begin <= self._revision
             chosen = [each for each in self._entries.values() if not is_known or each.revision > (begin or 0)]
+            # A store answers slowly: a row comes when it has.
+            chosen = [each for each in chosen if each.row is not None or not each.root.is_remote]
             removed = [run for revision, run in self._removed if begin is not None and revision > begin]
             revision = self._revision
         rows = [self.row(entry) for entry in chosen]
+        if len(self.roots) > 1:
+            rows = [row | {"root": encodable(entry.root.name)} for entry, row in zip(chosen, rows, strict=True)]
         answer: dict[str, Any] = {"revision": str(revision), "complete": not is_known, "runs": rows}
         return answer | ({"removed": removed} if is_known else {})
 
@@ -326,7 +296,17 @@ class Catalog:
                 # The scan may have ended meanwhile, and its row says more.
                 entry.row = entry.row or quick
             return entry.row
+        if entry.reads_ends:
+            return self._glanced(entry)
         return self._follow(entry)
+
+    def _glanced(self, entry: Entry) -> dict[str, Any]:
+        """Read the ends of the stream of *entry* again and return its row."""
+        identity = entry.identity
+        row = quick_row(entry.work(), self.dialect)
+        with self._lock:
+            entry.row, entry.row_identity = row, identity
+        return row
 
     def _follow(self, entry: Entry) -> dict[str, Any]:
         """Read what is new in the stream of *entry* and return its row."""
@@ -344,7 +324,7 @@ class Catalog:
             findings = entry.row["findings"] if entry.row is not None else None
             with self._lock:
                 entry.row, entry.row_identity = row | {"findings": findings}, identity
-                self._look(entry, identity)
+                self.look(entry, identity)
         self._keep_live(entry)
         return entry.row
 
@@ -360,8 +340,17 @@ class Catalog:
                     oldest.file = None
                     oldest.lock.release()
 
+    def want(self, entries: Sequence[Entry]) -> None:
+        """Begin to read those large objects whose curves will be asked for, several at a time."""
+        with self._lock:
+            wanted = [entry for entry in entries if entry.reads_ends]
+            for entry in wanted:
+                entry.reads_ends = False
+        self._scan([entry.work() for entry in wanted if self._stored(entry) is None])
+
     def curves(self, entry: Entry) -> StoredCurves | LiveCurves | None:
         """Return the curves of a run as it is now; None if it cannot be read. It may wait for a scan."""
+        self.want([entry])
         future = self._pending.get(entry.path)
         if future is not None and entry.file is None:
             with suppress(Exception):

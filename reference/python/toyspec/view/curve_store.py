@@ -23,6 +23,7 @@ from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
 
 if TYPE_CHECKING:
+    from toyspec.view.identities import Identity
     from toyspec.view.run_files import RunFile
     from toyspec.view.scans import Scan
 
@@ -33,8 +34,6 @@ _FORMAT = f"toyspec view 3 {__version__} {sys.byteorder}"
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
 _ITEM = 8
-
-Identity = tuple[int, int, int, int]
 
 
 class StoredCurves:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing, suppress
+from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toyspec.errors import StreamError
 from toyspec.findings import FileReport
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
+from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
-from toyspec.runs.rows import finite
+from toyspec.runs.rows import encodable, finite
+from toyspec.view.identities import identity_at
+from toyspec.view.sent_files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_ITEMS = 2000
 _MOST_RECORDS = 500
+_MOST_OBJECTS = 10_000
 _MOST_CHARS = 1 << 16
 _MOST_BYTES = 8 << 20
 _LISTS = {
@@ -221,19 +228,34 @@ def safe(value: Any) -> Any:
     return [safe(item) for item in value] if isinstance(value, list) else value
 
 
-def files_beside(path: str) -> Iterator[tuple[str, str]]:
-    """Yield name and path of every file of the run whose stream is at *path*: the stream, and what is in its directory.
+class FileBeside(NamedTuple):
+    """A file of a run."""
 
-    A stream with a name of its own is alone, or has parts. Links are left out; names have ``/``.
+    name: str
+    """Its path in the directory of the run, with ``/``."""
+    path: str
+    size: int
+    """Number of bytes."""
+
+
+def files_beside(path: str) -> Iterator[FileBeside]:
+    """Yield every file of the run whose stream is at *path*: the stream, and what is in its directory.
+
+    A stream with a name of its own is alone, or has parts. Links are left out.
     """
+    name = os.path.basename(path)
     if os.path.isdir(path):
         for part in Parts(path).parts:
-            yield part.name, os.path.join(path, part.name)
-        return
-    if stream_name(os.path.basename(path)) not in (EVENTS_FILE, METRICS_FILE):
-        yield os.path.basename(path), path
-        return
-    directory = os.path.dirname(path) or "."
+            yield FileBeside(part.name, os.path.join(path, part.name), part.size)
+    elif stream_name(name) not in (EVENTS_FILE, METRICS_FILE):
+        yield FileBeside(name, path, identity_at(path)[2])
+    elif is_address(path):
+        yield from _objects_beside(path)
+    else:
+        yield from _below(os.path.dirname(path) or ".")
+
+
+def _below(directory: str) -> Iterator[FileBeside]:
     pending = [(directory, "")]
     while pending:
         folder, prefix = pending.pop()
@@ -243,10 +265,30 @@ def files_beside(path: str) -> Iterator[tuple[str, str]]:
         except OSError:
             continue
         for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                yield prefix + entry.name, entry.path
-            elif entry.is_dir(follow_symlinks=False) and not _is_run(entry.path):
-                pending.append((entry.path, f"{prefix}{entry.name}/"))
+            with suppress(OSError):
+                if entry.is_file(follow_symlinks=False):
+                    yield FileBeside(prefix + entry.name, entry.path, entry.stat(follow_symlinks=False).st_size)
+                elif entry.is_dir(follow_symlinks=False) and not _is_run(entry.path):
+                    pending.append((entry.path, f"{prefix}{entry.name}/"))
+
+
+def _objects_beside(address: str) -> Iterator[FileBeside]:
+    """Yield the stream and the objects below its directory, without those of runs below it."""
+    from toyspec.places.opening import place_of
+
+    directory = os.path.dirname(address)
+    try:
+        found = list(islice(place_of(address).entries(directory), _MOST_OBJECTS))
+    except OSError:
+        # A web server has no lists.
+        yield FileBeside(os.path.basename(address), address, identity_at(address)[2])
+        return
+    names = [entry.address[len(directory) + 1 :] for entry in found]
+    of_runs = {name.rpartition("/")[0] for name in names if name.rpartition("/")[2] in (*STREAM_NAMES, *SIDECARS)}
+    for name, entry in zip(names, found, strict=True):
+        folders = name.split("/")[:-1]
+        if not any("/".join(folders[: number + 1]) in of_runs for number in range(len(folders))):
+            yield FileBeside(name, entry.address, entry.size)
 
 
 def _is_run(directory: str) -> bool:
@@ -254,16 +296,7 @@ def _is_run(directory: str) -> bool:
 
 
 def _files(path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for name, place in files_beside(path):
-        if len(found) >= MOST_ITEMS:
-            break
-        try:
-            size = os.stat(place, follow_symlinks=False).st_size
-        except OSError:
-            continue
-        found.append({"path": name.encode("utf-8", "backslashreplace").decode(), "bytes": size})
-    return found
+    return [{"path": encodable(file.name), "bytes": file.size} for file in islice(files_beside(path), MOST_ITEMS)]
 
 
 def _checked(path: str, dialect: DialectChoice) -> dict[str, Any]:
@@ -288,18 +321,20 @@ def _checked(path: str, dialect: DialectChoice) -> dict[str, Any]:
         }
         for finding in listed
     ]
-    seal = os.path.join(os.path.dirname(path), SEAL_FILE)
-    state, files = "none", 0
-    if os.path.isfile(seal) and not os.path.islink(seal):
+    state = "none"
+    files = _count_lines(path_in(os.path.dirname(path), SEAL_FILE))
+    if files is not None:
         is_broken = any(finding.rule == SEAL_BROKEN for finding in findings)
         state = "unchecked" if not is_checked else "broken" if is_broken else "whole"
-        files = _count_lines(seal)
-    return {"findings": items, "seal": {"state": state, "files": files}}
+    return {"findings": items, "seal": {"state": state, "files": files or 0}}
 
 
-def _count_lines(path: str) -> int:
+def _count_lines(path: str) -> int | None:
+    """Return the number of lines of the file or object at *path*; None without one."""
+    if os.path.islink(path):
+        return None
     try:
-        with open(path, "rb") as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 16), b""))
-    except OSError:
-        return 0
+        with closing(open_file(path)) as file:
+            return sum(block.count(b"\n") for block in file.blocks(0, file.size))
+    except (OSError, StreamError):
+        return None

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.listing import streams_below
 from toyspec.runs.rows import row_of
@@ -69,16 +70,27 @@ def html_report(
 
 def _runs(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[str, str]]:
     """Yield path and id of each run; the id is the shortest end of its path that no other run has."""
-    errors, streams = streams_below(roots, usual_names(choice))
+    errors, streams = streams_below([public(root) for root in roots], usual_names(choice))
     for error in errors:
         raise StreamError(error.path, error.message)
     if not streams:
         raise UnknownFormatError(", ".join(roots), "no run here")
-    places = [os.path.dirname(os.path.abspath(stream.path)) for stream in streams]
-    whole = places if len(set(places)) == len(places) else [os.path.abspath(stream.path) for stream in streams]
-    shared = os.path.commonpath([os.path.dirname(place) for place in whole])
-    for stream, place in zip(streams, whole, strict=True):
-        yield stream.path, os.path.relpath(place, shared).replace(os.sep, "/")
+    streams_at = [_parts(stream.path) for stream in streams]
+    runs_at = [parts[:-1] for parts in streams_at]
+    places = runs_at if len(set(map(tuple, runs_at))) == len(runs_at) else streams_at
+    shared = _number_shared([parts[:-1] for parts in places])
+    for stream, parts in zip(streams, places, strict=True):
+        yield stream.path, "/".join(parts[shared:])
+
+
+def _parts(path: str) -> list[str]:
+    return (path if is_address(path) else os.path.abspath(path).replace(os.sep, "/")).split("/")
+
+
+def _number_shared(paths: Sequence[list[str]]) -> int:
+    """Return how many parts all *paths* begin with."""
+    first, last = min(paths), max(paths)
+    return next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
 
 
 def _frames(file: RunFile, run: str, buckets: int) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
@@ -11,28 +12,32 @@ import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.reading.number_blocks import StepFeed
-from toyspec.reading.stream_files import is_compressed, open_stream
+from toyspec.reading.stream_files import is_compressed
+from toyspec.runs.rows import encodable
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, TOKEN_METRICS, Axis, Curve, Request, curve_frames, places
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.frames import frame
 from toyspec.view.scans import Scan
+from toyspec.view.sent_files import is_inside, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
-    from toyspec.view.catalog import Catalog, Entry
+    from toyspec.view.catalog import Catalog
     from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.entries import Entry
     from toyspec.view.live_curves import LiveCurves
+    from toyspec.view.sent_files import OpenFile
 
     Query = Mapping[str, Sequence[str]]
 
 MOST_BUCKETS = 4096
 MOST_RUNS = 10_000
-_CHUNK_BYTES = 1 << 18
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
+_NO_FILE = "the run has no such file; `api/run` lists its files"
 
 
 class RefusedError(Exception):
@@ -51,9 +56,11 @@ class Answers:
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
-        name = os.path.basename(self.catalog.real_root) or self.catalog.real_root
         listing = self.catalog.listing(_one(query, "since", None))
-        listing |= {"root": name.encode("utf-8", "backslashreplace").decode(), "version": __version__}
+        roots = self.catalog.roots
+        problems = [encodable(root.problem) for root in roots if root.problem is not None]
+        names = ", ".join(encodable(root.name) for root in roots)
+        listing |= {"root": names, "problems": problems, "version": __version__}
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:
@@ -82,8 +89,9 @@ class Answers:
         return self._frames(metric, list(runs), request)
 
     def _frames(self, metric: str, runs: list[str], request: Request) -> Iterator[bytes]:
-        for run in runs:
-            entry = self.catalog.entry(run)
+        entries = [(run, self.catalog.entry(run)) for run in runs]
+        self.catalog.want([entry for _, entry in entries if entry is not None])
+        for run, entry in entries:
             if entry is None:
                 yield frame({"run": run, "metric": metric, "message": "no such run; it may have been deleted"})
                 continue
@@ -120,16 +128,30 @@ class Answers:
             raise RefusedError(404, "the line of the point cannot be found; the stream may have changed")
         return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
 
-    def file(self, query: Query) -> str:
-        """Return the path of a file of a run that may be sent."""
+    def file(self, query: Query) -> OpenFile:
+        """Return a file of a run that may be sent, open."""
         entry = self._entry(query)
+        path = self._path_of(entry, query)
+        try:
+            file = open_file(path)
+        except StreamError as error:
+            raise RefusedError(404, error.fact) from error
+        except OSError as error:
+            raise RefusedError(404, str(error.strerror or error)) from error
+        if not is_inside(entry.root, path, file):
+            file.close()
+            raise RefusedError(404, _NO_FILE)
+        return file
+
+    @staticmethod
+    def _path_of(entry: Entry, query: Query) -> str:
         wanted = _required(query, "path")
-        for name, path in files_beside(entry.path):
-            if name == wanted:
-                return path
+        for file in files_beside(entry.path):
+            if file.name == wanted:
+                return file.path
         if wanted == os.path.basename(entry.path):
             return entry.path
-        raise RefusedError(404, "the run has no such file; `api/run` lists its files")
+        raise RefusedError(404, _NO_FILE)
 
     def _entry(self, query: Query) -> Entry:
         run = _required(query, "run")
@@ -162,7 +184,7 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     profile = _profile_of(curves)
     if base is None or profile is None:
         return None
-    reach = _reach(path, base, begin, end)
+    reach = _reach(path, curves, base, (begin, end))
     if reach is None:
         return None
     scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
@@ -174,15 +196,18 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     return None if found is None else found.buckets()
 
 
-def _reach(path: str, base: Buckets, begin: int, end: int) -> tuple[int, int] | None:
+def _reach(
+    path: str, curves: StoredCurves | LiveCurves, base: Buckets, part: tuple[int, int]
+) -> tuple[int, int] | None:
     """Return where the lines of the buckets are in the file; None if they are too much, or the file is compressed."""
     if is_compressed(path):
         return None
+    begin, end = part
     offsets = base.columns["offset"]
     first = int(offsets[begin])
     # The line after the last bucket may be in the block that the bucket is in too.
     after = next((int(offset) for offset in offsets[end:] if offset > offsets[min(end, base.number) - 1]), None)
-    last = os.path.getsize(path) if after is None else after
+    last = curves.identity[2] if after is None else after
     return (first, last) if last - first <= _MOST_PART_BYTES else None
 
 
@@ -191,13 +216,8 @@ def _profile_of(curves: StoredCurves | LiveCurves) -> Any:
 
 
 def _chunks(path: str, reach: tuple[int, int]) -> Iterator[bytes]:
-    descriptor = open_stream(path, special="refuse")
-    with open(descriptor, "rb", buffering=0) as file:
-        at, end = reach
-        file.seek(at)
-        while at < end and (data := file.read(min(_CHUNK_BYTES, end - at))):
-            at += len(data)
-            yield data
+    with closing(open_file(path)) as file:
+        yield from file.blocks(*reach)
 
 
 def _nearest(
@@ -207,7 +227,7 @@ def _nearest(
     base, profile = curves.latest(metric), _profile_of(curves)
     if base is None or profile is None or wanted[0] == "tokens":
         return None
-    reach = _reach(entry.path, base, begin, min(base.number, begin + 3))
+    reach = _reach(entry.path, curves, base, (begin, min(base.number, begin + 3)))
     if reach is None:
         return None
     scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)

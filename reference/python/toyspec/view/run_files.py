@@ -1,4 +1,4 @@
-"""One run as a file that may grow: reads what is new and keeps summary and curves."""
+"""One run as a file or object that may grow: reads what is new and keeps summary and curves."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamUnreadableError
 from toyspec.reading.followed_feed import FollowedFeed
-from toyspec.reading.live_file import AnyLiveFile, Status, open_live
+from toyspec.reading.live_file import AnyLiveFile, open_live
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import StepFeed
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.rows import RowFeed
 from toyspec.reading.stream_files import GZIP_MAGIC, open_source
 from toyspec.runs.extents import Extent
+from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
 
 if TYPE_CHECKING:
     from toyspec.read_reports import Fragment
     from toyspec.reading.attempts import Attempts
+    from toyspec.view.identities import Identity
     from toyspec.view.scans import Wanted
 
 _CHUNK_BYTES = 1 << 18
@@ -50,12 +52,12 @@ class RunFile:
 
     def read(self) -> bool:
         """Read what is new; return whether anything was. A file that was replaced or cut is read from its start."""
-        if self._is_compressed:
-            return self._read_compressed()
         if not self._is_same():
             self._file.close()
             self._file = open_live(self.path)
             self._begin(None)
+        if self._is_compressed:
+            return self._read_compressed()
         content = self._file.content()
         if content in ("truncated", "replaced"):
             self._file.restart()
@@ -96,6 +98,8 @@ class RunFile:
         status = self._file.status()
         if status.st_size == self._counted:
             return False
+        if self._counted:
+            self._begin(None)
         for _ in range(2):
             self._counted, self._identity = status.st_size, identity_of(status)
             source = open_source(self.path, special="refuse")
@@ -142,15 +146,10 @@ class RunFile:
         """The bytes after the last LF."""
         return self._feed.feed_now.fragment()
 
-    def identity(self) -> tuple[int, int, int, int]:
-        """Return device, inode, size and time of the last change of the file when it was read."""
+    def identity(self) -> Identity:
+        """Return the identity of the file or object when it was read."""
         return self._identity
 
     def close(self) -> None:
         """Close the file; further calls do nothing."""
         self._file.close()
-
-
-def identity_of(status: Status) -> tuple[int, int, int, int]:
-    """Return what tells a file from another, and from itself at another time."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

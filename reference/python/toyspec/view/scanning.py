@@ -9,24 +9,28 @@ from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
-from toyspec.reading.stream_files import parts_status
+from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rows import row_of, unreadable_row
-from toyspec.view.curve_store import CurveStore, Identity, pack
-from toyspec.view.run_files import RunFile, identity_of
+from toyspec.view.curve_store import CurveStore, pack
+from toyspec.view.identities import identity_at
+from toyspec.view.run_files import RunFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.view.identities import Identity
 
 # Starting a process costs as much as scanning this many bytes.
 _ALONE_BYTES = 16 << 20
 _BATCH_BYTES = 4 << 20
 _BATCH_STREAMS = 64
 _MOST_WORKERS = 8
+# Requests to a store that wait at the same time.
+_REMOTE_WORKERS = 8
 
 
 class Work(NamedTuple):
@@ -35,7 +39,13 @@ class Work(NamedTuple):
     path: str
     run: str
     """The id of the run."""
-    size: int
+    identity: Identity
+    """That of the stream when it was found."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes of the stream."""
+        return self.identity[2]
 
 
 class Scanned(NamedTuple):
@@ -72,11 +82,25 @@ def quick_row(work: Work, dialect: DialectChoice) -> dict[str, Any]:
     Of the metrics it has only the last values.
     """
     try:
-        row = row_of(summarize_ends(work.path, dialect=dialect, checked_bytes=0), work.run)
-        unknown = {"best": None, "count": 0, "nan": 0}
-        return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
+        return _row_of_ends(work, dialect)
     except StreamError as error:
         return unreadable_row(work.run, error.fact, work.size)
+
+
+def _row_of_ends(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+    row = row_of(summarize_ends(work.path, dialect=dialect, checked_bytes=0), work.run)
+    unknown = {"best": None, "count": 0, "nan": 0}
+    return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
+
+
+def glance(work: Work, dialect: DialectChoice) -> Scanned:
+    """Return the row of a stream by its first and last lines, without one for a file that is not a run."""
+    try:
+        return Scanned(work.path, work.identity, _row_of_ends(work, dialect))
+    except UnknownFormatError:
+        return Scanned(work.path, work.identity, None)
+    except StreamError as error:
+        return Scanned(work.path, work.identity, unreadable_row(work.run, error.fact, work.size))
 
 
 def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
@@ -94,14 +118,6 @@ def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
     return {"error": counts["error"], "warning": counts["warning"], "info": counts["info"]}
 
 
-def identity_at(path: str) -> Identity:
-    """Return the identity of the file at *path*; zeros without one."""
-    try:
-        return identity_of(parts_status(path) if os.path.isdir(path) else os.stat(path))
-    except OSError:
-        return 0, 0, 0, 0
-
-
 class Workers:
     """Runs scans and checks in the background, in processes where that pays."""
 
@@ -110,25 +126,49 @@ class Workers:
         self._directory = directory
         self._dialect = dialect
         self._executor: Executor | None = None
+        self._requests: ThreadPoolExecutor | None = None
         self._is_closed = False
 
     def scan(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
         """Begin to scan *works* and return the future of each path; *done* gets what was scanned, batch by batch."""
         futures: dict[str, Future[Any]] = {}
-        for batch in () if self._is_closed else _batches(works):
-            future = self._pool(works).submit(_scan_batch, batch, self._directory, self._dialect)
+        for pool, batch in self._shared_out(works):
+            future = pool.submit(_scan_batch, batch, self._directory, self._dialect)
             future.add_done_callback(lambda task: done(_result(task)))
             futures |= {work.path: future for work in batch}
         return futures
 
+    def glance(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> None:
+        """Begin to read the ends of *works*, which are objects; *done* gets each row."""
+        for work in () if self._is_closed else works:
+            future = self._remote_pool().submit(glance, work, self._dialect)
+            future.add_done_callback(lambda task: done([_result(task)] if _result(task) else []))
+
     def check(self, works: Sequence[Work], done: Callable[[Sequence[tuple[str, Any]]], None]) -> list[Future[Any]]:
         """Begin to count the findings of *works*; *done* gets paths and counts, batch by batch."""
         futures = []
-        for batch in () if self._is_closed else _batches(works):
-            future = self._pool(works).submit(_check_batch, batch, self._dialect)
+        for pool, batch in self._shared_out(works):
+            future = pool.submit(_check_batch, batch, self._dialect)
             future.add_done_callback(lambda task: done(_result(task)))
             futures.append(future)
         return futures
+
+    def _shared_out(self, works: Sequence[Work]) -> Iterator[tuple[Executor, list[Work]]]:
+        """Yield the batches of *works*, each with what runs it; nothing after ``close``."""
+        if self._is_closed:
+            return
+        remote = [work for work in works if is_address(work.path)]
+        local = [work for work in works if not is_address(work.path)]
+        for batch in _batches(local):
+            yield self._pool(local), batch
+        for work in remote:
+            yield self._remote_pool(), [work]
+
+    def _remote_pool(self) -> ThreadPoolExecutor:
+        # Requests wait more than they compute, and their credentials are known to this process alone.
+        if self._requests is None:
+            self._requests = ThreadPoolExecutor(_REMOTE_WORKERS, thread_name_prefix="toyspec-requests")
+        return self._requests
 
     def _pool(self, works: Sequence[Work]) -> Executor:
         if self._executor is None:
@@ -152,8 +192,9 @@ class Workers:
         """End all work, for good."""
         self._is_closed = True
         executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=True, cancel_futures=True)
+        for each in (executor, self._requests):
+            if each is not None:
+                each.shutdown(wait=True, cancel_futures=True)
 
 
 def _leave_interrupts() -> None:

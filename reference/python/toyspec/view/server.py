@@ -13,6 +13,7 @@ import secrets
 import socket
 import socketserver
 import threading
+from contextlib import closing, suppress
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler
 from importlib import resources
@@ -22,22 +23,20 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from toyspec.errors import StreamError
-from toyspec.reading.stream_files import open_stream
+from toyspec.errors import PlaceError
 from toyspec.view.ranges import part_of
 from toyspec.view.requests import Answers, RefusedError
-from toyspec.view.run_files import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.view.catalog import Catalog
     from toyspec.view.requests import Query
+    from toyspec.view.sent_files import OpenFile
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 6080
 _COOKIE = "toyspec_token"
-_CHUNK_BYTES = 1 << 18
 _MOST_CONNECTIONS = 128
 _IDLE_SECONDS = 60.0
 _HEARTBEAT_SECONDS = 15.0
@@ -286,56 +285,32 @@ class ViewHandler(BaseHTTPRequestHandler):
             self.server.closing.wait(_GATHER_SECONDS)
 
     def _file(self, query: Query) -> None:
-        path = self.server.answers.file(query)
-        try:
-            descriptor = open_stream(path, special="refuse")
-        except StreamError as error:
-            raise RefusedError(404, error.fact) from error
-        with open(descriptor, "rb", buffering=0) as file:
-            status = os.fstat(descriptor)
-            self._require_inside(path, status)
-            etag = '"{}"'.format("-".join(f"{each:x}" for each in identity_of(status)))
-            part = part_of(dict(self.headers.items()), etag, status.st_size)
+        with closing(self.server.answers.file(query)) as file:
+            part = part_of(dict(self.headers.items()), file.etag, file.size)
             self.send_response(part.status)
-            self.send_header("ETag", etag)
+            self.send_header("ETag", file.etag)
             self.send_header("Accept-Ranges", "bytes")
             self.send_header("Cache-Control", "no-cache")
             if part.status == 416:
-                self.send_header("Content-Range", f"bytes */{status.st_size}")
+                self.send_header("Content-Range", f"bytes */{file.size}")
             elif part.status in (200, 206):
                 self.send_header("Content-Type", "application/octet-stream")
                 self.send_header("Content-Disposition", "attachment")
             if part.status == 206:
-                self.send_header("Content-Range", f"bytes {part.begin}-{part.end - 1}/{status.st_size}")
+                self.send_header("Content-Range", f"bytes {part.begin}-{part.end - 1}/{file.size}")
             self._end_head(length=None if part.status == 304 else part.end - part.begin)
-            if part.status in (200, 206):
-                self._copy(file.fileno(), part.begin, part.end)
+            if part.status in (200, 206) and self.command != "HEAD":
+                self._copy(file, part.begin, part.end)
 
-    def _require_inside(self, path: str, status: os.stat_result) -> None:
-        """Refuse a file that a link outside the root leads to, also one that was put there just now."""
-        real = os.path.realpath(path)
-        root = self.server.answers.catalog.real_root
-        is_inside = real == root or real.startswith(os.path.join(root, ""))
-        try:
-            is_same = is_inside and os.path.samestat(os.stat(real, follow_symlinks=False), status)
-        except OSError:
-            is_same = False
-        if not is_same:
-            raise RefusedError(404, "the run has no such file; `api/run` lists its files")
-
-    def _copy(self, descriptor: int, begin: int, end: int) -> None:
-        if self.command == "HEAD":
-            return
-        os.lseek(descriptor, begin, os.SEEK_SET)
+    def _copy(self, file: OpenFile, begin: int, end: int) -> None:
         left = end - begin
-        while left:
-            data = os.read(descriptor, min(left, _CHUNK_BYTES))
-            if not data:
-                # The file was cut meanwhile: the client must notice.
-                self.close_connection = True
-                return
-            self.wfile.write(data)
-            left -= len(data)
+        with suppress(PlaceError):
+            for data in file.blocks(begin, end):
+                self.wfile.write(data)
+                left -= len(data)
+        if left:
+            # It was cut or replaced meanwhile: the client must notice.
+            self.close_connection = True
 
     def _refuse(self, error: RefusedError) -> None:
         self.close_connection = self.close_connection or error.status in (400, 421)

@@ -36,7 +36,7 @@ export function groupsOf(runs: readonly Run[], key: string): Map<string, Run[]> 
 /** Returns the settings by which runs can be grouped: those of which some runs share a value and others do not. */
 export function groupKeys(runs: readonly Run[]): string[] {
   const keys = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
-  return ["group", "tags", ...keys].filter((key) => {
+  return ["root", "group", "tags", ...keys].filter((key) => {
     const values = new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null)));
     return values.size > 1 && values.size < runs.length;
   });

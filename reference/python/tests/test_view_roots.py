@@ -1,0 +1,181 @@
+"""The viewer over several roots, and over a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+import loopback_store
+from command_line import toyspec
+from loopback_store import Store, stream, web
+from toyspec.view.report import html_report
+from toyspec.view.roots import roots_of
+from view_client import Client, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNS = f"s3://{loopback_store.BUCKET}/runs"
+LARGE = 8000
+"""Number of steps of an object of which only the ends are read at first."""
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a store be asked often."""
+    monkeypatch.setattr("toyspec.view.watching._REMOTE_POLL_SECONDS", 0.05)
+    monkeypatch.setattr("toyspec.view.watching._REMOTE_WALK_SECONDS", 0.05)
+
+
+def _put(folder: Path, run: str, data: bytes) -> None:
+    (folder / run).mkdir(parents=True)
+    (folder / run / "events.jsonl").write_bytes(data)
+
+
+def _last_step(client: Client, run: str) -> float:
+    """Return the last step of the curve of the loss."""
+    ((header, columns),) = client.curves("loss", run)
+    return round(1 / columns["last"][-1]) if "message" not in header else -1
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["runs"], ["runs"]),
+        (["here=runs", "s3://b/team"], ["here", "team"]),
+        (["a/runs", "b/runs"], ["a/runs", "b/runs"]),
+        (["s3://b/x=1/runs", "s3://c/x=1/runs"], ["x=1/runs", "x=1/runs (2)"]),
+        (["s3://b"], ["b"]),
+    ],
+)
+def test_roots_have_different_names(texts: list[str], names: list[str]) -> None:
+    """The name is what was given, else the last part of the path, and more of it where two would be equal."""
+    assert names == [root.name for root in roots_of(texts)]
+
+
+def test_path_with_an_equals_sign_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What exists is not read as a name and a path."""
+    (tmp_path / "lr=1").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert ("lr=1", "lr=1") == (roots_of(["lr=1"])[0].name, roots_of(["lr=1"])[0].path)
+
+
+def test_roots_share_a_table(tmp_path: Path) -> None:
+    """Runs of one name in two roots are two rows, each with its own curves and files."""
+    _put(tmp_path / "a", "run", stream(3))
+    _put(tmp_path / "b", "run", stream(5))
+    with served([f"one={tmp_path / 'a'}", str(tmp_path / "b")], tmp_path / "cache") as client:
+        rows = client.settled_rows()
+        assert {"one/run": 3, "b/run": 5} == {run: row["steps"] for run, row in rows.items()}
+        assert {"one/run": "one", "b/run": "b"} == {run: row["root"] for run, row in rows.items()}
+        for run, steps in (("one/run", 3), ("b/run", 5)):
+            assert steps == _last_step(client, run)
+            assert stream(steps) == client.get(f"/files?run={quote(run)}&path=events.jsonl")[2]
+
+
+def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
+    """The table, a run whole, its curves, the lines behind them and its files are those of a directory."""
+    for folder in (None, tmp_path / "runs"):
+        for run, data in (("a", stream(4)), ("b/c", stream(4)[:-20])):
+            if folder is None:
+                store.put(f"runs/{run}/events.jsonl", data)
+            else:
+                _put(folder, run, data)
+    store.put("runs/a/ckpt/one.bin", b"weights")
+    store.put("runs/a/nested/events.jsonl.gz", b"")
+    (tmp_path / "runs" / "a" / "ckpt").mkdir()
+    (tmp_path / "runs" / "a" / "ckpt" / "one.bin").write_bytes(b"weights")
+    answers = []
+    for root in (RUNS, str(tmp_path / "runs")):
+        with served([root], tmp_path / "cache") as client:
+            rows = {run: row for run, row in client.settled_rows().items() if run != "a/nested"}
+            detail = client.json("/api/run", run="a")
+            files = sorted((each["path"], each["bytes"]) for each in detail["files"])
+            ((_, columns),) = client.curves("loss", "a")
+            part = client.get("/files?run=a&path=ckpt/one.bin", Range="bytes=2-4")
+            point = client.json("/api/point", run="a", metric="loss", x="step", at="3")
+            answers.append((rows, detail["account"], files, columns, part[0], part[2], point))
+    assert answers[0] == answers[1]
+    assert (206, b"igh") == answers[0][4:6]
+
+
+def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp_path: Path) -> None:
+    """Two requests and 128 KiB make its row; its curves need all of it, once."""
+    store.put("runs/large/events.jsonl", data := stream(LARGE))
+    with served([RUNS], tmp_path / "cache") as client:
+        client.until(client.rows)
+        row = client.rows()["large"]
+        assert ("complete", LARGE) == (row["state"], row["steps"])
+        assert sum(request.sent for request in store.reads()) <= 128 << 10 < len(data)
+        assert LARGE == _last_step(client, "large")
+        assert sum(request.sent for request in store.reads()) < 1.5 * len(data)
+    store.requests.clear()
+    with served([RUNS], tmp_path / "cache") as client:
+        assert LARGE == _last_step(client, "large")
+        assert [] == [request for request in store.reads() if request.sent > 1 << 17]
+
+
+def test_objects_that_grow_are_followed(store: Store, tmp_path: Path) -> None:
+    """Of a longer object only what is new is read; a new run appears, and a deleted one goes."""
+    store.put("runs/a/events.jsonl", stream(LARGE, end=""))
+    store.put("runs/gone/events.jsonl", stream(2))
+    with served([RUNS], tmp_path / "cache") as client:
+        client.until(lambda: {"a", "gone"} == set(client.rows()))
+        assert LARGE == _last_step(client, "a")
+        store.put("runs/a/events.jsonl", stream(LARGE + 1, end=""))
+        client.until(lambda: _last_step(client, "a") == LARGE + 1)
+        store.requests.clear()
+        store.put("runs/a/events.jsonl", stream(LARGE + 2, end=""))
+        client.until(lambda: _last_step(client, "a") == LARGE + 2)
+        assert sum(request.sent for request in store.reads()) < 1 << 17
+        store.put("runs/new/events.jsonl", stream(1))
+        del store.objects["bucket/runs/gone/events.jsonl"]
+        client.until(lambda: set(client.rows()) == {"a", "new"})
+
+
+def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:
+    """What is known stays, and the reason is told; no key and no secret is in it."""
+    store.put("runs/a/events.jsonl", stream(2))
+    with served([RUNS], tmp_path / "cache") as client:
+        client.until(client.rows)
+        store.every = loopback_store.status(403)
+        client.until(lambda: bool(client.json("/api/runs")["problems"]))
+        answer = client.json("/api/runs")
+        assert ["a"] == [row["id"] for row in answer["runs"]]
+        assert RUNS in answer["problems"][0] and "credentials" in answer["problems"][0]
+        assert "AKIAKEYID" not in answer["problems"][0]
+        store.every = None
+        client.until(lambda: client.json("/api/runs")["problems"] == [])
+
+
+def test_run_of_a_web_server_is_shown(store: Store, tmp_path: Path) -> None:
+    """It cannot be listed, so it is named."""
+    store.put("runs/a/events.jsonl", stream(3))
+    with served([web(store, "runs/a")], tmp_path / "cache") as client:
+        client.until(client.rows)
+        assert 3 == client.rows()["."]["steps"]
+        assert 3 == _last_step(client, ".")
+        assert [{"path": "events.jsonl", "bytes": len(stream(3))}] == client.json("/api/run", run=".")["files"]
+
+
+def test_report_of_addresses_is_that_of_the_files(store: Store, tmp_path: Path) -> None:
+    """Places do not change the page."""
+    for run in ("a", "b"):
+        store.put(f"runs/{run}/events.jsonl", stream(4))
+        _put(tmp_path / "runs", run, stream(4))
+    pages = [html_report([root], now=0.0) for root in (RUNS, str(tmp_path / "runs"))]
+    assert pages[0] == pages[1]
+    mixed, number = html_report([f"{RUNS}/a", str(tmp_path / "runs" / "b")], now=0.0)
+    assert 2 == number
+    assert len(mixed) > 1000
+
+
+def test_root_that_cannot_be_read_is_an_error(store: Store, tmp_path: Path) -> None:
+    """The command ends with the reason."""
+    answer = toyspec("view", "--port", "0", "s3://nowhere/runs", env=loopback_store.s3(store))
+    assert 2 == answer.returncode
+    assert b"s3://nowhere/runs: 404 Not Found: check the name of the bucket" in answer.stderr
+    answer = toyspec("view", str(tmp_path / "nothing"))
+    assert b"nothing: no such directory" in answer.stderr

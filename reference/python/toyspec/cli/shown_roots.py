@@ -1,0 +1,52 @@
+"""The roots that ``view`` and ``watch`` show."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.cli.dialect_options import dialect_choice, settings
+from toyspec.cli.parsers import UsageError
+from toyspec.cli.paths import shown
+from toyspec.escaping import printable
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.cli.parsers import Parser
+    from toyspec.view.catalog import Catalog
+
+
+def add_roots(parser: Parser) -> None:
+    """Add the roots to *parser*."""
+    parser.add_argument(
+        "roots",
+        metavar="ROOT",
+        nargs="*",
+        help="a directory with runs, a run, or an address, NAME= before it; default: the roots in toyspec.toml, else .",
+    )
+
+
+def catalog_of(options: Namespace) -> Catalog:
+    """Return the catalog of the roots in *options*, not started; raise UsageError for a path where nothing is."""
+    from toyspec.view.catalog import Catalog
+
+    configuration = settings()
+    roots = options.roots or list(configuration.roots) or ["."]
+    catalog = Catalog(*roots, dialect=dialect_choice(options, configuration))
+    for root in catalog.roots:
+        if not root.is_remote and not os.path.exists(root.path):
+            raise UsageError(f"{shown(root.path)}: no such directory; name a directory with runs")
+    return catalog
+
+
+def require_answers(catalog: Catalog) -> None:
+    """Raise UsageError if no root of the started *catalog* could be read."""
+    problems = [root.problem for root in catalog.roots if root.problem is not None]
+    if len(problems) == len(catalog.roots):
+        raise UsageError(printable("; ".join(problems)))
+
+
+def names_of(catalog: Catalog) -> str:
+    """Return the roots of *catalog* for a person."""
+    return ", ".join(shown(root.path) for root in catalog.roots)

@@ -1,0 +1,47 @@
+"""Which file or object a stream is, and at what time: what tells it from another, and from itself before a change."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from toyspec.places.addresses import is_address
+from toyspec.reading.stream_files import parts_status
+
+if TYPE_CHECKING:
+    from toyspec.reading.live_file import Status
+
+Identity = tuple[int, int, int, int]
+"""Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""
+
+NO_IDENTITY: Identity = (0, 0, 0, 0)
+
+
+def identity_of(status: Status) -> Identity:
+    """Return the identity of what has *status*."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def identity_at(path: str) -> Identity:
+    """Return the identity of the file or object at *path* now; ``NO_IDENTITY`` without one. It asks a store once."""
+    try:
+        if not is_address(path):
+            status = os.stat(path)
+            return identity_of(parts_status(path) if stat.S_ISDIR(status.st_mode) else status)
+        from toyspec.places.opening import place_of
+        from toyspec.reading.live_object import status_of
+
+        entry = place_of(path).status(path)
+        return identity_of(status_of(entry.size, entry.identity))
+    except OSError:
+        return NO_IDENTITY
+
+
+def listed_identity(path: str, size: int, version: str) -> Identity:
+    """Return the identity of what a listing has found at *path*; an object is not asked for again."""
+    if not is_address(path):
+        return identity_at(path)
+    from toyspec.reading.live_object import status_of
+
+    return identity_of(status_of(size, version))
