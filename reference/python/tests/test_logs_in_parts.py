@@ -24,8 +24,8 @@ from toyspec.errors import StreamUnreadableError
 from toyspec.reading.follower import TailEvent
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
+from toyspec.view.identities import identity_at
 from toyspec.view.run_files import RunFile
-from toyspec.view.scanning import identity_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

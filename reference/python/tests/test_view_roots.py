@@ -76,7 +76,7 @@ def test_roots_share_a_table(tmp_path: Path) -> None:
 
 
 def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
-    """The table, a run whole, its curves, the lines behind them and its files are those of a directory."""
+    """The table, a run whole, its curves, the lines of their points and its files are those of a directory."""
     for folder in (None, tmp_path / "runs"):
         for run, data in (("a", stream(4)), ("b/c", stream(4)[:-20])):
             if folder is None:
@@ -136,7 +136,7 @@ def test_objects_that_grow_are_followed(store: Store, tmp_path: Path) -> None:
 
 
 def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:
-    """What is known stays, and the reason is told; no key and no secret is in it."""
+    """What is known stays, and the reason is given; no key and no secret is in it."""
     store.put("runs/a/events.jsonl", stream(2))
     with served([RUNS], tmp_path / "cache") as client:
         client.until(client.rows)
@@ -144,7 +144,8 @@ def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:
         client.until(lambda: bool(client.json("/api/runs")["problems"]))
         answer = client.json("/api/runs")
         assert ["a"] == [row["id"] for row in answer["runs"]]
-        assert RUNS in answer["problems"][0] and "credentials" in answer["problems"][0]
+        assert RUNS in answer["problems"][0]
+        assert "credentials" in answer["problems"][0]
         assert "AKIAKEYID" not in answer["problems"][0]
         store.every = None
         client.until(lambda: client.json("/api/runs")["problems"] == [])

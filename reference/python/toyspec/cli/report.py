@@ -36,7 +36,9 @@ def configure(parser: Parser) -> None:
         "  toyspec report runs/ -o report.html\n"
         '  toyspec report --md --metric val/acc runs/ >> "$GITHUB_STEP_SUMMARY"'
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directories, streams, directories with runs, or addresses")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="run directories, streams, directories of runs, addresses"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE; without it, --md prints the table")
     parser.add_argument("--md", action="store_true", help="write a Markdown table instead of a page")
     parser.add_argument(

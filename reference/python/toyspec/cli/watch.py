@@ -19,8 +19,8 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Watch runs in the terminal while they are written: a table of the runs below\n"
         "each ROOT, and the curves of those that are selected, over each other. It needs\n"
-        "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a single run,\n"
-        "or an address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
+        "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a run, or an\n"
+        "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
         "\n"
         "The keys are those of `toyspec view`: j and k move, space selects, / filters,\n"
         "enter opens a run, m shows another metric, l is log scale, ? lists all keys, q\n"

@@ -26,7 +26,7 @@ class Entry:
         self.root = root
         self.path = stream.path
         self.version = stream.version
-        """What the last search said of the stream."""
+        """The version of the stream when it was last searched for."""
         self.identity = listed_identity(stream.path, stream.size, stream.version)
         """That of the stream when it was last looked at."""
         self.reads_ends = self.is_large
