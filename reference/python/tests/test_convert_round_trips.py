@@ -181,6 +181,33 @@ def test_sample_of_trackio(tmp_path: Path) -> None:
     assert any("flushes" in note for note in run.notes)
 
 
+def test_nested_values_of_trackio(tmp_path: Path) -> None:
+    """Nested numbers are metrics by their whole names, whatever is around them; an image is reported as dropped."""
+    metrics = {
+        "train": {"loss": 0.5, "by": {"a": 1}},
+        "img": {"_type": "trackio.image", "w": 3},
+        "in": {"i": {"_type": 1}},
+    }
+    row = {
+        "v": 1,
+        "kind": "metric",
+        "run": "a",
+        "run_id": "a",
+        "step": 4,
+        "metrics": metrics,
+        "config": None,
+        "log_id": "i",
+    }
+    (tmp_path / "inbox").mkdir()
+    deep = b'{"run":"a","log_id":"i","metrics":' + b"[" * 100_000 + b"\n"
+    (tmp_path / "inbox" / "00000000.jsonl").write_bytes(json.dumps(row).encode() + b"\n" + deep)
+    (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("train/by/a", 4, 1.0), ("train/loss", 4, 0.5)] == scalars(run.target)
+    assert {"no-place": 2, "damaged": 1} == {
+        cause: count for cause, count in losses(run).items() if cause != "time-unusable"
+    }
+
+
 def test_fragments_of_trackio(tmp_path: Path) -> None:
     """Fragments of the JSON Lines mode are put together by run."""
     shared = {"v": 1, "kind": "metric", "project": "p", "config": None}

@@ -76,7 +76,8 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--measure",
         metavar="NAME",
-        help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; default: loss",
+        help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; "
+        "default: loss, else one that all runs have",
     )
     parser.add_argument(
         "--points",
@@ -101,19 +102,12 @@ def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     if len(options.runs) < 2:
         raise UsageError(f"at least two runs are needed, got {len(options.runs)}")
-    measure = options.measure or _DEFAULT_MEASURE
-    choice = dialect_choice(options)
     try:
-        runs = [
-            summarize_run(path, measure=measure, watch=Progress("reading").watch, dialect=choice)
-            for path in options.runs
-        ]
+        measure, runs = _read(options)
     except StreamError as error:
         sys.stderr.write(f"toyspec compare: {error}\n")
         return exit_codes.USAGE
     series = [each.measured for each in runs]
-    if options.measure and not any(each.steps for each in series):
-        raise UsageError(_no_such_measure(measure, runs))
     steps = common_steps(series)
     if options.csv:
         _print_csv(runs, [*_settings(runs), *_results(runs, measure), *_points(measure, steps, series)])
@@ -128,15 +122,38 @@ def run(options: Namespace) -> int:
         _print_rows(runs, rows, terminal)
     else:
         _print_table(runs, rows, terminal)
+    others = set.intersection(*(each.measures for each in runs)) - {measure}
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(measure, _NAME_CHARS)}")
+    if others and (not points or measure != (options.measure or _DEFAULT_MEASURE)):
+        terminal.line(f"\nname another measure with --measure: {_listed(others)}")
     return exit_codes.OK
 
 
-def _no_such_measure(measure: str, runs: list[RunSummary]) -> str:
-    known = sorted({name for each in runs for name in each.measures})
-    listed = some_of([shortened(name, _NAME_CHARS) for name in known], _MOST_LISTED)
-    return f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {listed}"
+def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
+    """Return the measure and the runs: without --measure and without a loss, a measure that all of them have."""
+    choice = dialect_choice(options)
+
+    def summaries(measure: str) -> list[RunSummary]:
+        watch = Progress("reading").watch
+        return [summarize_run(path, measure=measure, watch=watch, dialect=choice) for path in options.runs]
+
+    measure = options.measure or _DEFAULT_MEASURE
+    runs = summaries(measure)
+    if any(each.measured.steps for each in runs):
+        return measure, runs
+    if options.measure:
+        known = {name for each in runs for name in each.measures}
+        raise UsageError(f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
+    common = sorted(set.intersection(*(each.measures for each in runs)))
+    if not common:
+        return measure, runs
+    measure = next((name for name in common if "loss" in name.lower()), common[0])
+    return measure, summaries(measure)
+
+
+def _listed(names: set[str]) -> str:
+    return some_of([shortened(name, _NAME_CHARS) for name in sorted(names)], _MOST_LISTED)
 
 
 def _settings(runs: list[RunSummary]) -> Iterator[Row]:

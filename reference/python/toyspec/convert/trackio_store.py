@@ -31,6 +31,7 @@ from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
+from toyspec.format.flattening import flattened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ FORMAT = Format(
     files="a database `PROJECT.db`, or a directory with some, or with the fragments of the JSON Lines mode",
     item="items",
     mapping=(
-        Row("metric row", "`scalars`; the timestamp is `t`"),
+        Row("metric row", "`scalars`; the timestamp is `t`; names of nested values are joined by a slash"),
         Row("config", "`config`; `_Group` is `group`"),
         Row("system metric row", "`system`, in `extra`"),
         Row("text", "`note`"),
@@ -67,6 +68,8 @@ _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushe
 _TABLES = frozenset(["metrics", "configs", "project_metadata"])
 _CONFIG_FRAMING = frozenset(["_Username", "_Created"])
 _FRAGMENT = b'"log_id"'
+# Images, tables and the like are objects with this key.
+_MEDIA = "_type"
 
 
 def recognise(path: str) -> bool:
@@ -234,6 +237,7 @@ class _Import:
             ledger.items += 1
             ledger.drop(NO_PLACE if kind == "other" else DAMAGED, place, content)
             return
+        values = flattened(values, whole=_MEDIA)
         ledger.items += len(values)
         record: dict[str, Any] = {"kind": "scalars", "t": 0.0}
         numbers: dict[str, float | None] = {}
@@ -272,7 +276,7 @@ class _Import:
 def _decoded(content: Any) -> Any:
     try:
         return msgspec.json.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
         return None
 
 

@@ -11,18 +11,22 @@ if TYPE_CHECKING:
 _DEPTH = 8
 
 
-def flattened(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the members of *value*; those of inner objects have the outer key and a slash before their own."""
+def flattened(value: Mapping[str, Any], *, whole: str | None = None) -> Mapping[str, Any]:
+    """Return the members of *value*; those of inner objects have the outer key and a slash before their own.
+
+    Inner objects that have the key *whole* stay as they are.
+    """
     if dict not in map(type, value.values()):
         return value
     found: dict[str, Any] = {}
-    _flatten(value, "", found, _DEPTH)
+    _flatten(value, "", found, (_DEPTH, whole))
     return found
 
 
-def _flatten(value: Mapping[str, Any], prefix: str, found: dict[str, Any], depth: int) -> None:
+def _flatten(value: Mapping[str, Any], prefix: str, found: dict[str, Any], limits: tuple[int, str | None]) -> None:
+    depth, whole = limits
     for key, member in value.items():
-        if type(member) is dict and member and depth:
-            _flatten(member, f"{prefix}{key}/", found, depth - 1)
+        if type(member) is dict and member and depth and whole not in member:
+            _flatten(member, f"{prefix}{key}/", found, (depth - 1, whole))
         else:
             found[prefix + key] = member

@@ -22,13 +22,16 @@ LOSS_TAGS = (
     "loss",
     "train_loss",
     "train/loss",
+    "Loss/train",
+    "train_loss_step",
+    "train_loss_epoch",
     "learning/loss",
     "train/CrossEntropyLoss",
     "total_loss",
     "mean_loss",
     "metrics/loss",
 )
-"""Names of the training loss in streams that do not define it."""
+"""Names of the training loss in streams that do not define it, or have no step records."""
 
 
 def metrics_of(record: Record) -> Metrics:
@@ -47,11 +50,6 @@ def metrics_of(record: Record) -> Metrics:
         tag = value.get("tag")
         return _numbers({tag: value.get("value", "")}) if isinstance(tag, str) else {}
     return own_metrics(record) if record.profile is not None else getattr(record, "values", {})
-
-
-def loss_name(record: Record) -> str | None:
-    """Return the name of the training loss in a record that does not define it; None if it has none."""
-    return loss_among(metrics_of(record))
 
 
 def loss_among(metrics: Container[str]) -> str | None:

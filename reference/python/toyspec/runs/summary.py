@@ -23,14 +23,14 @@ from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
-from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_among, loss_name, metrics_of
+from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_among, metrics_of
 from toyspec.runs.own_records import own_facts
 from toyspec.runs.series import Series, measured
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Profile
     from toyspec.read_reports import ReadReport
@@ -158,7 +158,7 @@ class RunSummary:
     @property
     def loss(self) -> Curve | None:
         """Curve of the training loss; None where the run has none."""
-        if self.profile in ("toy/v1", "metrics/v1"):
+        if self.profile == "metrics/v1" or "step" in self.kinds:
             return self.series.get("loss")
         return next((self.series[tag] for tag in LOSS_TAGS if tag in self.series), None)
 
@@ -221,7 +221,7 @@ class RunSummary:
                 self.kinds[kind] = self.kinds.get(kind, 0) + 1
             said = own_facts(record, self.last_step)
             if self._measure is not None:
-                self._keep(record, self._measure, said)
+                self._keep(record, said)
             self._take_record(record) if said is None else self._take_own(said)
 
     def _take_record(self, record: Record) -> None:
@@ -246,7 +246,7 @@ class RunSummary:
         self.first_step = first if self.first_step is None else self.first_step
         self._take_columns(block.columns)
         if self._measure is not None:
-            self.measured.add_all(*block.columns.get(self._measure, ((), ())))
+            self.measured.add_all(*block.columns.get(self._measure_among(block.columns), ((), ())))
 
     def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
         for name, (steps, values) in columns.items():
@@ -270,14 +270,23 @@ class RunSummary:
         # An evaluation may have an earlier step, or count epochs.
         self.last_step = max(steps) if self.last_step is None else max(self.last_step, *steps)
         self._take_columns({name: (steps, each) for name, each in columns.items()})
-        name = None if said.steps is None else self._measure
-        if name == "loss":
-            self._loss_name = self._loss_name or loss_among(columns)
-            name = self._loss_name or name
+        name = None if said.steps is None or self._measure is None else self._measure_among(columns)
         if name in columns:
             self.measured.add_all(steps, columns[name])
 
-    def _keep(self, record: Record, measure: str, said: OwnFacts | None) -> None:
+    def _measure_among(self, names: Container[str]) -> str:
+        """Return the name of the measure that was asked for; the loss may have another among *names*."""
+        if self._measure not in (None, "loss"):
+            return self._measure
+        if "step" not in self.kinds:
+            self._loss_name = self._loss_name or loss_among(names)
+        elif self._loss_name is not None:
+            # The loss of a run with steps is theirs, whatever was logged before the first.
+            self._loss_name = None
+            self.measured = Series()
+        return self._loss_name or "loss"
+
+    def _keep(self, record: Record, said: OwnFacts | None) -> None:
         placed = record if isinstance(record, Row) else said
         step = record.get("step", self.last_step) if placed is None else placed.step
         is_other = record.kind == "step" and not self.attempts.is_own_step(record)
@@ -285,10 +294,7 @@ class RunSummary:
             return
         if len(self.measures) < _MAX_NAMES:
             self.measures.update(metrics_of(record))
-        if measure == "loss" and record.profile not in ("toy/v1", "metrics/v1"):
-            self._loss_name = self._loss_name or loss_name(record)
-            measure = self._loss_name or measure
-        is_there, value = measured(record, measure)
+        is_there, value = measured(record, self._measure_among(metrics_of(record)))
         if is_there:
             self.measured.add(step, value)
 
