@@ -14,7 +14,7 @@ _DEPTH = 8
 def flattened(value: Mapping[str, Any], *, whole: str | None = None) -> Mapping[str, Any]:
     """Return the members of *value*; those of inner objects have the outer key and a slash before their own.
 
-    Inner objects that have the key *whole* stay as they are.
+    Inner objects that have the key *whole* are not flattened.
     """
     if dict not in map(type, value.values()):
         return value

@@ -1,0 +1,56 @@
+"""Which measure `compare` takes, and what it says about others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from test_cli_runs import RUNS, write_run
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """A measure that no run has is a wrong call, and the message lists the right ones."""
+    path = str(RUNS / "llama-001")
+    assert exit_codes.USAGE == main(["compare", "--measure", "nope", path, path])
+    assert "no run has the measure 'nope'; choose one of: " in capsys.readouterr().err
+
+
+def test_runs_without_a_loss_are_compared_by_what_they_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has points of a metric that every run has, a loss first, and the other metrics are named."""
+    runs = [tmp_path / name / "metrics.jsonl" for name in "ab"]
+    for index, path in enumerate(runs):
+        path.parent.mkdir()
+        rows = [{"step": at, "acc": at / 8, "val_loss": 1 / (at + index), f"own{index}": 1} for at in range(1, 4)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert exit_codes.OK == main(["compare", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "\nval_loss\nstep 1" in shown
+    assert shown.endswith("\nname another measure with --measure: acc\n")
+    assert exit_codes.OK == main(["compare", "--measure", "acc", *map(str, runs)])
+    assert "--measure" not in capsys.readouterr().out
+    assert exit_codes.OK == main(["compare", "--measure", "own0", *map(str, runs)])
+    assert capsys.readouterr().out.endswith("common with own0\n\nname another measure with --measure: acc, val_loss\n")
+
+
+@pytest.mark.parametrize("name", ["train/loss", "Loss/train", "train_loss_step"])
+def test_logged_loss_is_the_loss_of_a_run_without_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """What ls says before and after an import is the same; a run with step records has their loss alone."""
+    logged = [{"kind": "scalars", "t": float(at), "step": at, "values": {name: 1 / at}} for at in (1, 2, 4)]
+    path = str(write_run(tmp_path / "imported", *logged))
+    write_run(tmp_path / "stepped", *logged, {"kind": "step", "t": 5.0, "step": 5})
+    assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
+    rows = {row["run_id"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (0.25, None) == (rows["imported"]["final_loss"], rows["stepped"]["final_loss"])
+    assert exit_codes.OK == main(["compare", path, path])
+    assert ["step", "4", "0.25", "0.25"] == capsys.readouterr().out.splitlines()[-1].split()
