@@ -46,6 +46,9 @@ SITE_FILES := $(addprefix docs/,SHA256SUMS changelog.md conformance downloads.md
 # The files that `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml
 
+# Hundreds of short Python processes run: each would compile what it imports once more.
+unexport PYTHONDONTWRITEBYTECODE
+
 export NO_MKDOCS_2_WARNING := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

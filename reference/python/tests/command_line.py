@@ -1,17 +1,23 @@
-"""Runs the command line as a process, the way a user does."""
+"""Runs the command line: as a process, the way a user does, or within this one where many commands are run."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
+
+from toyspec.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 _RUN = "import sys; from toyspec.cli.main import run; sys.exit(run())"
+_TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LANG")
 
 
 def command(*arguments: str | bytes) -> list[str | bytes]:
@@ -21,8 +27,7 @@ def command(*arguments: str | bytes) -> list[str | bytes]:
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a process whose output depends on nothing but *changes*."""
-    names = ("COLUMNS", "NO_COLOR", "TERM", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LANG")
-    kept = {name: value for name, value in os.environ.items() if name not in names}
+    kept = {name: value for name, value in os.environ.items() if name not in _TERMINAL}
     return {**kept, "PYTHONUTF8": "1", **(changes or {})}
 
 
@@ -36,3 +41,23 @@ def toyspec(
     return subprocess.run(
         command(*arguments), cwd=cwd, input=stdin, env=environment(env), capture_output=True, check=False, timeout=60
     )
+
+
+def toyspec_within(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """Do as `toyspec` in this process, at a tenth of its cost: for commands that only read."""
+    printed, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        for name in _TERMINAL:
+            patch.delenv(name, raising=False)
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+        for name, stream in (("stdout", printed), ("stderr", errors)):
+            patch.setattr(sys, name, stream)
+            patch.setattr(sys, f"__{name}__", stream)  # whose terminal has a width
+        code = main(arguments)
+    return subprocess.CompletedProcess(arguments, code, _contents(printed), _contents(errors))
+
+
+def _contents(stream: io.TextIOWrapper) -> bytes:
+    stream.seek(0)
+    return bytes(stream.buffer.read())

@@ -120,6 +120,11 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         forget()
 
 
+def pytest_collection() -> None:
+    """Let the collector rest while tests are collected: what is made then stays."""
+    gc.disable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow."""
     for item in items:
@@ -130,6 +135,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the collector of the interpreter pass over thousands of collected tests, which stay until the end."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

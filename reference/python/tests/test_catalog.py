@@ -34,30 +34,37 @@ def stream(name: str, day: int = 1, config: str = '{"lr":0.1}', steps: int = 3, 
     return "".join([START % (name, day, config), *lines, end]).encode()
 
 
-def put(root: Path, name: str, data: bytes) -> Path:
-    """Write a bundle and return its stream."""
+def put(root: Path, name: str, data: bytes, file: str = "events.jsonl") -> None:
+    """Write the stream of a run."""
     (root / name).mkdir(parents=True, exist_ok=True)
-    (root / name / "events.jsonl").write_bytes(data)
-    return root / name / "events.jsonl"
+    (root / name / file).write_bytes(data)
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """Return a directory with runs of several kinds, some of which are not complete."""
-    root = tmp_path / "runs"
+def runs_of_each_kind(root: Path) -> Path:
+    """Make in *root* runs of several kinds, some of which are not complete; return it."""
     for day in range(1, 5):
         put(root, f"run-{day}", stream(f"run-{day}", day))
     put(root, "torn", stream("torn", 4, end="")[:-20])
     put(root, "damaged", stream("damaged", 4).replace(b'"step":1,', b'"step":1;'))
-    (root / "metrics").mkdir()
-    (root / "metrics" / "metrics.jsonl").write_bytes(b'{"step":1,"loss":0.5,"wall_time_ms":12}\n')
-    (root / "trainer").mkdir()
-    (root / "trainer" / "trainer_state.json").write_bytes(
-        b'{"global_step":2,"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":1.5}]}'
-    )
-    (root / "foreign").mkdir()
-    (root / "foreign" / "events.jsonl").write_bytes(b'{"type":"user","message":"hi"}\n')
+    put(root, "metrics", b'{"step":1,"loss":0.5,"wall_time_ms":12}\n', "metrics.jsonl")
+    history = b'{"global_step":2,"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":1.5}]}'
+    put(root, "trainer", history, "trainer_state.json")
+    put(root, "foreign", b'{"type":"user","message":"hi"}\n')
     return root
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a directory with runs of several kinds."""
+    return runs_of_each_kind(tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """Return the catalog of such runs, which no test changes."""
+    directory = tmp_path_factory.mktemp("built")
+    build_catalog(runs_of_each_kind(directory / "runs"), out=directory / "catalog")
+    return Catalog(directory / "catalog")
 
 
 def rows(catalog: Path) -> dict[str, dict[str, Any]]:
@@ -86,8 +93,7 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
 def test_columns(runs: Path, tmp_path: Path) -> None:
     """Settings, metrics and findings are columns, and the config is there as JSON."""
     build_catalog(runs, out=tmp_path / "catalog")
-    found = rows(tmp_path / "catalog")
-    row = found[str(runs / "damaged" / "events.jsonl")]
+    row = rows(tmp_path / "catalog")[str(runs / "damaged" / "events.jsonl")]
     assert ("damaged", 0.1, 1.5, 1.5) == (row["state"], row["config.lr"], row["last.loss"], row["best.loss"])
     assert (1, {"invalid-json": 1}, 1) == (row["findings.invalid-json"], json.loads(row["findings"]), row["errors"])
     assert {"lr": 0.1} == json.loads(row["config"])
@@ -298,13 +304,12 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("sql", REFUSED)
-def test_query_reaches_nothing_else(runs: Path, tmp_path: Path, sql: str) -> None:
+def test_query_reaches_nothing_else(built: Catalog, sql: str) -> None:
     """A query is one SELECT over the catalog."""
-    build_catalog(runs, out=tmp_path / "catalog")
-    before = digests(tmp_path)
+    before = digests(Path(built.path).parent)
     with pytest.raises(ValueError):
-        Catalog(tmp_path / "catalog").query(sql)
-    assert before == digests(tmp_path)
+        built.query(sql)
+    assert before == digests(Path(built.path).parent)
 
 
 def test_commands(
@@ -341,9 +346,6 @@ def test_commands(
         ["catalog", "build", "--ray", "local", "--workers", "2", "runs"],
     ):
         assert "" == printed(*arguments, code=exit_codes.USAGE)
-
-
-# In a bucket.
 
 
 def test_bucket(store: Store, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within
 
 FOLDER = Path(__file__).parent / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
@@ -19,7 +19,7 @@ TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
 
 def played(line: str) -> str:
     """Return the transcript of one command line, which begins with ``$ toyspec``."""
-    done = toyspec(*shlex.split(line)[2:], cwd=FOLDER)
+    done = toyspec_within(*shlex.split(line)[2:], cwd=FOLDER)
     errors = "".join(f"! {error}\n" for error in done.stderr.decode().splitlines())
     return f"{line}\n{done.stdout.decode()}{errors}[exit {done.returncode}]\n"
 

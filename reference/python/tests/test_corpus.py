@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,10 @@ CANONICAL = [folder for folder, name in NAMES.items() if "canonical/" in name or
 FOLLOWING = [folder for folder, name in NAMES.items() if "/following/" in name]
 
 
-def members(folder: str) -> Iterator[Case]:
-    """Yield the case in *folder*, or the members of its family."""
-    return load_folder(folder, CASES)
+@functools.cache
+def members(folder: str) -> tuple[Case, ...]:
+    """Return the case in *folder*, or the members of its family."""
+    return tuple(load_folder(folder, CASES))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -78,9 +78,17 @@ def functions(path: Path) -> list[Function]:
     lines = source.splitlines()
     return [
         Function(node.name, node.lineno, code_lines(node, lines), bool(ast.get_docstring(node)))
-        for node in ast.walk(ast.parse(source, str(path)))
+        for node in statements(ast.parse(source, str(path)))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements, handlers and cases within *node*: a tenth of all nodes."""
+    for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for inner in getattr(node, block, ()):
+            yield inner
+            yield from statements(inner)
 
 
 def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, source: list[str]) -> int:
@@ -163,7 +171,7 @@ def test_conformance_checks_the_reference_from_outside() -> None:
 
 def imports(path: Path) -> Iterator[str]:
     """Yield the names of the modules that *path* imports by their full name."""
-    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+    for node in statements(ast.parse(path.read_bytes(), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
