@@ -67,13 +67,17 @@ class Buckets(NamedTuple):
         else:
             columns["min"], columns["max"] = folded(mine["min"], 2)[0], folded(mine["max"], 2)[1]
             columns["mean"] = folded(mine["mean"], 2)[2]
-        lost = mine["nan"] if any(mine["nan"]) else ()
-        means = () if isfinite(sum(columns["mean"])) else columns["mean"]
-        inexact = (at for at, mean in enumerate(means) if not isfinite(mean))
-        for at in {*(at // 2 for at, points in enumerate(lost) if points), *inexact}:
+        if any(mine["nan"]):
+            self._settle(columns, {at // 2 for at, points in enumerate(mine["nan"]) if points})
+        if not isfinite(sum(columns["mean"])):
+            self._settle(columns, {at for at, mean in enumerate(columns["mean"]) if not isfinite(mean)})
+        return {name: columns[name] for name in COLUMNS}
+
+    def _settle(self, columns: dict[str, array[float]], pairs: set[int]) -> None:
+        """Put into *columns* those of *pairs*, which have a value or a sum that is not finite."""
+        for at in pairs:
             for name, figure in self._merged(2 * at, self.level).items():
                 columns[name][at] = figure
-        return {name: columns[name] for name in COLUMNS}
 
     def _merge(self, columns: dict[str, array[float]], at: int, second_points: int) -> None:
         """Add to *columns* the buckets *at* and the next one, which has *second_points*, as one."""

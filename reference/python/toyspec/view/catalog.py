@@ -13,7 +13,7 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
 from toyspec.view.changes import Changes
-from toyspec.view.curve_store import CurveStore
+from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.entries import Entry
 from toyspec.view.identities import identity_at
 from toyspec.view.live_curves import LiveCurves
@@ -63,7 +63,7 @@ class Catalog:
         self._forgotten = 0
         self._pending: dict[str, Future[Any]] = {}
         self._live: OrderedDict[str, Entry] = OrderedDict()
-        self._kept: OrderedDict[str, StoredCurves] = OrderedDict()
+        self._kept = KeptCurves(_MOST_KEPT_BYTES)
         self._is_submitting = False
         self.changes = Changes(self._lock)
         self._watches = [Watch(root, self, clock) for root in self.roots]
@@ -366,17 +366,14 @@ class Catalog:
 
     def _stored(self, entry: Entry) -> StoredCurves | None:
         with self._lock:
-            kept = self._kept.get(entry.path)
-            if kept is not None and kept.identity == entry.identity:
-                self._kept.move_to_end(entry.path)
-                return kept
+            kept = self._kept.find(entry.path, entry.identity)
+        if kept is not None:
+            return kept
         found = self.store.load(entry.path, entry.identity)
         if found is None:
             return None
         with self._lock:
-            self._kept[entry.path] = found
-            while sum(each.size for each in self._kept.values()) > _MOST_KEPT_BYTES:
-                self._kept.popitem(last=False)
+            self._kept.keep(entry.path, found)
         return found
 
     def _scanned(self, entry: Entry) -> StoredCurves | None:

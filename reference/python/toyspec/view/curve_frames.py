@@ -105,6 +105,8 @@ def places(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> array[float]
 def _placed(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> tuple[Buckets, int]:
     """Return the buckets that have a place on *axis*, and the number of points of the others."""
     found = places(buckets, axis, tokens)
+    if isfinite(sum(found)):
+        return buckets, 0
     wrong = [at for at, place in enumerate(found) if not isfinite(place)]
     if not wrong:
         return buckets, 0
@@ -138,12 +140,13 @@ def _range(
     """Return the first and the last place on each axis; a bucket has that of its last point, *first* the first."""
     found: dict[str, list[float]] = {}
     for axis in axes:
-        known = [place for place in places(buckets, axis, tokens) if isfinite(place)]
-        if known:
-            found[axis] = [known[0], known[-1]]
+        ordered = places(buckets, axis, tokens)
+        earliest = next(filter(isfinite, ordered), None)
+        if earliest is not None:
+            found[axis] = [earliest, next(filter(isfinite, reversed(ordered)))]
             if first is not None and axis != "tokens":
                 begin = first[AXES.index(axis)]
-                found[axis][0] = begin if isfinite(begin) else known[0]
+                found[axis][0] = begin if isfinite(begin) else earliest
     return found
 
 
