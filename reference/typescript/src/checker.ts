@@ -153,9 +153,9 @@ export class StreamChecker {
   }
 
   private checkLine(line: Line): void {
-    const parsed = this.prover === undefined || line.data === null ? undefined : parsedForSure(line);
-    const kind = parsed && this.prover!.kindOf(parsed, line.text!);
-    if (kind !== undefined) this.takeProven(line, kind, this.prover!.node(parsed!));
+    const parsed = this.prover === undefined || line.text === null ? undefined : parsedForSure(line);
+    const kind = parsed && this.prover!.kindOf(parsed, line.text!, line.isTidy);
+    if (kind !== undefined) this.takeProven(line, kind, this.prover!.node(parsed!, kind));
     else this.checkExactly(line);
   }
 

@@ -63,16 +63,21 @@ export function validateText(data: Uint8Array, first: boolean, ascii: string | n
   }
 }
 
+const OPENING_BRACE = 0x7b;
 /** What may be a number beyond the range of binary64. */
 const LARGE_EXPONENT = /[eE]\+?\d{3}/;
+const MOST_DIGITS = 300;
 const MANY_DIGITS = /\d{300}/;
 
 /**
  * Returns the object of a line that is readable for sure, undefined for one that has to be validated. What JSON.parse
  * takes and this format does not is looked for in the text: numbers without an end, half surrogate pairs, depth.
  */
-export function parsedForSure({ text }: Line): { [key: string]: unknown } | undefined {
-  if (text === null || text[0] !== "{" || text.includes("\\u") || mayBeInfinite(text) || mayBeDeep(text)) return undefined;
+export function parsedForSure({ text, isTidy }: Line): { [key: string]: unknown } | undefined {
+  if (text === null || text.charCodeAt(0) !== OPENING_BRACE) return undefined;
+  if (!isTidy && hasEscapesOrPowers(text)) return undefined;
+  if (text.length >= MOST_DIGITS && MANY_DIGITS.test(text)) return undefined;
+  if (mayBeDeep(text)) return undefined;
   try {
     return JSON.parse(text) as { [key: string]: unknown };
   } catch {
@@ -80,11 +85,13 @@ export function parsedForSure({ text }: Line): { [key: string]: unknown } | unde
   }
 }
 
-function mayBeInfinite(text: string): boolean {
-  return LARGE_EXPONENT.test(text) || (text.length >= 300 && MANY_DIGITS.test(text));
+/** Returns whether a text may have half a surrogate pair, or a number that its power takes beyond the range of binary64. */
+export function hasEscapesOrPowers(text: string): boolean {
+  return text.includes("\\u") || LARGE_EXPONENT.test(text);
 }
 
 function mayBeDeep(text: string): boolean {
+  if (text.length <= LIMITS.max_depth) return false;
   let opened = 0;
   for (const bracket of ["{", "["]) {
     for (let at = text.indexOf(bracket); at >= 0 && opened <= LIMITS.max_depth; at = text.indexOf(bracket, at + 1)) opened++;

@@ -1,6 +1,11 @@
 /** Splits a stream of bytes into lines at LF, in pieces of any size. */
 
+import { hasEscapesOrPowers } from "./line-validation.js";
+import { isTidyText } from "./proven-records.js";
 import { LIMITS } from "./tables.js";
+
+const LF = 0x0a;
+const EMPTY = new Uint8Array();
 
 /** One committed line. */
 export interface Line {
@@ -14,8 +19,31 @@ export interface Line {
   data: Uint8Array | null;
   /** The same as text where all bytes are ASCII and came in one piece; null where that is not known. */
   text: string | null;
+  /** True where the text has nothing that takes a closer look: no CR, no space or tab after a quote, no escape by number, no large power of ten. */
+  isTidy: boolean;
   /** The first bytes of a line without data, at most `excerpt_bytes`; empty for all others. */
   head: Uint8Array;
+}
+
+/** A line that is known as text: few are looked at as bytes. */
+class TextLine implements Line {
+  readonly length: number;
+  readonly text: string;
+  readonly head = EMPTY;
+
+  constructor(
+    readonly number: number,
+    readonly offset: number,
+    private readonly place: { chunk: Uint8Array; from: number; text: string },
+    readonly isTidy: boolean,
+  ) {
+    this.text = place.text;
+    this.length = place.text.length;
+  }
+
+  get data(): Uint8Array {
+    return this.place.chunk.subarray(this.place.from, this.place.from + this.length);
+  }
 }
 
 /** The bytes after the last LF. */
@@ -28,9 +56,7 @@ export interface Fragment {
   head: Uint8Array;
 }
 
-const LF = 0x0a;
 const HEAD_BYTES = LIMITS.excerpt_bytes;
-const EMPTY = new Uint8Array();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Cuts what is fed into committed lines; how the bytes arrive changes nothing. */
@@ -52,11 +78,16 @@ export class LineSplitter {
   /** Returns the lines that the chunk commits. The chunk may be kept; do not change it afterwards. */
   *feed(chunk: Uint8Array): Generator<Line> {
     const text = asciiText(chunk);
+    const isTidy = text !== null && isTidyText(text) && !hasEscapesOrPowers(text);
     let from = 0;
     for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
-      const isWhole = this.length === 0;
-      this.hold(chunk.subarray(from, end));
-      yield this.commit(isWhole && text !== null ? text.slice(from, end) : null);
+      if (this.length === 0 && text !== null && end - from <= this.limit) {
+        yield new TextLine(this.number++, this.offset, { chunk, from, text: text.slice(from, end) }, isTidy);
+        this.offset += end - from + 1;
+      } else {
+        this.hold(chunk.subarray(from, end));
+        yield this.commit();
+      }
       from = end + 1;
     }
     if (from < chunk.length) this.hold(chunk.slice(from));
@@ -93,9 +124,9 @@ export class LineSplitter {
     this.held = [];
   }
 
-  private commit(text: string | null): Line {
+  private commit(): Line {
     const data = this.length > this.limit ? null : joined(this.held, this.length);
-    const line = { number: this.number, offset: this.offset, length: this.length, data, text, head: this.head };
+    const line = { number: this.number, offset: this.offset, length: this.length, data, text: null, isTidy: false, head: this.head };
     this.number++;
     this.offset += this.length + 1;
     this.length = 0;

@@ -4,15 +4,26 @@
  */
 
 import { PROFILES, type FieldTable, LIMITS, type ProfileName, type TypeTable } from "./tables.js";
-import type { Node, ObjectNode } from "./scanner.js";
+import type { Node, NumberNode, ObjectNode } from "./scanner.js";
 
 /** Returns whether a value is right by its type, and counts the keys in it; false where that is not known. */
 type Test = (value: unknown, keys: { count: number }) => boolean;
 
 interface Field {
+  /** As it is written, with quotes and colon. */
+  key: string;
   test: Test;
   isInteger: boolean;
   isRequired: boolean;
+}
+
+/** The fields of a kind. */
+interface Fields {
+  byName: Map<string, Field>;
+  /** Number of those that every record has. */
+  required: number;
+  /** Those that the rules that relate records ask for. */
+  wanted: readonly string[];
 }
 
 /** The kinds that a log has most of. */
@@ -20,62 +31,83 @@ const FREQUENT: readonly string[] = ["step", "entry", "scalar"];
 const SPACE = 0x20;
 const COMMA = 0x2c;
 const CLOSING_BRACE = 0x7d;
+const [ZERO, NINE] = [0x30, 0x39];
 
 /** Proves records of one profile. */
 export class Prover {
-  private readonly kinds = new Map<string, Map<string, Field>>();
-  private readonly wanted: ReadonlySet<string>;
+  private readonly kinds = new Map<string, Fields>();
 
   constructor(private readonly profile: ProfileName) {
-    for (const [kind, table] of Object.entries(PROFILES[profile].kinds)) {
-      if (FREQUENT.includes(kind)) this.kinds.set(kind, new Map(table.fields.map((field) => [field.name, fieldOf(field)])));
+    const wanted = wantedBy(profile);
+    for (const [kind, { fields }] of Object.entries(PROFILES[profile].kinds)) {
+      if (!FREQUENT.includes(kind)) continue;
+      const byName = new Map(fields.map((field) => [field.name, fieldOf(field)]));
+      const names = fields.map(({ name }) => name);
+      this.kinds.set(kind, { byName, required: fields.filter(({ required }) => required).length, wanted: names.filter((name) => wanted.has(name)) });
     }
-    this.wanted = wantedBy(profile);
   }
 
-  /** Returns the kind of a record that has no problem, its integers written with digits alone; undefined where that is not proven. */
-  kindOf(parsed: { [key: string]: unknown }, text: string): string | undefined {
+  /**
+   * Returns the kind of a record that has no problem, its integers written with digits alone; undefined where that is not proven.
+   * *isTidy* says that the text has no CR, and no space or tab after a quote.
+   */
+  kindOf(parsed: { [key: string]: unknown }, text: string, isTidy: boolean): string | undefined {
     const { tag } = PROFILES[this.profile];
     const kind = tag === null ? "entry" : parsed[tag];
     const fields = typeof kind === "string" ? this.kinds.get(kind) : undefined;
-    if (!fields || text.includes("\r") || text.includes('" ') || text.includes('"\t')) return undefined;
+    if (!fields || (!isTidy && !isTidyText(text))) return undefined;
     return hasFields(parsed, fields, text) ? (kind as string) : undefined;
   }
 
   /** Returns of a proven record the members that the rules that relate records ask for. */
-  node(parsed: { [key: string]: unknown }): ObjectNode {
+  node(parsed: { [key: string]: unknown }, kind: string): ObjectNode {
     const members = new Map<string, Node>();
-    for (const name of this.wanted) if (Object.hasOwn(parsed, name)) members.set(name, nodeOf(parsed[name]));
+    for (const name of this.kinds.get(kind)!.wanted) {
+      const value = parsed[name];
+      if (value !== undefined) members.set(name, nodeOf(value));
+    }
     return { type: "object", offset: 0, members };
   }
 }
 
-function hasFields(parsed: { [key: string]: unknown }, fields: Map<string, Field>, text: string): boolean {
+/** Returns whether a text has no CR, and no space or tab after a quote. */
+export function isTidyText(text: string): boolean {
+  return !text.includes("\r") && !text.includes('" ') && !text.includes('"\t');
+}
+
+function hasFields(parsed: { [key: string]: unknown }, { byName, required }: Fields, text: string): boolean {
   const keys = { count: 0 };
   const nested = text.indexOf("{", 1);
-  let missing = 0;
-  for (const field of fields.values()) if (field.isRequired) missing++;
+  let missing = required;
+  let from = 1;
   for (const key in parsed) {
-    const field = fields.get(key);
+    const field = byName.get(key);
     if (field === undefined) return false;
     keys.count++;
     const value = parsed[key];
     if (!field.test(value, keys)) return false;
     if (field.isRequired) missing--;
-    if (field.isInteger && value !== null && !hasDigits(text, key, value as number, nested)) return false;
+    if (field.isInteger && value !== null) {
+      from = digitsEnd(text, field.key, { from, nested, value: value as number });
+      if (from < 0) return false;
+    }
   }
   return missing === 0 && keysIn(text) === keys.count;
 }
 
-/** Returns whether an integer is written with digits alone: before any inner object, its key cannot be another's. */
-function hasDigits(text: string, key: string, value: number, nested: number): boolean {
-  const at = text.indexOf(`"${key}":`);
-  if (at < 0 || (nested >= 0 && at > nested)) return false;
-  const digits = String(value);
-  const start = at + key.length + (text.charCodeAt(at + key.length + 3) === SPACE ? 4 : 3);
-  if (!text.startsWith(digits, start)) return false;
-  const next = text.charCodeAt(start + digits.length);
-  return next === COMMA || next === CLOSING_BRACE;
+/** Returns where an integer ends, -1 if it is not written with digits alone: before any inner object, its key cannot be another's. */
+function digitsEnd(text: string, key: string, { from, nested, value }: { from: number; nested: number; value: number }): number {
+  const found = text.indexOf(key, from);
+  // Keys that are numbers come before the others.
+  const start = found < 0 ? text.indexOf(key) : found;
+  if (start < 0 || (nested >= 0 && start > nested)) return -1;
+  let at = start + key.length;
+  if (text.charCodeAt(at) === SPACE) at++;
+  if (value < 0) at++;
+  const first = at;
+  let code = text.charCodeAt(at);
+  while (code >= ZERO && code <= NINE) code = text.charCodeAt(++at);
+  return at > first && (code === COMMA || code === CLOSING_BRACE) ? at : -1;
 }
 
 /** Counts what looks like the end of a key. Where that is the number of keys that are left, no key was there twice. */
@@ -86,7 +118,7 @@ function keysIn(text: string): number {
 }
 
 function fieldOf(field: FieldTable): Field {
-  return { test: testOf(field), isInteger: field.types.includes("integer") && !field.types.includes("number"), isRequired: field.required };
+  return { key: `"${field.name}":`, test: testOf(field), isInteger: field.types.includes("integer") && !field.types.includes("number"), isRequired: field.required };
 }
 
 function testOf(table: TypeTable): Test {
@@ -146,8 +178,23 @@ function wantedBy(profile: ProfileName): ReadonlySet<string> {
   return new Set([...names, phase?.field].filter((name) => name !== undefined));
 }
 
+/** A number whose text few rules ask for. */
+class ProvenNumber implements NumberNode {
+  readonly type = "number";
+  readonly offset = 0;
+  readonly isInteger: boolean;
+
+  constructor(readonly value: number) {
+    this.isInteger = Number.isSafeInteger(value);
+  }
+
+  get text(): string {
+    return String(this.value);
+  }
+}
+
 function nodeOf(value: unknown): Node {
-  if (typeof value === "number") return { type: "number", offset: 0, text: String(value), isInteger: Number.isSafeInteger(value) };
+  if (typeof value === "number") return new ProvenNumber(value);
   if (typeof value === "string") return { type: "string", offset: 0, value };
   if (typeof value === "boolean") return { type: "boolean", offset: 0, value };
   if (value === null || typeof value !== "object") return { type: "null", offset: 0 };

@@ -20,6 +20,8 @@ export interface NumberNode {
   text: string;
   /** True where it is written with digits alone. */
   isInteger: boolean;
+  /** The same as binary64, where it is known. */
+  value?: number;
 }
 
 export interface ObjectNode {

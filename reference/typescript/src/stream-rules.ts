@@ -27,8 +27,11 @@ export interface Observation {
   line: number;
 }
 
+const NO_HITS: readonly Hit[] = [];
+const NO_FIELDS: readonly string[] = [];
+
 interface Rule {
-  observe(seen: Observation): Hit[];
+  observe(seen: Observation): readonly Hit[];
   gap?(): void;
   finish?(): Hit[];
 }
@@ -47,33 +50,36 @@ type Exact = bigint | number;
 
 function exact(node: Node | undefined): Exact | undefined {
   if (node?.type !== "number") return undefined;
-  return node.isInteger ? BigInt(node.text) : Number(node.text);
+  return node.isInteger ? BigInt(node.value ?? node.text) : (node.value ?? Number(node.text));
 }
 
 /** Returns the value of a field that the schema types as integer, undefined where it has none. */
 function integer(node: Node | undefined): bigint | undefined {
-  return node?.type === "number" && isWhole(node) ? integerOf(node) : undefined;
+  if (node?.type !== "number") return undefined;
+  if (node.isInteger && node.value !== undefined) return BigInt(node.value);
+  return isWhole(node) ? integerOf(node) : undefined;
 }
 
 /** A field that the schema types as number is binary64, however it is written. */
 function binary64(node: Node | undefined): number | undefined {
-  return node?.type === "number" ? Number(node.text) : undefined;
+  return node?.type === "number" ? (node.value ?? Number(node.text)) : undefined;
 }
 
 /** What the first record of a kind says for the whole stream, and whether a gap came before. */
 class Facts {
   gapSeen = false;
   phase: string;
+  /** Kinds of which the first record is kept. */
+  private readonly wanted: ReadonlySet<string | undefined>;
   private readonly seen = new Map<string, Observation["record"]>();
 
   constructor(private readonly table: ProfileTable) {
     this.phase = table.phase?.default ?? "";
+    this.wanted = new Set([table.phase?.from, ...table.rules.flatMap(({ needs, skipped }) => [needs?.kind, skipped?.unless.kind])]);
   }
 
   observe(seen: Observation): void {
-    if (seen.kind === null || !seen.known || this.seen.has(seen.kind)) return;
-    const wanted = this.table.rules.some((rule) => rule.needs?.kind === seen.kind || rule.skipped?.unless.kind === seen.kind);
-    if (!wanted && this.table.phase?.from !== seen.kind) return;
+    if (seen.kind === null || !seen.known || !this.wanted.has(seen.kind) || this.seen.has(seen.kind)) return;
     const members = new Map<string, Node>();
     for (const rule of this.table.rules) {
       if (rule.needs?.kind === seen.kind) keep(members, rule.needs.field, seen.record.members.get(rule.needs.field));
@@ -117,10 +123,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let done = false;
     return {
       observe(seen) {
-        if (done) return [];
+        if (done) return NO_HITS;
         done = true;
         const fine = seen.kind === rule.kind || seen.kind === null || facts.gapSeen;
-        return fine ? [] : [{ rule: rule.rule, pointer: "", message: messages.runStartMissing({ found: shortened(seen.kind!), kind: rule.kind! }) }];
+        return fine ? NO_HITS : [{ rule: rule.rule, pointer: "", message: messages.runStartMissing({ found: shortened(seen.kind!), kind: rule.kind! }) }];
       },
     };
   },
@@ -128,10 +134,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let line = 0;
     return {
       observe(seen) {
-        if (seen.kind !== rule.kind) return [];
+        if (seen.kind !== rule.kind) return NO_HITS;
         if (line) return [{ rule: rule.rule, pointer: "", message: messages.runStartRepeated({ kind: rule.kind!, line }) }];
         line = seen.line;
-        return [];
+        return NO_HITS;
       },
     };
   },
@@ -141,7 +147,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       observe(seen) {
         if (line) return [{ rule: rule.rule, pointer: "", message: messages.eventAfterRunEnd({ kind: rule.kind!, line }) }];
         if (seen.kind === rule.kind) line = seen.line;
-        return [];
+        return NO_HITS;
       },
     };
   },
@@ -150,7 +156,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     return {
       observe(seen) {
         found ||= seen.kind === rule.kind;
-        return [];
+        return NO_HITS;
       },
       finish: () => (found ? [] : [{ rule: rule.rule, pointer: "", message: messages.runEndMissing({ kind: rule.kind! }) }]),
     };
@@ -162,12 +168,12 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       observe(seen) {
         const node = seen.known ? member(seen, field) : undefined;
         const value = rule.repeats === "refused" ? exact(node) : binary64(node);
-        if (value === undefined) return [];
+        if (value === undefined) return NO_HITS;
         const before = last;
         last = value;
         const goesBack = before !== undefined && (value < before || (rule.repeats === "refused" && value === before));
         const message = () => messages.goesBackwards({ field, found: shownNumber(value), before: shownNumber(before!) });
-        return goesBack ? [{ rule: rule.rule, pointer: `/${field}`, message: message() }] : [];
+        return goesBack ? [{ rule: rule.rule, pointer: `/${field}`, message: message() }] : NO_HITS;
       },
       gap() {
         if (rule.cleared_by_gap) last = undefined;
@@ -184,19 +190,19 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
           bases.clear();
           const from = integer(member(seen, restart.field));
           if (from !== undefined) bases.set(restart.phase, from);
-          return [];
+          return NO_HITS;
         }
         const value = seen.kind === rule.kind ? integer(member(seen, rule.field!)) : undefined;
-        if (value === undefined) return [];
+        if (value === undefined) return NO_HITS;
         const phase = facts.phaseOf(seen);
         const base = bases.get(phase);
         bases.set(phase, value);
-        if (base === undefined || value === base + 1n) return [];
+        if (base === undefined || value === base + 1n) return NO_HITS;
         const pointer = `/${rule.field}`;
         const [found, before] = [shownNumber(value), shownNumber(base)];
         if (value <= base) return [{ rule: rule.rule, pointer, message: messages.stepGoesBackwards({ found, before }) }];
         const unless = facts.at(skipped.unless.kind, skipped.unless.pointer);
-        if (unless && unless.type !== "null") return [];
+        if (unless && unless.type !== "null") return NO_HITS;
         const missing = shownNumber(value - base - 1n);
         return [{ rule: skipped.rule, pointer, message: messages.stepSkipped({ found, before, missing }) }];
       },
@@ -214,13 +220,13 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       observe(seen) {
         if (seen.kind === of.kind && seen.known) {
           if (facts.phaseOf(seen) === of.phase) last = member(seen, of.field);
-          return [];
+          return NO_HITS;
         }
-        if (seen.kind !== rule.kind) return [];
+        if (seen.kind !== rule.kind) return NO_HITS;
         const value = member(seen, rule.field!);
         const silent = done || facts.gapSeen || !value || !last;
         done = true;
-        if (silent || isSame(value, last, valueOf)) return [];
+        if (silent || isSame(value, last, valueOf)) return NO_HITS;
         const [found, expected] = [shownNumber(valueOf(value) ?? null), shownNumber(valueOf(last) ?? null)];
         const message = messages.differsFromLast({ field: rule.field!, found, expected, phase: of.phase, kind: of.kind });
         return [{ rule: rule.rule, pointer: `/${rule.field}`, message }];
@@ -233,13 +239,13 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     const hit = (pointer: string, message: string): Hit => ({ rule: rule.rule, pointer, message });
     return {
       observe(seen) {
-        if (off) return [];
+        if (off) return NO_HITS;
         if (seen.kind === rule.closed_by) {
           off = true;
           return open.reverse().map(({ region, line }) => hit("", messages.regionLeftOpen({ region: shortened(region), line })));
         }
         const region = seen.kind === rule.enter || seen.kind === rule.exit ? text(seen, rule.field!) : undefined;
-        if (region === undefined) return [];
+        if (region === undefined) return NO_HITS;
         const pointer = `/${rule.field}`;
         if (seen.kind === rule.enter) {
           if (open.length === LIMITS.max_open_regions) {
@@ -248,13 +254,13 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
             return [hit(pointer, messages.regionTooMany({ limit: LIMITS.max_open_regions }))];
           }
           open.push({ region, line: seen.line });
-          return [];
+          return NO_HITS;
         }
         const index = open.findLastIndex((entry) => entry.region === region);
         if (index < 0) return [hit(pointer, messages.regionNotEntered({ region: shortened(region) }))];
         const inner = open.at(-1)!;
         const [left] = open.splice(index, 1);
-        if (left === inner) return [];
+        if (left === inner) return NO_HITS;
         return [hit(pointer, messages.regionNotInnermost({ region: shortened(region), inner: shortened(inner.region) }))];
       },
       gap() {
@@ -265,14 +271,14 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
   requires(rule, facts) {
     return {
       observe(seen) {
-        if (seen.kind !== rule.kind) return [];
-        if (rule.when && text(seen, rule.when.field) !== rule.when.equals) return [];
+        if (seen.kind !== rule.kind) return NO_HITS;
+        if (rule.when && text(seen, rule.when.field) !== rule.when.equals) return NO_HITS;
         const { kind, field } = rule.needs!;
         if (kind === undefined) {
           return seen.record.members.has(field) ? [] : [{ rule: rule.rule, pointer: `/${field}`, message: missingMember(rule, field) }];
         }
         const missing = facts.has(kind) && facts.at(kind, `/${field}`) === undefined;
-        return missing ? [{ rule: rule.rule, pointer: "", message: messages.requiredInOther({ kind: rule.kind!, other: kind, key: field }) }] : [];
+        return missing ? [{ rule: rule.rule, pointer: "", message: messages.requiredInOther({ kind: rule.kind!, other: kind, key: field }) }] : NO_HITS;
       },
     };
   },
@@ -280,7 +286,8 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let done = false;
     return {
       observe(seen) {
-        if (done || !seen.known || (rule.kind !== undefined && seen.kind !== rule.kind)) return [];
+        if (done || !seen.known || (rule.kind !== undefined && seen.kind !== rule.kind)) return NO_HITS;
+        if ((rule.fields ?? NO_FIELDS).every((name) => hasNoNull(member(seen, name)))) return NO_HITS;
         const nulls = (rule.fields ?? []).flatMap((name) => nullsIn(member(seen, name), name));
         const first = nulls.sort((a, b) => a.offset - b.offset)[0];
         if (first) {
@@ -289,7 +296,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
           const message = messages.unexpected({ path: shortened(pointer.slice(1)), found: "null", expected: messages.expectedNumber });
           return [{ rule: rule.rule, pointer, message }];
         }
-        return [];
+        return NO_HITS;
       },
     };
   },
@@ -304,6 +311,10 @@ function isSame(a: Node | undefined, b: Node | undefined, valueOf: (node: Node |
   if (a?.type !== "number" || b?.type !== "number") return a?.type === b?.type;
   const [left, right] = [valueOf(a), valueOf(b)];
   return typeof left === typeof right ? left === right : Number(left) === Number(right);
+}
+
+function hasNoNull(node: Node | undefined): boolean {
+  return node === undefined || (node.type !== "null" && node.type !== "object");
 }
 
 function nullsIn(node: Node | undefined, name: string): { path: string[]; offset: number }[] {
@@ -324,8 +335,12 @@ export class StreamRules {
   }
 
   /** Returns what is wrong at a record. */
-  observe(seen: Observation): Hit[] {
-    const hits = this.rules.flatMap((rule) => rule.observe(seen));
+  observe(seen: Observation): readonly Hit[] {
+    let hits = NO_HITS;
+    for (const rule of this.rules) {
+      const found = rule.observe(seen);
+      if (found.length > 0) hits = [...hits, ...found];
+    }
     this.facts.observe(seen);
     return hits;
   }

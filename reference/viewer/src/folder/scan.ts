@@ -143,7 +143,7 @@ export class Scan {
     const { offset } = this;
     const length = this.dropped + data.length;
     const isLong = length > LIMITS.max_line_bytes;
-    const line = { number: this.line, offset, length, data: isLong ? null : data, text: isLong ? null : asciiText(data), head: data.subarray(0, 100) };
+    const line = { number: this.line, offset, length, data: isLong ? null : data, text: isLong ? null : asciiText(data), isTidy: false, head: data.subarray(0, 100) };
     this.dropped = 0;
     const sure = this.profile === undefined ? undefined : parsedForSure(line);
     if (sure) {
