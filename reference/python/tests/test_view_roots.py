@@ -90,6 +90,7 @@ def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
     answers = []
     for root in (RUNS, str(tmp_path / "runs")):
         with served([root], tmp_path / "cache") as client:
+            client.until(lambda client=client: {"a", "b/c"} <= set(client.rows()))  # type: ignore[misc]
             rows = {run: row for run, row in client.settled_rows().items() if run != "a/nested"}
             detail = client.json("/api/run", run="a")
             files = sorted((each["path"], each["bytes"]) for each in detail["files"])
