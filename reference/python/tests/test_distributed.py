@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -76,6 +79,48 @@ def test_item_that_takes_all_memory_is_isolated() -> None:
     """An allocation that fails ends no more than the work on its own item."""
     found = dict(results_of(range(10), work(takes_all), Processes(2)))
     assert {item: item for item in range(10)} | {3: f"3: {OUT_OF_MEMORY}"} == found
+
+
+class Kept:
+    """Something of the parent, in a cycle, whose destruction is seen."""
+
+    def __init__(self, seen: Path) -> None:
+        self.itself, self.seen = self, seen
+
+    def __del__(self) -> None:
+        self.seen.with_suffix(f".{os.getpid()}").touch()
+
+
+def collects(items: list[int]) -> list[int]:
+    """Return *items* after a collection of garbage."""
+    gc.collect()
+    return items
+
+
+@needs_fork
+def test_worker_destroys_nothing_of_its_parent(tmp_path: Path) -> None:
+    """Garbage of the parent, such as a client with threads, is left alone by a fork of it."""
+    gc.disable()
+    try:
+        Kept(tmp_path / "destroyed")
+        assert {3: 3} == dict(results_of([3], work(collects), Processes(1)))
+    finally:
+        gc.enable()
+    gc.collect()
+    assert [f"destroyed.{os.getpid()}"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process of the viewer is copied")
+@pytest.mark.parametrize(("threads", "method"), [(0, "fork"), (1, "spawn")])
+def test_viewer_copies_no_process_with_threads(threads: int, method: str) -> None:
+    """A thread that the module threading does not know of, as those of libraries, counts too."""
+    program = (
+        "import _thread, sys; from toyspec.view.scanning import start_method; lock = _thread.allocate_lock()\n"
+        "lock.acquire(); [_thread.start_new_thread(lock.acquire, ()) for _ in range(int(sys.argv[1]))]\n"
+        "print(start_method())"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(threads)], capture_output=True, text=True, check=True)
+    assert method == done.stdout.strip()
 
 
 def refuses(items: list[int]) -> list[int]:

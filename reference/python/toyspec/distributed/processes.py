@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -128,6 +129,8 @@ def _reason(code: int | None) -> str:
 
 def _serve(pipe: Connection, call: Call, share: int) -> None:
     """Do what comes through *pipe* until it is closed."""
+    # What a fork has copied belongs to the parent: to destroy it here could wait for threads that were not copied.
+    gc.freeze()
     _end_on_interrupt()
     _limit_memory(share)
     parent = multiprocessing.parent_process()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import threading
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
@@ -118,6 +117,16 @@ def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
     return {"error": counts["error"], "warning": counts["warning"], "info": counts["info"]}
 
 
+def start_method() -> Literal["fork", "spawn"]:
+    """Return how a worker process begins: as a copy of this one only if this one is known to have one thread."""
+    try:
+        # Those that libraries made count too; the module threading does not know them.
+        threads = len(os.listdir("/proc/self/task"))
+    except OSError:  # not Linux
+        return "spawn"
+    return "fork" if threads == 1 else "spawn"
+
+
 class Workers:
     """Runs scans and checks in the background, in processes where that pays."""
 
@@ -174,9 +183,7 @@ class Workers:
         if self._executor is None:
             cores = min(os.cpu_count() or 1, _MOST_WORKERS)
             if cores > 1 and sum(work.size for work in works) > _ALONE_BYTES:
-                # A process with threads must not be copied.
-                method = "spawn" if threading.active_count() > 1 or os.name == "nt" else "fork"
-                context = multiprocessing.get_context(method)
+                context = multiprocessing.get_context(start_method())
                 self._executor = ProcessPoolExecutor(cores, mp_context=context, initializer=_leave_interrupts)
             else:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="toyspec-scan")
