@@ -200,6 +200,11 @@ impl Collector {
         }
     }
 
+    /// Returns whether a finding of a rule would be listed, not counted.
+    pub fn lists(&self, rule: Rule) -> bool {
+        self.options.reports(rule) && !self.is_full(rule)
+    }
+
     fn is_full(&self, rule: Rule) -> bool {
         self.counts[rule as usize] >= MAX_FINDINGS_PER_RULE
     }

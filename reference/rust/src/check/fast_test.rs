@@ -162,3 +162,59 @@ fn a_learned_key_is_counted() {
     assert_eq!(format!("{:?}", report(text.as_bytes(), text.len(), false, 1 << 24)), format!("{fast:?}"));
     assert!(fast.findings[0].message.contains('9'), "{}", fast.findings[0].message);
 }
+
+/// Returns steps whose clocks and counts go back, repeat and leave out numbers, far more often than findings are listed.
+pub(crate) fn disordered(random: &mut Random, lines: usize) -> Vec<u8> {
+    let is_toy = random.below(3) > 0;
+    let mut text = String::new();
+    if is_toy {
+        text += "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n";
+    }
+    let (mut clock, mut step) = (100_u64, 100_u64);
+    for _ in 0..lines {
+        clock = clock + random.below(4) as u64 - 1;
+        step = step + random.below(5) as u64 - 1;
+        let phase = ["", "\"phase\":\"eval\","][usize::from(random.below(4) == 0)];
+        text += &match random.below(100) {
+            0 => "{\n".to_string(),
+            1 if is_toy => format!("{{\"kind\":\"run_resume\",\"t\":{clock},\"from_step\":{step}}}\n"),
+            2 if is_toy => format!("{{\"kind\":\"step\",\"t\":{clock},\"step\":{step},\"loss\":\"x\"}}\n"),
+            _ if is_toy => format!("{{\"kind\":\"step\",{phase}\"t\":{clock}.5,\"step\":{step},\"loss\":2.5}}\n"),
+            _ => METRICS[3].replace("\"step\":2", &format!("\"step\":{step}")) + "\n",
+        };
+    }
+    if is_toy && random.below(2) == 0 {
+        text += &format!("{{\"kind\":\"run_end\",\"t\":{clock},\"reason\":\"completed\",\"final_step\":{step}}}\n");
+    }
+    text.into_bytes()
+}
+
+/// Findings on the order of numbers are as many with the fast path, which counts those that are not listed.
+#[test]
+fn findings_that_are_not_listed_are_counted() {
+    let mut random = Random::new(20261124);
+    let mut counted = 0;
+    for _ in 0..rounds(300) {
+        let text = disordered(&mut random, 900);
+        let exact = report(&text, text.len(), false, 1 << 24);
+        let fast = report(&text, 1 + random.below(5000), true, 1 << 24);
+        assert_eq!(format!("{exact:?}"), format!("{fast:?}"), "{}", String::from_utf8_lossy(&text));
+        counted += fast.suppressed.values().sum::<u64>();
+    }
+    assert!(counted > 100 * rounds(300) as u64, "{counted}");
+}
+
+/// Once no more of its findings are listed, a rule on the order of numbers keeps no line from the fast path.
+#[test]
+fn the_fast_path_takes_in_what_is_only_counted() {
+    let mut text = String::from("{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n");
+    for step in 0..2000 {
+        text += &format!("{{\"kind\":\"step\",\"t\":{}.5,\"step\":{},\"loss\":0.1}}\n", 5000 - step, step * 10);
+    }
+    let mut checker = StreamChecker::named("", CheckOptions::default());
+    checker.feed(text.as_bytes());
+    assert!(checker.lines_taken_fast() > 1800, "{}", checker.lines_taken_fast());
+    let counted = checker.finish().suppressed;
+    assert_eq!(Some(&1899), counted.get("step-skipped"));
+    assert_eq!(Some(&1899), counted.get("time-goes-backwards"));
+}

@@ -1,5 +1,6 @@
 //! What the rules that relate records see of a stream: one record after the other, and facts that hold throughout.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::numbers::integer_of;
@@ -17,15 +18,32 @@ pub(crate) struct Hit {
     pub message: String,
 }
 
-impl Hit {
-    /// Returns a hit at the whole line.
-    pub fn line(rule: Rule, message: String) -> Hit {
-        Hit { rule, pointer: String::new(), at: None, message }
+/// The rules that one record breaks. Text is made only for findings that will be listed; the others are counted.
+pub(crate) struct Hits<'l> {
+    pub found: Vec<Hit>,
+    is_listed: &'l dyn Fn(Rule) -> bool,
+}
+
+impl<'l> Hits<'l> {
+    /// Returns no hits; `is_listed` says whether a finding of a rule would be listed.
+    pub fn new(is_listed: &'l dyn Fn(Rule) -> bool) -> Hits<'l> {
+        Hits { found: Vec::new(), is_listed }
     }
 
-    /// Returns a hit at a member.
-    pub fn at(rule: Rule, field: &str, value: Node, message: String) -> Hit {
-        Hit { rule, pointer: format!("/{field}"), at: Some(value.at()), message }
+    /// Adds a hit at the whole line.
+    pub fn line(&mut self, rule: Rule, message: impl FnOnce() -> String) {
+        self.add(rule, None, || (String::new(), message()));
+    }
+
+    /// Adds a hit at a member.
+    pub fn at(&mut self, rule: Rule, field: &str, value: Node, message: impl FnOnce() -> String) {
+        self.add(rule, Some(value.at()), || (format!("/{field}"), message()));
+    }
+
+    /// Adds a hit at a place, with its pointer and its message.
+    pub fn add(&mut self, rule: Rule, at: Option<usize>, text: impl FnOnce() -> (String, String)) {
+        let (pointer, message) = if (self.is_listed)(rule) { text() } else { Default::default() };
+        self.found.push(Hit { rule, pointer, at, message });
     }
 }
 
@@ -63,8 +81,8 @@ impl<'a> Seen<'a> {
     }
 
     /// Returns a string that takes part.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.field(name).filter(|value| value.kind() == Kind::String).map(|value| value.string().into_owned())
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.field(name).filter(|value| value.kind() == Kind::String).map(|value| value.string())
     }
 
     /// Returns the value at a pointer whose first field takes part.
@@ -88,6 +106,9 @@ pub(crate) enum Count {
 
 impl Count {
     pub fn of(value: Node) -> Count {
+        if let Ok(number) = value.literal().parse() {
+            return Count::Small(number);
+        }
         let text = integer_of(value.literal()).unwrap_or_default();
         text.parse().map_or_else(|_| Count::Large(text), Count::Small)
     }

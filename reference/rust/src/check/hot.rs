@@ -27,6 +27,38 @@ impl Said {
         Said { clock: f64::INFINITY, count: 0, phase: None, loss: None, has_null: false, floats: false };
 }
 
+/// How often rules on the order of numbers were broken whose findings are only counted; None for a rule whose next
+/// finding is listed.
+#[derive(Clone, Copy)]
+struct Broken {
+    clock: Option<u64>,
+    rising: Option<u64>,
+    backwards: Option<u64>,
+    skipped: Option<u64>,
+}
+
+impl Broken {
+    const NEVER: Broken = Broken { clock: None, rising: None, backwards: None, skipped: None };
+
+    fn all(&self) -> [Option<u64>; 4] {
+        [self.clock, self.rising, self.backwards, self.skipped]
+    }
+
+    /// Adds the numbers of another; returns None where it counts what this does not.
+    fn joined(&self, other: &Broken) -> Option<Broken> {
+        let sum = |own: Option<u64>, other: Option<u64>| match (own, other.unwrap_or(0)) {
+            (None, 1..) => None,
+            (own, other) => Some(own.map(|own| own + other)),
+        };
+        Some(Broken {
+            clock: sum(self.clock, other.clock)?,
+            rising: sum(self.rising, other.rising)?,
+            backwards: sum(self.backwards, other.backwards)?,
+            skipped: sum(self.skipped, other.skipped)?,
+        })
+    }
+}
+
 /// The memory of the rules of one profile. It exists only while no rule waits for a certain record.
 #[derive(Clone)]
 pub(crate) struct Hot {
@@ -45,6 +77,7 @@ pub(crate) struct Hot {
     loss: Option<(usize, usize)>,
     /// The first null is a finding.
     asks_null: bool,
+    broken: Broken,
     is_changed: bool,
 }
 
@@ -74,6 +107,7 @@ impl Hot {
             last: None,
             loss: None,
             asks_null: false,
+            broken: Broken::NEVER,
             is_changed: false,
         };
         for (rule, memory) in table.rules.iter().zip(&rules.memories) {
@@ -81,13 +115,17 @@ impl Hot {
                 (StreamRule::First { .. }, Memory::Done(false)) => return None,
                 (StreamRule::Last { .. }, Memory::Line(1..)) => return None,
                 (StreamRule::NullNumber { .. }, Memory::Done(done)) => hot.asks_null = !done,
-                (StreamRule::Monotone { repeats: true, .. }, Memory::Last(last)) => {
+                (StreamRule::Monotone { rule, repeats: true, .. }, Memory::Last(last)) => {
                     hot.clock = last.unwrap_or(f64::NEG_INFINITY);
+                    hot.broken.clock = rules.uncollected(*rule);
                 }
-                (StreamRule::Monotone { repeats: false, .. }, Memory::Last(last)) => {
+                (StreamRule::Monotone { rule, repeats: false, .. }, Memory::Last(last)) => {
                     hot.rising = last.map(|last| last as u64);
+                    hot.broken.rising = rules.uncollected(*rule);
                 }
-                (StreamRule::Sequence { .. }, Memory::Bases(bases)) => {
+                (StreamRule::Sequence { rule, skipped, .. }, Memory::Bases(bases)) => {
+                    hot.broken.backwards = rules.uncollected(*rule);
+                    hot.broken.skipped = rules.uncollected(*skipped);
                     for (phase, base) in bases {
                         let Count::Small(base) = base else { return None };
                         hot.bases[index(phase)?] = Some(*base);
@@ -103,12 +141,20 @@ impl Hot {
     /// Returns the memory before any record, in the same setting.
     pub fn blank(&self) -> Hot {
         let (bases, last, loss) = ([None; MAX_PHASES], None, None);
-        Hot { clock: f64::NEG_INFINITY, rising: None, bases, last, loss, is_changed: false, ..*self }
+        let none = |times: Option<u64>| times.map(|_| 0);
+        let Broken { clock, rising, backwards, skipped } = self.broken;
+        let broken =
+            Broken { clock: none(clock), rising: none(rising), backwards: none(backwards), skipped: none(skipped) };
+        Hot { clock: f64::NEG_INFINITY, rising: None, bases, last, loss, broken, is_changed: false, ..*self }
     }
 
     /// Returns whether lines that are proven with one of the two memories are proven with the other.
     pub fn is_set_as(&self, other: &Hot) -> bool {
-        (self.phase, self.subsampled, self.asks_null) == (other.phase, other.subsampled, other.asks_null)
+        let setting = |hot: &Hot| {
+            let counted = hot.broken.all().map(|times| times.is_some());
+            (hot.phase, hot.subsampled, hot.asks_null, counted)
+        };
+        setting(self) == setting(other)
     }
 
     /// Takes in the records that another memory has taken in from blank. Returns whether they break no rule after
@@ -124,9 +170,11 @@ impl Hot {
             (Some(base), Some(_)) => self.counts_on(base, first.counts[phase]),
             _ => true,
         });
+        let Some(broken) = self.broken.joined(&other.broken) else { return false };
         if !is_same || first.clock < self.clock || !rises || !follows {
             return false;
         }
+        self.broken = broken;
         self.clock = other.clock;
         self.rising = other.rising.or(self.rising);
         for (base, other) in self.bases.iter_mut().zip(other.bases) {
@@ -150,6 +198,7 @@ impl Hot {
         if !self.is_changed {
             return;
         }
+        self.store_broken(rules);
         let table = rules.profile.table();
         let counted = table.rules.iter().find_map(|rule| match rule {
             StreamRule::Sequence { field, .. } => Some(field),
@@ -182,21 +231,42 @@ impl Hot {
         }
     }
 
+    fn store_broken(&self, rules: &mut StreamRules) {
+        for rule in rules.profile.table().rules {
+            match rule {
+                StreamRule::Monotone { rule, repeats: true, .. } => rules.set_uncollected(*rule, self.broken.clock),
+                StreamRule::Monotone { rule, repeats: false, .. } => rules.set_uncollected(*rule, self.broken.rising),
+                StreamRule::Sequence { rule, skipped, .. } => {
+                    rules.set_uncollected(*rule, self.broken.backwards);
+                    rules.set_uncollected(*skipped, self.broken.skipped);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn loss_in(&self, text: &[u8]) -> Option<Scalar> {
         let (start, end) = self.loss?;
         std::str::from_utf8(&text[start..end]).ok().map(Scalar::of_text)
     }
 
-    /// Takes in a record of a kind that no rule waits for. Returns whether it breaks no rule; else nothing has changed.
+    /// Takes in a record of a kind that no rule waits for. Returns whether it breaks no rule, other than rules whose
+    /// findings are only counted; else nothing has changed.
     #[inline(always)]
     pub fn take(&mut self, said: &Said, is_step: bool) -> bool {
-        if said.clock < self.clock || self.asks_null && said.has_null {
+        let is_late = said.clock < self.clock;
+        if is_late && self.broken.clock.is_none() || self.asks_null && said.has_null {
             return false;
         }
         if is_step {
             let phase = said.phase.unwrap_or(self.phase);
             match self.bases[phase] {
-                Some(base) if !self.counts_on(base, said.count) => return false,
+                Some(base) if !self.counts_on(base, said.count) => {
+                    let is_back = said.count <= base;
+                    let times = if is_back { &mut self.broken.backwards } else { &mut self.broken.skipped };
+                    let Some(times) = times else { return false };
+                    *times += 1;
+                }
                 Some(_) => {}
                 None => self.first.counts[phase] = said.count,
             }
@@ -205,6 +275,9 @@ impl Hot {
                 self.last = Some(said.count);
             }
             self.bases[phase] = Some(said.count);
+        }
+        if let Some(times) = self.broken.clock.as_mut().filter(|_| is_late) {
+            *times += 1;
         }
         if !self.is_changed {
             self.first.clock = said.clock;
@@ -217,11 +290,14 @@ impl Hot {
     /// As `take`, for a profile whose records count up.
     #[inline(always)]
     pub fn take_rising(&mut self, said: &Said) -> bool {
-        if self.rising.is_some_and(|last| said.count <= last) || !self.take(said, false) {
+        let is_back = self.rising.is_some_and(|last| said.count <= last);
+        if is_back && self.broken.rising.is_none() || !self.take(said, false) {
             return false;
         }
-        if self.rising.is_none() {
-            self.first.rising = said.count;
+        match (&mut self.broken.rising, self.rising) {
+            (Some(times), _) if is_back => *times += 1,
+            (_, None) => self.first.rising = said.count,
+            _ => {}
         }
         self.rising = Some(said.count);
         true

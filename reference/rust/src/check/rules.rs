@@ -1,7 +1,9 @@
 //! The rules that hold between lines, made from the generated tables: see spec/stream.md.
 
+use std::borrow::Cow;
+
 use crate::check::collect::{Identities, Identity};
-use crate::check::hits::{Count, Hit, Scalar, Seen};
+use crate::check::hits::{Count, Hits, Scalar, Seen};
 use crate::escape::shortened;
 use crate::messages;
 use crate::phrases::plain_number;
@@ -46,6 +48,8 @@ pub(crate) struct StreamRules {
     pub facts: Facts,
     pub memories: Vec<Memory>,
     identities: Identities,
+    /// The rules whose findings are only counted from now on, with the number that was not yet collected.
+    counted: Vec<(Rule, u64)>,
 }
 
 impl StreamRules {
@@ -62,32 +66,57 @@ impl StreamRules {
             StreamRule::Requires { .. } => Memory::Nothing,
         };
         let memories = profile.table().rules.iter().map(memory).collect();
-        StreamRules { profile, facts: Facts::default(), memories, identities: Identities::default() }
+        StreamRules {
+            profile,
+            facts: Facts::default(),
+            memories,
+            identities: Identities::default(),
+            counted: Vec::new(),
+        }
     }
 
-    /// Returns what is wrong at a record.
-    pub fn observe(&mut self, seen: &Seen) -> Vec<Hit> {
-        let mut hits = Vec::new();
+    /// Adds what is wrong at a record.
+    pub fn observe(&mut self, seen: &Seen, hits: &mut Hits) {
         let table = self.profile.table();
+        let facts = &self.facts;
+        let phase = phase_of(seen, table.phase.as_ref(), facts);
         for (rule, memory) in table.rules.iter().zip(&mut self.memories) {
-            let facts = &self.facts;
-            let phase = || phase_of(seen, table.phase.as_ref(), facts);
             match (rule, memory) {
-                (StreamRule::Sequence { .. }, Memory::Bases(bases)) => {
-                    sequence(rule, bases, seen, facts, &phase, &mut hits)
-                }
+                (StreamRule::Sequence { .. }, Memory::Bases(bases)) => sequence(rule, bases, seen, facts, &phase, hits),
                 (StreamRule::SameAsLast { .. }, Memory::Other(last, done)) => {
-                    same_as_last(rule, last, done, seen, facts, &phase, &mut hits);
+                    same_as_last(rule, last, done, seen, facts, &phase, hits);
                 }
-                (StreamRule::Nested { .. }, Memory::Open(open)) => {
-                    nested(rule, open, seen, &self.identities, &mut hits)
-                }
-                (StreamRule::Requires { .. }, _) => requires(rule, seen, facts, &mut hits),
-                (_, memory) => order(rule, memory, seen, facts, &mut hits),
+                (StreamRule::Nested { .. }, Memory::Open(open)) => nested(rule, open, seen, &self.identities, hits),
+                (StreamRule::Requires { .. }, _) => requires(rule, seen, facts, hits),
+                (_, memory) => order(rule, memory, seen, facts, hits),
             }
         }
         self.take_facts(seen);
-        hits
+    }
+
+    /// Takes note that the next findings of a rule are only counted.
+    pub fn count_only(&mut self, rule: Rule) {
+        if self.uncollected(rule).is_none() {
+            self.counted.push((rule, 0));
+        }
+    }
+
+    /// Returns how often a rule was broken since its findings are only counted; None where they are listed.
+    pub fn uncollected(&self, rule: Rule) -> Option<u64> {
+        self.counted.iter().find(|(known, _)| *known == rule).map(|(_, times)| *times)
+    }
+
+    /// Replaces what `uncollected` returned.
+    pub fn set_uncollected(&mut self, rule: Rule, times: Option<u64>) {
+        if let (Some(times), Some(known)) = (times, self.counted.iter_mut().find(|(known, _)| *known == rule)) {
+            known.1 = times;
+        }
+    }
+
+    /// Returns how often each rule was broken since the last call.
+    pub fn collect(&mut self) -> impl Iterator<Item = (Rule, u64)> + '_ {
+        let taken = self.counted.iter_mut().map(|(rule, times)| (*rule, std::mem::take(times)));
+        taken.filter(|(_, times)| *times > 0)
     }
 
     /// Takes note of an unreadable line.
@@ -103,16 +132,13 @@ impl StreamRules {
         }
     }
 
-    /// Returns what is wrong at the end of a stream that has records and no fragment.
-    pub fn finish(&self) -> Vec<Hit> {
-        let rules = self.profile.table().rules.iter().zip(&self.memories);
-        let missing = rules.filter_map(|(rule, memory)| match (rule, memory) {
-            (StreamRule::Present { rule, kind }, Memory::Done(false)) => {
-                Some(Hit::line(*rule, messages::run_end_missing(kind)))
+    /// Adds what is wrong at the end of a stream that has records and no fragment.
+    pub fn finish(&self, hits: &mut Hits) {
+        for (rule, memory) in self.profile.table().rules.iter().zip(&self.memories) {
+            if let (StreamRule::Present { rule, kind }, Memory::Done(false)) = (rule, memory) {
+                hits.line(*rule, || messages::run_end_missing(kind));
             }
-            _ => None,
-        });
-        missing.collect()
+        }
     }
 
     fn take_facts(&mut self, seen: &Seen) {
@@ -122,7 +148,7 @@ impl StreamRules {
             return;
         }
         self.facts.start_seen = true;
-        self.facts.phase = seen.text(field);
+        self.facts.phase = seen.text(field).map(Cow::into_owned);
         for rule in self.profile.table().rules {
             match rule {
                 StreamRule::Sequence { unless, .. } => {
@@ -137,33 +163,32 @@ impl StreamRules {
     }
 }
 
-fn phase_of(seen: &Seen, table: Option<&PhaseTable>, facts: &Facts) -> String {
+fn phase_of<'s>(seen: &Seen<'s>, table: Option<&PhaseTable>, facts: &'s Facts) -> Cow<'s, str> {
     let own = table.and_then(|table| seen.text(table.field));
-    let default = table.map(|table| table.default.to_string());
-    own.or_else(|| facts.phase.clone()).or(default).unwrap_or_default()
+    let default = table.map_or("", |table| table.default);
+    own.unwrap_or_else(|| facts.phase.as_deref().unwrap_or(default).into())
 }
 
 /// The rules on which record comes where, and on numbers that do not go back.
-fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hits: &mut Vec<Hit>) {
+fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hits: &mut Hits) {
     match (rule, memory) {
         (StreamRule::First { rule, kind }, Memory::Done(done)) => {
             // A gap before it may have been the missing record; without a tag the cause is the tag.
-            if !*done && !facts.gap_seen && seen.kind.is_some_and(|own| own != *kind) {
-                let own = shortened(seen.kind.unwrap_or_default());
-                hits.push(Hit::line(*rule, messages::run_start_missing(own, kind)));
+            if let Some(own) = seen.kind.filter(|own| !*done && !facts.gap_seen && own != kind) {
+                hits.line(*rule, || messages::run_start_missing(shortened(own), kind));
             }
             *done = true;
         }
         (StreamRule::Once { rule, kind }, Memory::Line(line)) if seen.is(kind) => {
             if *line > 0 {
-                hits.push(Hit::line(*rule, messages::run_start_repeated(kind, *line)));
+                hits.line(*rule, || messages::run_start_repeated(kind, *line));
             } else {
                 *line = seen.line;
             }
         }
         (StreamRule::Last { rule, kind }, Memory::Line(line)) => {
             if *line > 0 {
-                hits.push(Hit::line(*rule, messages::event_after_run_end(kind, *line)));
+                hits.line(*rule, || messages::event_after_run_end(kind, *line));
             } else if seen.is(kind) {
                 *line = seen.line;
             }
@@ -174,8 +199,8 @@ fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hit
             let number: f64 = value.literal().parse().unwrap_or(f64::NAN);
             let before = last.replace(number);
             if let Some(before) = before.filter(|before| number < *before || !repeats && number == *before) {
-                let message = messages::goes_backwards(field, plain_number(number), plain_number(before));
-                hits.push(Hit::at(*rule, field, value, message));
+                let message = || messages::goes_backwards(field, plain_number(number), plain_number(before));
+                hits.at(*rule, field, value, message);
             }
         }
         (StreamRule::NullNumber { rule, fields }, Memory::Done(done)) => null_number(*rule, fields, done, seen, hits),
@@ -183,7 +208,7 @@ fn order(rule: &StreamRule, memory: &mut Memory, seen: &Seen, facts: &Facts, hit
     }
 }
 
-fn null_number(rule: Rule, fields: &[&str], done: &mut bool, seen: &Seen, hits: &mut Vec<Hit>) {
+fn null_number(rule: Rule, fields: &[&str], done: &mut bool, seen: &Seen, hits: &mut Hits) {
     if *done {
         return;
     }
@@ -199,8 +224,10 @@ fn null_number(rule: Rule, fields: &[&str], done: &mut bool, seen: &Seen, hits: 
         }
         if let Some(null) = null {
             *done = true;
-            let message = messages::unexpected(shortened(&pointer[1..]), "null", messages::EXPECTED_NUMBER);
-            hits.push(Hit { rule, pointer, at: Some(null.at()), message });
+            hits.add(rule, Some(null.at()), || {
+                let message = messages::unexpected(shortened(&pointer[1..]), "null", messages::EXPECTED_NUMBER);
+                (pointer, message)
+            });
             return;
         }
     }
@@ -211,8 +238,8 @@ fn sequence(
     bases: &mut Vec<(String, Count)>,
     seen: &Seen,
     facts: &Facts,
-    phase: &dyn Fn() -> String,
-    hits: &mut Vec<Hit>,
+    phase: &str,
+    hits: &mut Hits,
 ) {
     let StreamRule::Sequence { rule, kind, field, skipped, restart_kind, restart_field, restart_phase, .. } = rule
     else {
@@ -224,21 +251,21 @@ fn sequence(
         return;
     }
     let Some(value) = seen.field(field).filter(|_| seen.is(kind)) else { return };
-    let (phase, step) = (phase(), Count::of(value));
-    let Some((_, base)) = bases.iter_mut().find(|(known, _)| *known == phase) else {
-        bases.push((phase, step));
+    let step = Count::of(value);
+    let Some((_, base)) = bases.iter_mut().find(|(known, _)| known == phase) else {
+        bases.push((phase.to_string(), step));
         return;
     };
     let base = std::mem::replace(base, step.clone());
     if step.follows(&base) {
         return;
     }
-    let (found, before) = (shortened(&step.text()), shortened(&base.text()));
+    let shown = |count: &Count| shortened(&count.text());
     if step <= base {
-        hits.push(Hit::at(*rule, field, value, messages::step_goes_backwards(found, before)));
+        hits.at(*rule, field, value, || messages::step_goes_backwards(shown(&step), shown(&base)));
     } else if !facts.subsampled {
-        let missing = shortened(&step.between(&base));
-        hits.push(Hit::at(*skipped, field, value, messages::step_skipped(found, before, missing)));
+        let missing = || shortened(&step.between(&base));
+        hits.at(*skipped, field, value, || messages::step_skipped(shown(&step), shown(&base), missing()));
     }
 }
 
@@ -248,11 +275,11 @@ fn same_as_last(
     done: &mut bool,
     seen: &Seen,
     facts: &Facts,
-    phase: &dyn Fn() -> String,
-    hits: &mut Vec<Hit>,
+    phase: &str,
+    hits: &mut Hits,
 ) {
     let StreamRule::SameAsLast { rule, kind, field, of_kind, of_field, of_phase } = rule else { return };
-    if seen.is(of_kind) && phase() == *of_phase {
+    if seen.is(of_kind) && phase == *of_phase {
         *last = seen.scalar(of_field);
     }
     if !seen.is(kind) || std::mem::replace(done, true) || facts.gap_seen {
@@ -260,8 +287,8 @@ fn same_as_last(
     }
     if let (Some(value), Some(own), Some(last)) = (seen.field(field), seen.scalar(field), last) {
         if own != *last {
-            let message = messages::differs_from_last(field, own.shown(), last.shown(), of_phase, of_kind);
-            hits.push(Hit::at(*rule, field, value, message));
+            let message = || messages::differs_from_last(field, own.shown(), last.shown(), of_phase, of_kind);
+            hits.at(*rule, field, value, message);
         }
     }
 }
@@ -271,14 +298,15 @@ fn nested(
     open: &mut Option<Vec<(Identity, String, u64)>>,
     seen: &Seen,
     identities: &Identities,
-    hits: &mut Vec<Hit>,
+    hits: &mut Hits,
 ) {
     let (StreamRule::Nested { rule, enter, exit, field, closed_by }, Some(regions)) = (rule, open.as_mut()) else {
         return;
     };
     if seen.is(closed_by) {
-        let left = regions.iter().rev();
-        hits.extend(left.map(|(_, name, line)| Hit::line(*rule, messages::region_left_open(name, line))));
+        for (_, name, line) in regions.iter().rev() {
+            hits.line(*rule, || messages::region_left_open(name, line));
+        }
         *open = None;
         return;
     }
@@ -293,40 +321,39 @@ fn nested(
         let is_innermost = found.is_some() && found == regions.len().checked_sub(1);
         if !is_innermost {
             let inner = regions.last().filter(|_| found.is_some());
-            let message = match inner {
+            let message = || match inner {
                 Some((_, inner, _)) => messages::region_not_innermost(&shown, inner),
                 None => messages::region_not_entered(&shown),
             };
-            hits.push(Hit::at(*rule, field, value, message));
+            hits.at(*rule, field, value, message);
         }
         if let Some(found) = found {
             regions.remove(found);
         }
     } else if regions.len() == MAX_OPEN_REGIONS {
-        let message = messages::region_too_many(MAX_OPEN_REGIONS);
-        hits.push(Hit::at(*rule, field, value, message));
+        let message = || messages::region_too_many(MAX_OPEN_REGIONS);
+        hits.at(*rule, field, value, message);
         *open = None;
     } else {
         regions.push((identity, shown, seen.line));
     }
 }
 
-fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Vec<Hit>) {
+fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {
     let StreamRule::Requires { rule, kind, when, needs_kind, needs } = rule else { return };
     if !seen.is(kind) || when.is_some_and(|(field, value)| seen.text(field).as_deref() != Some(value)) {
         return;
     }
     match needs_kind {
         Some(other) if facts.start_seen && !facts.has_needed => {
-            hits.push(Hit::line(*rule, messages::required_in_other(kind, other, needs)));
+            hits.line(*rule, || messages::required_in_other(kind, other, needs));
         }
         None if seen.node.get(needs).is_none() => {
-            let message = match when {
+            // A missing member is placed at the object that lacks it.
+            hits.at(*rule, needs, seen.node, || match when {
                 Some((field, value)) => messages::required_if(kind, field, value, needs),
                 None => messages::missing_key(needs, kind),
-            };
-            // A missing member is placed at the object that lacks it.
-            hits.push(Hit { rule: *rule, pointer: format!("/{needs}"), at: Some(seen.node.at()), message });
+            });
         }
         _ => {}
     }

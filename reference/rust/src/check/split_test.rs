@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::check::fast_test::disordered;
 use crate::check::split::{feed_rest, Division};
 use crate::check::{CheckOptions, FileReport, StreamChecker};
 use crate::test_random::Random;
@@ -97,6 +98,18 @@ fn mutated_streams_are_checked_alike() {
         }
         let limit = if random.below(8) == 0 { 100 } else { 1 << 24 };
         assert_alike(&text, &mut random, limit);
+    }
+}
+
+/// Findings that are not listed are counted in each block.
+#[test]
+fn disordered_streams_are_checked_alike() {
+    let mut random = Random::new(20261125);
+    for _ in 0..60 {
+        let text = disordered(&mut random, 900);
+        let division = Division { workers: 2 + random.below(4), block_bytes: 100 + random.below(20_000) };
+        let (found, _) = divided(&text, 1 << 24, random.below(60_000), division);
+        assert_eq!(format!("{:?}", alone(&text, 1 << 24)), format!("{found:?}"), "{}", String::from_utf8_lossy(&text));
     }
 }
 

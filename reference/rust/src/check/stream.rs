@@ -7,7 +7,7 @@ use crate::check::bundle::{read_sidecars, Bundle};
 use crate::check::collect::{Collector, Extra, Place};
 use crate::check::fast::{Fast, Premise, Proof, Taken};
 use crate::check::foreign::Foreign;
-use crate::check::hits::{Hit, Seen};
+use crate::check::hits::{Hit, Hits, Seen};
 use crate::check::rules::StreamRules;
 use crate::check::{CheckOptions, FileReport, Finding};
 use crate::escape::shortened;
@@ -152,6 +152,7 @@ impl StreamChecker {
         let inner = &mut self.inner;
         let (Some(fast), Some(rules), true) = (&mut inner.fast, &mut inner.rules, inner.is_fast) else { return data };
         let taken = fast.run(data, rules, inner.limit);
+        inner.count_broken();
         self.skip(&taken);
         &data[taken.bytes..]
     }
@@ -185,6 +186,7 @@ impl StreamChecker {
             _ => false,
         };
         if is_taken {
+            self.inner.count_broken();
             self.skip(&proof.taken);
         } else {
             self.feed(text);
@@ -293,6 +295,13 @@ impl StreamChecker {
 }
 
 impl Inner {
+    /// Counts the findings of lines that the fast path took in.
+    fn count_broken(&mut self) {
+        for (rule, times) in self.rules.iter_mut().flat_map(StreamRules::collect) {
+            self.found.count(rule, times);
+        }
+    }
+
     /// Makes the one finding of a stream that follows no known format; returns what it looks like.
     fn report_foreign(&mut self, head: &[u8], size: u64) -> String {
         let nowhere = || Foreign { line: 1, offset: 0, keys: None };
@@ -315,7 +324,10 @@ impl Inner {
             let message = || messages::stream_empty(splitter.size());
             found.add(Rule::StreamEmpty, Place::line(1, 0), "", message);
         } else if let Some(rules) = inner.rules.as_ref().filter(|_| inner.records > 0) {
-            for Hit { rule, message, .. } in rules.finish() {
+            let is_listed = |rule| found.lists(rule);
+            let mut hits = Hits::new(&is_listed);
+            rules.finish(&mut hits);
+            for Hit { rule, message, .. } in hits.found {
                 found.add(rule, inner.last, "", || message);
             }
         }
@@ -425,9 +437,17 @@ impl Inner {
         let is_closing = name.is_some() && name.as_deref() == profile.table().last;
         self.last_kind = if is_closing { LastKind::Closing } else { LastKind::Other };
         let seen = Seen { node, kind: name.as_deref(), table: kind, invalid: &invalid, line: line.number };
-        for Hit { rule, pointer, at, message } in self.rules.as_mut().map_or(Vec::new(), |rules| rules.observe(&seen)) {
+        let is_listed = |rule| self.found.lists(rule);
+        let mut hits = Hits::new(&is_listed);
+        if let Some(rules) = &mut self.rules {
+            rules.observe(&seen, &mut hits);
+        }
+        for Hit { rule, pointer, at, message } in hits.found {
             let whole = Place::line(line.number, line.offset);
             self.found.add(rule, at.map_or(whole, |at| place(line, at)), &pointer, || message);
+            if let Some(rules) = self.rules.as_mut().filter(|_| !self.found.lists(rule)) {
+                rules.count_only(rule);
+            }
         }
         if self.directory.is_some() && seen.is("run_start") {
             self.compare_with_directory(&seen, line);
