@@ -144,6 +144,10 @@ BENCH_OPTIONS = $(if $(ROWS),--rows $(ROWS)) $(if $(PUBLISH),--publish) $(ARGS)
 .PHONY: bench
 bench: build/bench-usual/installed-$(PYTHON_VERSION) build/bench-node/installed bench-rust ## measure everything beside its goal; `make bench ROWS=1000000`
 	@$(<D)/bin/python $(BENCH) $(BENCH_OPTIONS)
+	@$(MAKE) bench-engine
+
+.PHONY: bench-engine
+bench-engine: build/bench-usual/installed-$(PYTHON_VERSION) bench-rust ## measure checking with both engines beside its goals; needs an idle machine
 	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(<D)/engine-installed; fi
 	@$(<D)/bin/python $(BENCH) --part engine $(BENCH_OPTIONS)
 

@@ -20,6 +20,7 @@ from streams import (
     toy_steps,
     toy_variant,
     toy_whole_floats,
+    toy_wrong_types,
 )
 from toyspec import engine
 from toyspec.checker import check
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _GROUP = "both engines"
 _BUNDLES_PER_ROW = 20
+# Steps of a file that the engine divides.
+_LARGE = 400_000
 _CHECK = "import sys; from toyspec.cli.main import run; sys.exit(run())"
 _RUST = Path(__file__).resolve().parents[3] / "reference/rust/target/release/toyspec-rs"
 
@@ -53,7 +56,8 @@ _GOALS = {
     "mixed kinds with taps and regions": _Goals(0.6),
     "metrics/v1": _Goals(0.6),
     "kaun/v1": _Goals(0.6),
-    "a finding on every line": _Goals(0.15),
+    "a step that repeats on every line": _Goals(0.15),
+    "a wrong type on every line": _Goals(0.15),
 }
 
 
@@ -77,7 +81,8 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
     each = f"{number:,} bundles of 100 steps"
     yield from _compared(f"{each}, check", partial(check, runs), rounds=2, most=1.2e-4 * number)
     yield from _compared(f"{each}, list_runs", partial(list_runs, runs), rounds=2, most=0.4e-4 * number)
-    yield from _memory(clean, toy_repeating(folder / "repeating.jsonl", size), size)
+    yield from _memory(clean, toy_repeating(folder / "finding.jsonl", size), size)
+    yield from _on_two_threads(toy_steps(folder / "large.jsonl", max(4 * size, _LARGE)))
     yield from _start(toy_steps(folder / "small.jsonl", 100))
 
 
@@ -90,7 +95,9 @@ def _streams(folder: Path, size: int) -> dict[str, Path]:
     streams["mixed kinds with taps and regions"] = toy_mixed(folder / "mixed.jsonl", size)
     streams["metrics/v1"] = metrics_entries(folder / "metrics.jsonl", size)
     streams["kaun/v1"] = kaun_scalars(folder / "kaun.jsonl", size)
-    streams["a finding on every line"] = toy_repeating(folder / "finding.jsonl", size)
+    streams["a step that repeats on every line"] = toy_repeating(folder / "repeating.jsonl", size)
+    # Plain Python takes a millisecond to name what is wrong with a line.
+    streams["a wrong type on every line"] = toy_wrong_types(folder / "types.jsonl", size // 10)
     return streams
 
 
@@ -153,6 +160,14 @@ def _memory(clean: Path, repeating: Path, size: int) -> Iterator[Row]:
             os.environ[engine.VARIABLE] = each
             peak = peak_mebibytes(["-c", _CHECK, "check", "--workers", "4", str(path)])
             yield single(_GROUP, f"peak memory of {size:,} lines, {name}: {shown}", "MiB", peak, most=64)
+
+
+def _on_two_threads(path: Path) -> Iterator[Row]:
+    """Yield how much sooner two threads have checked one file: a figure of a machine that does nothing else."""
+    times = alternating(
+        {str(each): _with("native", partial(check, path, workers=each)) for each in (1, 2)}, 7, "elapsed"
+    )
+    yield ratio(_GROUP, "one file on two threads, elapsed time: times as fast", times["1"], times["2"], least=1.8)
 
 
 def _start(path: Path) -> Iterator[Row]:

@@ -33,6 +33,13 @@ def toy_repeating(path: Path, steps: int) -> Path:
     return path
 
 
+def toy_wrong_types(path: Path, steps: int) -> Path:
+    """Write the stream of :func:`toy_steps` with a number in quotes in every step: a finding a line; return *path*."""
+    with path.open("wb") as file:
+        file.writelines(line.replace(b'"lr":0.0003', b'"lr":"0.0003"') for line in _toy_lines(steps))
+    return path
+
+
 def _toy_lines(steps: int) -> Iterator[bytes]:
     numbers = random.Random(_SEED)
     yield b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"bench","phase":"train"}\n'

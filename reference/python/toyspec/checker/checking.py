@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
 import msgspec
@@ -166,8 +166,9 @@ def _verdicts(
     is_remote = any(map(is_address, paths))
     # To list a store twice costs more than to know how much there is.
     known = _known_size(paths) if on_progress and not is_remote else 0
-    hints = usual_names(options.choice)
-    streams = (found for path in paths for found in find_streams(path, hints=hints))
+    # Loading the names costs start-up time; a file that is named is checked whatever its name is.
+    hints = cache(partial(usual_names, options.choice))
+    streams = (found for path in paths for found in find_streams(path, hints=() if os.path.isfile(path) else hints()))
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):

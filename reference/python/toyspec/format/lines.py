@@ -6,10 +6,17 @@ counted and not kept, so memory is bounded by the limit for any input.
 
 from __future__ import annotations
 
+from itertools import accumulate, count
+from operator import add
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import HEAD_BYTES, Fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -184,6 +191,12 @@ class LineSplitter:
         self._head = b""
         self._dropped = False
         self._dropped_all_nul = True
+
+
+def offsets_of(lines: Sequence[bytes], first: int) -> Iterator[int]:
+    """Return the offset of each of *lines* that follow each other in a stream; *first* is that of the first."""
+    # Each line has an LF that is not among its bytes.
+    return map(add, accumulate(map(len, lines), initial=first), count())
 
 
 def _all_nul(data: bytes | bytearray) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, count, repeat
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.line_validation import decode, validate, validate_line
-from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.lines import Line, LineSplitter, offsets_of
 from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
 from toyspec.generated import rules
@@ -41,19 +41,14 @@ class Record(msgspec.Struct, eq=False, gc=False):
     """The line exactly as it is in the stream, without its LF; unknown kinds and keys included."""
     line: int
     """Line number, counted from 1."""
-    # The offset less the line number: from line to line it grows by the length, and each LF counts as one line.
-    _lead: int
+    offset: int
+    """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
     profile: Profile | None
     """The profile of the stream; None for a file of another format."""
     kind: str | None
     """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
     _event: Any = msgspec.UNSET
-
-    @property
-    def offset(self) -> int:
-        """Byte offset of the line's first byte, counted from 0 at the start of the stream."""
-        return self._lead + self.line
 
     @property
     def value(self) -> dict[str, Any]:
@@ -243,7 +238,7 @@ class RecordFeed(CutFeed):
                 )
                 self._count(len(lines), _record_of(last, None, self._profile, kinds[-1]))
                 return
-        records, odd = self._records(lines, (number, offset - number), self._profile)
+        records, odd = self._records(lines, (number, offset), self._profile)
         if not odd:
             found.extend(records)
             self._count(len(records), records[-1])
@@ -260,21 +255,21 @@ class RecordFeed(CutFeed):
         self, lines: list[bytes], place: tuple[int, int], profile: Profile | None
     ) -> tuple[list[Record], list[int]]:
         """Return a record of each line from *place* on, and the indexes of lines that must be decoded one by one."""
-        number, lead = place
-        leads = accumulate(map(len, lines), initial=lead)
+        number, offset = place
+        offsets = offsets_of(lines, offset)
         if self._target == "value" or profile is None:
             values, kinds, odd = _values(lines, profile)
-            return list(map(Record, lines, count(number), leads, repeat(profile), kinds, values)), odd
+            return list(map(Record, lines, count(number), offsets, repeat(profile), kinds, values)), odd
         events, kinds, rest = decode_events(lines, profile)
         nothing = repeat(None)
-        made = map(_EventRecord, lines, count(number), leads, repeat(profile), kinds, nothing, nothing, events)
+        made = map(_EventRecord, lines, count(number), offsets, repeat(profile), kinds, nothing, nothing, events)
         records: list[Record] = list(made)
         if not rest:
             return records, []
         values, kinds, odd = _values([lines[index] for index in rest], profile)
         for index, value, kind in zip(rest, values, kinds, strict=True):
             held = records[index]
-            records[index] = Record(held.raw, held.line, held.offset - held.line, profile, kind, value)
+            records[index] = Record(held.raw, held.line, held.offset, profile, kind, value)
         return records, [rest[index] for index in odd]
 
     def _take(self, line: Line, found: list[Record | Gap]) -> None:
@@ -327,4 +322,4 @@ def _values(
 
 def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile | None, kind: str | None) -> Record:
     assert line.data is not None, "a record is made from a readable line"
-    return Record(line.data, line.number, line.offset - line.number, profile, kind, value)
+    return Record(line.data, line.number, line.offset, profile, kind, value)

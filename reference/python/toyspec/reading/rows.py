@@ -17,7 +17,7 @@ record states of the run's settings. A converter counts a member of ``value`` th
 
 from __future__ import annotations
 
-from itertools import accumulate, count, repeat
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -25,7 +25,7 @@ import msgspec
 from toyspec.format.dialect_forms import JsonForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
 from toyspec.format.document_rows import DocumentCutter
-from toyspec.format.lines import Line, LineSplitter
+from toyspec.format.lines import Line, LineSplitter, offsets_of
 from toyspec.format.plain_tables import Table
 from toyspec.format.row_columns import RowColumns, columns_of
 from toyspec.generated import rules
@@ -87,10 +87,10 @@ class RowBlock(NamedTuple):
         values = nothing
         if not self.is_json:
             values = (dict(zip(table.names, row, strict=True)) for row in zip(*table.columns, strict=True))
-        leads = accumulate(map(len, table.lines), initial=table.offset - table.number)
+        offsets = offsets_of(table.lines, table.offset)
         return list(
             map(
-                Row, table.lines, count(table.number), leads, nothing, nothing, values, repeat(msgspec.UNSET),
+                Row, table.lines, count(table.number), offsets, nothing, nothing, values, repeat(msgspec.UNSET),
                 said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
                 said.phases or nothing, metrics,
             )
@@ -224,7 +224,7 @@ class RowFeed(CutFeed):
         self.last = Row(
             line.data,
             line.number,
-            line.offset - line.number,
+            line.offset,
             None,
             None,
             value,
