@@ -61,7 +61,9 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
 def test_show_of_many_runs_leads_to_ls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A directory of runs where one run is expected gives an error that names the command that lists them."""
     assert exit_codes.USAGE == main(["show", str(tmp_path)])
-    assert f"`toyspec ls {tmp_path}` lists the runs below it\n" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "; `toyspec doctor` names what is in it\n" in shown
+    assert f"`toyspec ls {tmp_path}` lists the runs below it\n" in shown
     assert exit_codes.USAGE == main(["show", str(tmp_path / "nothing")])
     assert "toyspec ls" not in capsys.readouterr().err
 
@@ -175,7 +177,7 @@ def test_ls_lists_a_stream_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ls_without_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A directory without runs is not an error; as JSON it is an empty array."""
     assert main(["ls", str(tmp_path)]) == exit_codes.OK
-    assert "no runs below" in capsys.readouterr().err
+    assert f"no runs below {tmp_path}; `toyspec doctor` names what else is there\n" in capsys.readouterr().err
     assert [] == listed(capsys, str(tmp_path))
 
 

@@ -188,6 +188,17 @@ def test_commands_report_to_a_person(tmp_path: Path) -> None:
     assert 0 == back.returncode
 
 
+def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
+    """Neither a log that is read in place nor a folder of other formats is exported; the message says what to do."""
+    table = tmp_path / "table.csv"
+    table.write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    for path in (table, SAMPLES / "tensorboard"):
+        done = toyspec("export", "json", str(path), "--out", str(tmp_path / "out"))
+        assert 2 == done.returncode
+        assert "toy/v1" in done.stderr.decode()
+        assert "`toyspec import` makes" in done.stderr.decode()
+
+
 def test_log_content_is_shown_inert(tmp_path: Path) -> None:
     """Escape sequences in a name reach no terminal."""
     event_file(tmp_path / "a", event_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))

@@ -162,7 +162,8 @@ def _list(options: Namespace) -> int:
     elif len(found):
         sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
     elif not found.errors:
-        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(found.skipped)}\n")
+        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(found.skipped)}; ")
+        sys.stderr.write("`toyspec doctor` names what else is there\n")
     for error in found.errors:
         sys.stderr.write(f"toyspec ls: {shown(error.path)}: {printable(error.message)}\n")
     return exit_codes.USAGE if found.errors else exit_codes.OK

@@ -75,7 +75,7 @@ class ExportedRun:
                     self.end = record.value
             profile = reading.report.profile
         if profile != "toy/v1":
-            fact = "not a run of any known format" if profile is None else f"a {profile} run"
+            fact = "not a toy/v1 run" if profile is None else f"a {profile} run"
             raise SourceError(path, f"{fact}; only toy/v1 is exported. `toyspec import` makes a toy/v1 run of it")
         name = self.start.get("run_id")
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.stream)))

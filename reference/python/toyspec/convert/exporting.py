@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toyspec.distributed.crews import Workers
 
 _PARTIAL = ".export-"
+_NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs of other logs"
 
 
 def export_runs(  # noqa: PLR0913 - each is an option of its own
@@ -102,7 +103,7 @@ def _streams(runs: Iterable[str | os.PathLike[str]], report: ConversionReport) -
             elif isinstance(found, PathError):
                 report.errors.append(found)
             else:
-                report.errors.append(PathError(path, "no run in the directory or below"))
+                report.errors.append(PathError(path, _NO_RUN))
 
 
 def _move_all(partial: str, target: str) -> None:

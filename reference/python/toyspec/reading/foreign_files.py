@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def unknown_format(path: str) -> UnknownFormatError:
     """Return the exception for the file at *path*, which has no profile; raise StreamError if it is gone."""
     look = look_at(path)
-    return UnknownFormatError(path, f"{look.fact}; {look.advice}" if look.advice else look.fact)
+    parts = (look.fact, look.advice, "`toyspec doctor` says whether toyspec can import it")
+    return UnknownFormatError(path, "; ".join(part for part in parts if part))
 
 
 def look_at(path: str) -> Look:

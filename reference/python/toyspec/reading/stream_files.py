@@ -55,7 +55,9 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFil
     named = _usual_file(path)
     if named is not None:
         return named, "refuse"
-    raise StreamMissingError(path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
+    raise StreamMissingError(
+        path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}; `toyspec doctor` names what is in it"
+    )
 
 
 def _usual_file(directory: str) -> str | None:
