@@ -387,3 +387,11 @@ def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
     } == (report["files"][0]["dialect"])
     listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
     assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]
+
+
+def test_a_row_without_metrics_is_shown_by_its_members() -> None:
+    """A line of tail that said nothing would look like a defect; a metric with one value is not a range."""
+    path, _ = sample("mllog")
+    last = toyspec("tail", "--once", "-n", "1", str(path)).stdout.decode()
+    assert "key run_stop" in last
+    assert b"global_batch_size  256 at step 0, the only value\n" in toyspec("show", str(path)).stdout

@@ -43,8 +43,8 @@ def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
 def _head(record: Record) -> Iterator[str]:
     """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
     if isinstance(record, Row):
-        yield "" if record.step is None else f"step {figure(record.step)}"
-        yield from filter(None, [record.phase and figure(record.phase)])
+        step = "" if record.step is None else f"step {figure(record.step)}"
+        yield from filter(None, [step, record.phase and figure(record.phase)])
         return
     value = record.value
     step = f"step {figure(value['step'])}" if "step" in value else ""
@@ -65,7 +65,9 @@ def _head(record: Record) -> Iterator[str]:
 
 def _members(record: Record) -> Iterator[str]:
     if isinstance(record, Row):
-        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in record.values.items())
+        # A row without metrics says something else.
+        members = record.values.items() or flat(record.value)
+        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
         return
     for name, member in flat(record.value):
         if name not in _SAID and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):

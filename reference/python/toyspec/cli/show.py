@@ -233,7 +233,8 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     names = [shortened(name, _NAME_CHARS) for name in told]
     room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
     for name, curve in list(told.items())[:_MAX_LISTED]:
-        line = "" if _is_constant(curve) else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
+        is_plain = _is_constant(curve) and not curve.not_finite
+        line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
         yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
         if curve.count > 1 and line:
             yield "", line
@@ -247,7 +248,7 @@ def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_constant(curve: Curve) -> bool:
-    if curve.lowest is None or curve.highest is None or curve.not_finite:
+    if curve.lowest is None or curve.highest is None:
         return False
     return curve.lowest[1] == curve.highest[1]
 
@@ -259,8 +260,14 @@ def _better(run: RunSummary, name: str) -> Better:
 
 
 def _extremes(curve: Curve, better: Better) -> Iterator[str]:
-    if curve.count > 1 and _is_constant(curve) and curve.first is not None:
-        yield f"always {figure(curve.first[1])}"
+    if curve.count == 1 and curve.first is not None:
+        step, value = curve.first
+        yield f"{'not finite' if value is None else figure(value)} at step {step}, the only value"
+        return
+    if _is_constant(curve) and curve.lowest is not None:
+        yield f"always {figure(curve.lowest[1])}"
+        if curve.not_finite:
+            yield f"{curve.not_finite} not finite"
         return
     if curve.first is not None and curve.last is not None:
         yield f"first {figure(curve.first[1])}"
