@@ -29,6 +29,7 @@ _WANDB_BYTES = 100_000_000
 _LEAST = 20
 _ROUNDS = 3
 _CHUNK_HEADER = 7
+_EPOCH_ROWS = 100
 
 
 def rows(folder: Path, size: int) -> Iterator[Row]:
@@ -104,13 +105,26 @@ def _put(write: Callable[[bytes], object], at: int, record: bytes) -> int:
 
 
 def _other_logs(folder: Path, size: int) -> Iterator[Row]:
-    """Yield microseconds a row of a JSON Lines log and of a CSV file."""
-    lines = folder / "metrics.jsonl"
-    record = '{{"step":{},"timestamp":{},"loss":{},"lr":0.00025,"grad_norm":{}}}\n'
-    lines.write_text("".join(record.format(at, _WALL + at, at / 7, at / 3) for at in range(size)))
-    table = folder / "train.csv"
-    table.write_text("step,epoch,loss,lr\n" + "".join(f"{at},{at // 100},{at / 7},0.25\n" for at in range(size)))
-    for path, title, goal in ((lines, "JSON Lines", 5), (table, "CSV", 10)):
+    """Yield microseconds a row of logs of each form."""
+    logs = {
+        "JSON Lines": ("", '{{"step":{0},"timestamp":{2},"loss":{3},"lr":0.00025,"grad_norm":{4}}}'),
+        "nested JSON Lines": (
+            "",
+            '{{"step":{0},"timestamp":{2},"train":{{"loss":{3},"lr":0.25}},"val":{{"acc":{4}}}}}',
+        ),
+        "CSV": ("step,epoch,loss,lr", "{0},{1},{3},0.25"),
+        "TSV": ("step\tepoch\tloss\tlr", "{0}\t{1}\t{3}\t0.25"),
+        # One evaluation for each epoch, as Lightning writes it.
+        "CSV with blank cells": ("epoch,step,train_loss,val_acc,val_loss", "{1},{0},{3},,", "{1},{0},,0.5,{4}"),
+    }
+    for title, (header, *lines) in logs.items():
+        path = folder / title.replace(" ", "-")
+        rows = (
+            lines[-1 if at % _EPOCH_ROWS == 0 else 0].format(at, at // _EPOCH_ROWS, _WALL + at, at / 7, at / 3)
+            for at in range(size)
+        )
+        path.write_text("\n".join([*filter(None, [header]), *rows, ""]))
+        goal = 5 if title == "JSON Lines" else 10
         times = alternating(
             {
                 "read": partial(_read, path),

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from command_line import toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
+from toyspec.format.dialect_forms import JsonForm
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.recognition import recognize
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
 
@@ -387,6 +389,21 @@ def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
     } == (report["files"][0]["dialect"])
     listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
     assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]
+
+
+def test_recognition_of_text_validates_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of a table are not examined as broken objects, which would take longer than reading them."""
+    lines: list[bytes] = []
+
+    def counted(_: JsonForm, data: bytes, **__: Any) -> None:
+        lines.append(data)
+
+    monkeypatch.setattr(JsonForm, "validate", counted)
+    head = b"step,loss\n" + b"".join(b"%d,2.5\n" % step for step in range(100))
+    found = recognize(head, dialects())
+    assert found is not None
+    assert "csv" == found.dialect.name
+    assert [] == lines
 
 
 def test_a_row_without_metrics_is_shown_by_its_members() -> None:

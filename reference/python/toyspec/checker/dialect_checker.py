@@ -61,7 +61,7 @@ class DialectChecker:
     def _is_plain(self, block: RowBlock) -> bool:
         """Return whether there is nothing to report in *block*; its steps are taken in then."""
         text, said = b"\n".join(block.table.lines), block.said
-        keys = len(block.table.names) * len(block.table.lines)
+        keys = block.table.keys * len(block.table.lines)
         if self._is_json and may_repeat_keys(text, keys):
             return False
         if b"\r" in text and not self._has_carriage_return:

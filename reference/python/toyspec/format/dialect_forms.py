@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import ValidatedLine, decode, validate
-from toyspec.format.plain_tables import JsonTables, cells_table
+from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class CsvForm:
 
     def __init__(self, delimiter: str) -> None:
         self._delimiter = delimiter
+        self._has_tables = delimiter in {",", "\t"}
+        self._tables = CellTables(delimiter)
         self.header: list[str] | None = None
         """Names of the columns; None before the first line."""
 
@@ -135,8 +137,10 @@ class CsvForm:
         return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
 
     def table(self, lines: Sequence[bytes], at: int) -> Found | None:
-        """Return the columns of the lines from *at* on that have nothing but numbers."""
-        return None if self.header is None or self._delimiter != "," else cells_table(lines, at, self.header)
+        """Return the columns of the lines from *at* on that have nothing but numbers, and the same blank cells."""
+        if self.header is None or not self._has_tables:
+            return None
+        return self._tables.find(lines, at, self.header)
 
     def _cells(self, data: bytes) -> list[str] | None:
         """Return the cells of a line; None if it is not text."""

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.dialect_forms import CsvForm, form_of
+from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.format.flattening import flattened
@@ -37,8 +37,10 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", step:
         marks = dialect.recognize
         if marks.text and not _pattern(marks.text).search(head):
             continue
-        rows = samples.setdefault((dialect.form, dialect.non_finite), []) or _sample(head, dialect)
-        samples[dialect.form, dialect.non_finite] = rows
+        kind = dialect.form, dialect.non_finite
+        if kind not in samples:
+            samples[kind] = _sample(head, dialect)
+        rows = samples[kind]
         if _fits(dialect, rows, step):
             return read_as(dialect, rows, step=step)
     return None
@@ -79,9 +81,11 @@ def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
     splitter: LineSplitter | DocumentCutter
     splitter = DocumentCutter(dialect.form.rows) if dialect.form.type == "document" else LineSplitter()
     form = form_of(dialect)
+    is_json = isinstance(form, JsonForm)
     rows: list[dict[str, Any]] = []
     for line in splitter.feed(head):
-        if line.data is None:
+        # To find out what is wrong with a line takes long, and most lines of other files hold no object.
+        if line.data is None or (is_json and b"{" not in line.data):
             continue
         is_first = line.number == 1
         value = form.read(line.data, first=is_first)
