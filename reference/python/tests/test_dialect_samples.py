@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
+from command_line import toyspec
 from test_dialects import NAMES, SAMPLES, rows_of, sample
 from toyspec import check
+from toyspec.format.dialect_forms import JsonForm
+from toyspec.format.dialects import dialects
+from toyspec.format.recognition import recognize
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,3 +64,26 @@ def test_system_metrics_of_trackio_have_no_step() -> None:
     data = json.dumps(record | {"timestamp": "2026-11-20T10:00:00+00:00", "log_id": "i"}).encode() + b"\n"
     (row,) = rows_of(data, dialect="trackio")
     assert (None, {"cpu": 50.0}, "unix") == (row.step, row.values, row.time_origin)
+
+
+def test_recognition_of_text_validates_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of a table are not examined as broken objects, which would take longer than reading them."""
+    lines: list[bytes] = []
+
+    def counted(_: JsonForm, data: bytes, **__: Any) -> None:
+        lines.append(data)
+
+    monkeypatch.setattr(JsonForm, "validate", counted)
+    head = b"step,loss\n" + b"".join(b"%d,2.5\n" % step for step in range(100))
+    found = recognize(head, dialects())
+    assert found is not None
+    assert "csv" == found.dialect.name
+    assert [] == lines
+
+
+def test_a_row_without_metrics_is_shown_by_its_members() -> None:
+    """A line of tail that said nothing would look like a defect; a metric with one value is not a range."""
+    path, _ = sample("mllog")
+    last = toyspec("tail", "--once", "-n", "1", str(path)).stdout.decode()
+    assert "key run_stop" in last
+    assert b"global_batch_size  256 at step 0, the only value\n" in toyspec("show", str(path)).stdout

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from command_line import toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
-from toyspec.format.dialect_forms import JsonForm
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
-from toyspec.format.recognition import recognize
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
 
@@ -389,26 +387,3 @@ def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
     } == (report["files"][0]["dialect"])
     listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
     assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]
-
-
-def test_recognition_of_text_validates_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of a table are not examined as broken objects, which would take longer than reading them."""
-    lines: list[bytes] = []
-
-    def counted(_: JsonForm, data: bytes, **__: Any) -> None:
-        lines.append(data)
-
-    monkeypatch.setattr(JsonForm, "validate", counted)
-    head = b"step,loss\n" + b"".join(b"%d,2.5\n" % step for step in range(100))
-    found = recognize(head, dialects())
-    assert found is not None
-    assert "csv" == found.dialect.name
-    assert [] == lines
-
-
-def test_a_row_without_metrics_is_shown_by_its_members() -> None:
-    """A line of tail that said nothing would look like a defect; a metric with one value is not a range."""
-    path, _ = sample("mllog")
-    last = toyspec("tail", "--once", "-n", "1", str(path)).stdout.decode()
-    assert "key run_stop" in last
-    assert b"global_batch_size  256 at step 0, the only value\n" in toyspec("show", str(path)).stdout
