@@ -248,7 +248,7 @@ def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_constant(curve: Curve) -> bool:
-    if curve.lowest is None or curve.highest is None:
+    if curve.lowest is None or curve.highest is None or curve.count - curve.not_finite == 1 < curve.count:
         return False
     return curve.lowest[1] == curve.highest[1]
 
