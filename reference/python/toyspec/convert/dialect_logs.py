@@ -26,6 +26,7 @@ from toyspec.errors import SourceError
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.flattening import flattened
 from toyspec.format.plain_tables import UNUSABLE
+from toyspec.format.recognition import has_text
 from toyspec.reading import rows
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
@@ -116,6 +117,8 @@ class DialectImporter:
 
     def _recognised(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read if its content is of the dialect."""
+        if self._name and not has_text(head_of(path, HEAD_BYTES), dialect_named(self._name)):
+            return None
         found = _chosen(path, "auto")
         return found if found is None or self._name in (None, found.dialect.name) else None
 

@@ -51,8 +51,9 @@ def export_in_parallel(
         workers = Processes(workers, method)
     slices = list(_slices(jobs, options, workers, scratch))
     again = _renamed(jobs, slices)
-    for number, made in zip(again, _slices(list(again.values()), options, workers, scratch), strict=True):
-        slices[number] = made
+    if again:
+        renamed = _slices(list(again.values()), options, workers, scratch)
+        slices = [next(renamed) if number in again else made for number, made in enumerate(slices)]
     join = getattr(exporter(options.format), "join", None)
     folders = (made.folder for made in slices if made.folder)
     if join is not None:

@@ -18,6 +18,8 @@ from toyspec.read_reports import HEAD_BYTES, Fragment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_FEW_BYTES = 4096
+
 
 class Line(msgspec.Struct, frozen=True, gc=False):
     """One committed line."""
@@ -201,3 +203,10 @@ def offsets_of(lines: Sequence[bytes], first: int) -> Iterator[int]:
 
 def _all_nul(data: bytes | bytearray) -> bool:
     return data.count(0) == len(data)
+
+
+def first_lines(head: bytes) -> Iterator[Line]:
+    """Yield the lines that *head* commits; of those that are not asked for, few are made."""
+    splitter = LineSplitter()
+    for start in range(0, len(head), _FEW_BYTES):
+        yield from splitter.feed(head[start : start + _FEW_BYTES])

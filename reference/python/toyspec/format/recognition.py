@@ -12,7 +12,7 @@ from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
-from toyspec.format.lines import LineSplitter
+from toyspec.format.lines import first_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _RANKS = ("program", "shape", "guess")
 _SAMPLE = 50
 _CONSOLE = 2
+
+
+def has_text(head: bytes, dialect: Dialect) -> bool:
+    """Return whether *head* has the text by which *dialect* is known; True if it is known by its keys."""
+    text = dialect.recognize.text
+    return not text or _pattern(text).search(head) is not None
 
 
 def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", step: str | None = None) -> ReadAs | None:
@@ -34,8 +40,7 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", step:
         return None
     samples: dict[Any, list[dict[str, Any]]] = {}
     for dialect in sorted(dialects, key=lambda each: (_RANKS.index(each.rank), not _is_named(each, name))):
-        marks = dialect.recognize
-        if marks.text and not _pattern(marks.text).search(head):
+        if not has_text(head, dialect):
             continue
         kind = dialect.form, dialect.non_finite
         if kind not in samples:
@@ -78,12 +83,11 @@ def file_fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
-    splitter: LineSplitter | DocumentCutter
-    splitter = DocumentCutter(dialect.form.rows) if dialect.form.type == "document" else LineSplitter()
+    is_document = dialect.form.type == "document"
     form = form_of(dialect)
     is_json = isinstance(form, JsonForm)
     rows: list[dict[str, Any]] = []
-    for line in splitter.feed(head):
+    for line in DocumentCutter(dialect.form.rows).feed(head) if is_document else first_lines(head):
         # To find out what is wrong with a line takes long, and most lines of other files hold no object.
         if line.data is None or (is_json and b"{" not in line.data):
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.format.line_validation import decode
-from toyspec.format.lines import LineSplitter
+from toyspec.format.lines import first_lines
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
 from toyspec.reading.stream_files import parts_status
 
@@ -139,7 +139,7 @@ def _with_files(found: ReadAs, path: str) -> ReadAs:
 
 def first_object(head: bytes) -> dict[str, Any] | None:
     """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
-    for line in LineSplitter().feed(head):
+    for line in first_lines(head):
         if not line.data:
             continue
         value = decode(line.data)

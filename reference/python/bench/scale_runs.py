@@ -1,0 +1,55 @@
+"""Makes runs and logs of like sizes as real ones, for measurements with many of them."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+_STEPS = (100, 300, 1000)
+_CHANGED = 100
+"""One run in so many changes before an update."""
+
+
+def bundle(number: int) -> bytes:
+    """Return the stream of the run *number*."""
+    chance = random.Random(number)
+    head = (
+        f'{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run-{number:08}","started_at":"{day(number)}T10:00:00Z",'
+        f'"config":{{"lr":{chance.choice((1e-3, 3e-4))},"seed":{number}}}}}\n'
+    )
+    steps = "".join(
+        f'{{"kind":"step","t":{step * 0.1:.1f},"step":{step},"loss":{4 / (step + 1) + chance.random():.5f},"lr":0.1}}\n'
+        for step in range(chance.choices(_STEPS, (8, 2, 1))[0])
+    )
+    return f'{head}{steps}{{"kind":"run_end","t":999.0,"reason":"completed"}}\n'.encode()
+
+
+def day(number: int) -> str:
+    """Return the day on which the run *number* began."""
+    return f"2026-{1 + number // 28 % 12:02}-{1 + number % 28:02}"
+
+
+def write_runs(root: str, count: int) -> None:
+    """Write *count* runs below *root*."""
+    for number in range(count):
+        directory = os.path.join(root, f"run-{number:08}")
+        os.makedirs(directory)
+        Path(directory, "events.jsonl").write_bytes(bundle(number))
+
+
+def change(root: str, count: int) -> None:
+    """Change every hundredth run."""
+    for number in range(0, count, _CHANGED):
+        with open(os.path.join(root, f"run-{number:08}", "events.jsonl"), "ab") as file:
+            file.write(b'{"kind":"run_end","t":1000.0,"reason":"completed"}\n')
+
+
+def write_logs(root: str, count: int) -> None:
+    """Write *count* logs as JSON Lines, which an import reads."""
+    for number in range(count):
+        chance = random.Random(number)
+        directory = os.path.join(root, f"log-{number:08}")
+        os.makedirs(directory)
+        rows = (f'{{"step":{step},"loss":{chance.random():.5f},"lr":0.1}}\n' for step in range(chance.choice(_STEPS)))
+        Path(directory, "metrics.jsonl").write_text("".join(rows), encoding="utf-8")
