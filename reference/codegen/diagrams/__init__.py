@@ -1,8 +1,8 @@
-"""Draws diagrams from data: automata of streams, states of files, reading modes, a saved curve, costs of a step."""
+"""Draws diagrams from data: automata of streams, states of files, reading modes, a saved curve, published costs."""
 
 from __future__ import annotations
 
-from codegen.diagrams import saved_curve, step_costs
+from codegen.diagrams import catalog_scale, saved_curve, step_costs
 from codegen.diagrams.automaton import automata
 from codegen.diagrams.readings import reading_pictures
 
@@ -11,7 +11,6 @@ FOLDER = "docs/diagrams"
 
 def diagrams() -> dict[str, str]:
     """Return every diagram as SVG by its path from the root."""
-    return {
-        f"{FOLDER}/{name}.svg": text
-        for name, text in {**automata(), **reading_pictures(), **saved_curve.picture(), **step_costs.picture()}.items()
-    }
+    figures = {**saved_curve.picture(), **step_costs.picture(), **catalog_scale.picture()}
+    pictures = {**automata(), **reading_pictures(), **figures}
+    return {f"{FOLDER}/{name}.svg": text for name, text in pictures.items()}

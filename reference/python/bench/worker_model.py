@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PREDICTED = (1, 2, 16, 256)
 _FEWEST = 2
-"""Batches from which a cost per run and one per byte can be told apart."""
+"""The fewest batches that a cost per run and one per byte are fitted to."""
 
 
 class _Batch(NamedTuple):

@@ -262,6 +262,30 @@ def cut_after(size: int) -> Callable[[Handler], bool]:
     return cut
 
 
+def many_objects(count: int, name: str = "data/part-{:09}.bin") -> Callable[[Handler], bool]:
+    """Return the answer of a bucket with *count* objects that are made for each page; *name* gives their keys."""
+    item = (
+        "<Contents><Key>{}</Key><LastModified>2026-11-22T10:00:00Z</LastModified>"
+        "<ETag>&quot;{}&quot;</ETag><Size>7</Size></Contents>"
+    )
+
+    def listed(handler: Handler) -> bool:
+        query = parse_qs(urlsplit(handler.path).query)
+        if "list-type" not in query:
+            return False
+        start = int(query.get("continuation-token", ["0"])[0])
+        end = min(start + handler.store.page_size, count)
+        items = "".join(item.format(name.format(number), number) for number in range(start, end))
+        token = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < count else ""
+        body = (
+            f"<ListBucketResult><IsTruncated>{str(end < count).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+        )
+        handler.answer(200, body.encode())
+        return True
+
+    return listed
+
+
 def silence(seconds: float) -> Callable[[Handler], bool]:
     """Return the answer that comes after *seconds*."""
 

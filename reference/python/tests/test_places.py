@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import toyspec
-from loopback_store import BUCKET, Store, stream, web
+from loopback_store import BUCKET, Store, many_objects, stream, web
 from toyspec import (
     RunLog,
     StreamMissingError,
@@ -253,3 +255,28 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
     assert 0 == done.returncode, done.stderr
+
+
+LISTED = """
+import os
+from toyspec.runs.discovery import find_streams
+
+print(len(list(find_streams("s3://bucket/data"))))
+with open("/proc/self/status") as file:
+    print(next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the most memory of a process is read from /proc")
+def test_million_foreign_objects_cost_no_memory(store: Store) -> None:
+    """A bucket with a million other objects is listed in pages, with the memory that a thousand take."""
+    used = []
+    for count in (1_000, 1_000_000):
+        store.requests.clear()
+        store.every = many_objects(count)
+        done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, check=True)
+        found, memory = map(int, done.stdout.split())
+        assert (1, count // 1_000) == (found, sum("list-type" in request.query for request in store.requests))
+        used.append(memory)
+    assert used[1] < used[0] + 8_000_000

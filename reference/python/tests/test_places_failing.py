@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,8 @@ from toyspec import (
     list_runs,
     read,
 )
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
 from toyspec.findings import PathError
 from toyspec.places import opening
 from toyspec.places.remote_files import RemoteFile
@@ -139,3 +142,34 @@ def test_what_may_not_be_asked_for_is_not_a_broken_sidecar(store: Store) -> None
     store.every = refuse_others
     (report,) = check(f"s3://{BUCKET}/a/events.jsonl").files
     assert [] == report.findings
+
+
+_PROBLEMS = {
+    "unreachable": "no connection to the host",
+    "no permission": "403 Forbidden: the credentials do not allow it, or are missing",
+    "wrong bucket": "404 Not Found: check the name of the bucket",
+}
+
+
+@pytest.mark.parametrize("problem", _PROBLEMS)
+def test_commands_that_convert_say_what_is_wrong_with_a_place(
+    store: Store,
+    tmp_path: Path,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``import`` and ``export``, with one worker and with several, name the address and the problem, and end with 2."""
+    if problem == "unreachable":
+        monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+        monkeypatch.setenv(opening.VARIABLE, "1")
+        opening._store.cache_clear()
+    store.every = status(403) if problem == "no permission" else status(404)
+    place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
+    for workers in ("1", "2"):
+        for command in (("import", place), ("export", "csv", place)):
+            assert exit_codes.USAGE == main([*command, "--out", out, "--workers", workers])
+            said = capsys.readouterr().err
+            assert said.startswith(f"toyspec {command[0]}: {place}: ")
+            assert _PROBLEMS[problem] in said
+            assert 1 == said.count("\n")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import toyspec
 from command_line import toyspec as command
-from loopback_store import Store, stream
+from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.sync.results import SyncReport
 from toyspec.sync.run_sync import Settings
@@ -63,6 +65,32 @@ def test_long_stream_grows_by_copies(store: Store, run: Path, small_parts: None)
     assert all(version.endswith(b"\n") for version in versions)
     assert store.received <= 1.2 * len(whole) + 200 * len(versions)
     assert {} == store.uploads
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_uploads_that_a_kill_left_are_given_up(store: Store, run: Path) -> None:
+    """The next upload of an object gives up what is older than an hour, and leaves newer uploads and other objects."""
+    now = datetime.now(UTC)
+    left = {"stale": (LOG, now - timedelta(hours=2)), "fresh": (LOG, now), "other": (f"{LOG}.prev", now - timedelta(9))}
+    store.uploads.update({name: {} for name in left})
+    item = "<Upload><UploadId>{}</UploadId><Key>{}</Key><Initiated>{:%Y-%m-%dT%H:%M:%SZ}</Initiated></Upload>"
+    items = "".join(item.format(name, *facts) for name, facts in left.items())
+
+    def listed(handler: Handler) -> bool:
+        query = parse_qs(urlsplit(handler.path).query, keep_blank_values=True)
+        if handler.command != "GET" or "uploads" not in query:
+            return False
+        handler.answer(200, f"<ListMultipartUploadsResult>{items}</ListMultipartUploadsResult>".encode())
+        return True
+
+    store.every = listed
+    whole = stream(2000)
+    put(run, whole[: len(whole) // 2])
+    sync(run)
+    put(run, whole)
+    assert "sent" == outcome(sync(run))
+    assert whole == store.get(LOG)
+    assert {"fresh", "other"} == set(store.uploads)
 
 
 def test_short_stream_waits_until_it_has_grown(store: Store, run: Path) -> None:
