@@ -152,7 +152,7 @@ bench-engine: build/bench-usual/installed-$(PYTHON_VERSION) bench-rust ## measur
 	@$(<D)/bin/python $(BENCH) --part engine $(BENCH_OPTIONS)
 
 .PHONY: scale
-scale: $(DEV) ## measure a catalog at 100 to 10,000 runs, on disk and in a store (2 minutes); `make scale ARGS='--most 100000 --publish'`
+scale: $(DEV) ## measure many runs on disk and in a store, and predict many workers (4 minutes); `make scale ARGS='--most 100000 --publish'`
 	@$(BIN)/python $(BENCH)/catalog_scale.py $(ARGS)
 
 .PHONY: bench-all

@@ -10,10 +10,10 @@ from codegen.diagrams.drawing import WIDTH, Drawing
 
 NAME = "catalog-scale"
 _SOURCE = "docs/assets/bench-scale.json"
-_SHOWN = {"one": "build", "some": "update, 1 % changed", "none": "update, none changed"}
+_SHOWN = {"one": "build", "some": "update of 1 %", "none": "update of none"}
 """The times that are shown, by their name in the data, with what the picture calls them."""
-_LEFT, _TOP, _HEIGHT = 44.0, 12.0, 168.0
-_RIGHT = WIDTH - 128
+_LEFT, _TOP, _HEIGHT = 54.0, 12.0, 168.0
+_RIGHT = WIDTH - 104
 _DECADE = 10.0
 
 

@@ -185,7 +185,10 @@ def _costs(batches: list[_Batch]) -> tuple[float, float]:
     divisor = items * sizes - both**2
     if len(batches) < _FEWEST or divisor <= 0:
         return of_items / items, 0.0
-    return (of_items * sizes - of_sizes * both) / divisor, (of_sizes * items - of_items * both) / divisor
+    run, byte = (of_items * sizes - of_sizes * both) / divisor, (of_sizes * items - of_items * both) / divisor
+    if byte < 0:
+        return of_items / items, 0.0
+    return (run, byte) if run >= 0 else (0.0, of_sizes / sizes)
 
 
 def tables(jobs: list[Job]) -> list[str]:
