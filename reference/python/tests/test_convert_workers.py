@@ -51,7 +51,8 @@ def several(folder: Path) -> list[Path]:
     (folder / "rows" / "metrics.jsonl").write_text("".join(f'{{"step":{n},"loss":{n}.5}}\n' for n in range(5000)))
     (folder / "none").mkdir()
     places = [folder / name for name in ("x", "y", "none", "rows")]
-    return [*places, *(folder / "y" / name for name in ("a", "b")), SAMPLES, folder / "x"]
+    samples = [SAMPLES / name for name in ("dvclive", "mlflow", "tensorboard", "trackio", "wandb")]
+    return [*places, *(folder / "y" / name for name in ("a", "b")), *samples, folder / "x"]
 
 
 def test_import_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
