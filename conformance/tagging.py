@@ -25,7 +25,7 @@ from conformance.format_facts import BINARY32_LIMIT, TAG_KEYS, WHOLE_FLOATS
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
-# The midpoint of the largest binary32 number and the next power of two.
+_SHOWN = 40
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled")
 
 
@@ -136,9 +136,12 @@ def _untag_one(tag: str, text: Any, place: str) -> Any:
     form = _INT if tag == "int" else _FLOAT
     if not isinstance(text, str) or form.match(text) is None:
         raise TagError(place, f"has the tag {tag}, but {text!r} is not a number of that type")
-    if tag == "int":
-        return int(text)
-    return to_f32(float(text)) if tag == "f32" else float(text)
+    try:
+        if tag == "int":
+            return int(text)
+        return to_f32(float(text)) if tag == "f32" else float(text)
+    except (OverflowError, ValueError):  # beyond binary32, or with more digits than Python takes
+        raise TagError(place, f"has the tag {tag}, but {text[:_SHOWN]} is out of its range") from None
 
 
 def _record_schema(record: Mapping[str, Any], profile: str) -> Mapping[str, Any]:

@@ -151,6 +151,8 @@ def test_untagging_gives_the_value_back(value: Any) -> None:
         {"float": "1_0"},
         {"float": ""},
         {"f32": None},
+        {"f32": "1e39"},
+        {"int": "1" * 5000},
         {"object": "x"},
         [{"a": 1}],
     ],

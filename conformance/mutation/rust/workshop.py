@@ -13,7 +13,7 @@ from conformance.mutation.rust.listing import CRATE, Mutant
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FOLDER = os.path.join(ROOT, "build", "mutants-rust")
 _PROFILE = {
@@ -28,6 +28,8 @@ _PROFILE = {
 }
 _BUILD_SECONDS = 600
 _TEST_SECONDS = 300
+_QUICK_SECONDS = 60
+_QUICK = {"TOYSPEC_EXAMPLES": "quick"}
 _LEFT_OUT = shutil.ignore_patterns("target", "fuzz", "originals")
 
 
@@ -36,13 +38,16 @@ class WorkshopError(Exception):
 
 
 class Workshop:
-    """The copy of the crate; nothing in ``reference/`` is changed."""
+    """The copy of the crate; nothing in ``reference/`` is changed. Its tests find the corpus where the tree has it."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         self.folder = folder
-        self._crate = os.path.join(folder, "crate")
+        tree = os.path.join(folder, "tree")
+        self._crate = os.path.join(tree, os.path.relpath(CRATE, ROOT))
         self._environment = os.environ | _PROFILE | {"CARGO_TARGET_DIR": os.path.join(folder, "target")}
         _copy_newer(CRATE, self._crate)
+        with contextlib.suppress(FileExistsError):
+            os.symlink(os.path.join(ROOT, "conformance"), os.path.join(tree, "conformance"))
 
     @property
     def adapter(self) -> str:
@@ -76,12 +81,20 @@ class Workshop:
         return self._error(["cargo", "build", "--bin", "toyspec-adapter"], _BUILD_SECONDS)
 
     def test(self) -> str | None:
-        """Run the tests of the crate; return what fails first, None where all pass."""
-        return self._error(["cargo", "test", "--lib", "--test", "*"], _TEST_SECONDS)
+        """Run the tests of the crate; return what fails first, None where all pass.
 
-    def _error(self, words: Sequence[str], seconds: float) -> str | None:
+        Most mutants fail, or loop, in a twentieth of the random rounds, which takes seconds.
+        """
+        unit = ["cargo", "test", "--lib"]
+        return (
+            self._error([*unit, "--no-run"], _BUILD_SECONDS)
+            or self._error(unit, _QUICK_SECONDS, _QUICK)
+            or self._error([*unit, "--test", "*"], _TEST_SECONDS)
+        )
+
+    def _error(self, words: Sequence[str], seconds: float, variables: Mapping[str, str] = _PROFILE) -> str | None:
         try:
-            done = captured(words, self._crate, seconds, self._environment)
+            done = captured(words, self._crate, seconds, self._environment | dict(variables))
         except subprocess.TimeoutExpired:
             return f"`{' '.join(words)}` took more than {seconds} seconds"
         return None if done.returncode == 0 else _gist(done.stdout.decode(errors="replace"))
