@@ -136,6 +136,20 @@ def test_a_replayed_mutant_is_killed_by_a_question_and_an_equal_program_is_not(t
     assert "the program ended" in (recording.killer(silent, "reader") or ("", ""))[1]
 
 
+def test_a_recording_is_used_again_for_the_same_program_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that goes on does not ask the unchanged program again."""
+    questions = questions_of(selected(CASES[:1]), ["checker"])
+    right = adapter(tmp_path, "right")
+    size = Recording(right, questions, str(tmp_path)).size
+    with monkeypatch.context() as patched:
+        patched.setattr(replay, "_recorded", lambda *_: pytest.fail("asked again"))
+        again = Recording(right, questions, str(tmp_path))
+        assert (size, None) == (again.size, again.killer(right, "reader"))
+        assert again.killer(adapter(tmp_path, "wrong", "adapter.Oracle.check = lambda *_: sys.exit(1)"), "reader")
+    other = adapter(tmp_path, "other", "pass  # the same in another way")
+    assert Recording(other, questions, str(tmp_path)).killer(other, "reader") is None
+
+
 def test_a_mutant_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its question counts as failed."""
     monkeypatch.setattr(replay, "_SECONDS", 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from conformance.adapters import Adapter, AdapterError
 from conformance.conversations import Conversation
 from conformance.messages import ProtocolError, demand_answer, encoded, parse
+from conformance.mutation.memory import code_digest, question_digests
 from conformance.probes.question import Stage, UntestableError
 from conformance.running import run, topics_in_turn
 from conformance.session_cases import Session
@@ -54,14 +56,19 @@ class Recording:
     """The questions of the corpus, and what the unchanged program answers."""
 
     def __init__(self, program: str, questions: Sequence[Question], folder: str) -> None:
-        """Ask the unchanged *program* all *questions* without files; raise RecordingError where one fails."""
+        """Ask the unchanged *program* all *questions* without files; raise RecordingError where one fails.
+
+        What an earlier sweep recorded of the same program and questions in *folder* is used again.
+        """
         os.makedirs(folder, exist_ok=True)
         self._adapter = Adapter([program])
         self._adapter.ask_hello()
         asked = [questions[index] for index in topics_in_turn(questions)]
         asked = [question for question in asked if question.needs.missing(self._adapter.hello) is None]
         self.size = len(asked)
-        plain = list(_recorded(self._adapter, filter(_is_plain, asked)))
+        kept = _Kept(program, [question for question in asked if _is_plain(question)], folder)
+        before = kept.load()
+        plain = before or list(_recorded(self._adapter, kept.questions))
         self._plain = {
             is_for_reading: _Batch(
                 os.path.join(folder, f"requests-{number}"),
@@ -69,6 +76,10 @@ class Recording:
             )
             for number, is_for_reading in enumerate((False, True))
         }
+        if not before:
+            for batch in self._plain.values():
+                batch.save()
+            kept.save(plain)
         self._others = [question for question in asked if not _is_plain(question)]
         self._answered: set[str] = set()
 
@@ -120,10 +131,42 @@ class _Batch:
 
     def __init__(self, path: str, recorded: Sequence[_Recorded]) -> None:
         self.path, self.recorded = path, recorded
-        with open(path, "wb") as file:
-            file.writelines(request for each in recorded for request in each.requests)
-        for each in recorded:
+
+    def save(self) -> None:
+        """Write the requests, and forget them."""
+        with open(self.path, "wb") as file:
+            file.writelines(request for each in self.recorded for request in each.requests)
+        for each in self.recorded:
             each.requests.clear()
+
+
+class _Kept:
+    """The answers to *questions* on disk, beside the files of their requests, for a sweep that goes on."""
+
+    def __init__(self, program: str, questions: Sequence[Question], folder: str) -> None:
+        self.questions = questions
+        self._path = os.path.join(folder, "answers.json")
+        with open(program, "rb") as file:
+            asked = (hashlib.sha256(file.read()).hexdigest(), code_digest(), *question_digests(questions))
+        self._key = hashlib.sha256(" ".join(asked).encode()).hexdigest()
+
+    def load(self) -> list[_Recorded]:
+        """Return the questions with their answers; none where *program*, or what it is asked, was another one."""
+        if not os.path.exists(self._path):
+            return []
+        with open(self._path, encoding="utf-8") as file:
+            kept = json.load(file)
+        if kept["key"] != self._key:
+            os.unlink(self._path)
+            return []
+        answers = [[bytes.fromhex(answer) for answer in each] for each in kept["answers"]]
+        return [_Recorded(question, [], each) for question, each in zip(self.questions, answers, strict=True)]
+
+    def save(self, recorded: Sequence[_Recorded]) -> None:
+        """Write the answers, once the requests are on disk."""
+        answers = [[answer.hex() for answer in each.answers] for each in recorded]
+        with open(self._path, "w", encoding="utf-8") as file:
+            json.dump({"key": self._key, "answers": answers}, file)
 
 
 def _is_plain(question: Question) -> bool:

@@ -160,7 +160,7 @@ fn phase_of(record: Node) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::ends_of;
+    use super::{ends, ends_of};
     use crate::State;
 
     const START: &str = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n";
@@ -181,6 +181,16 @@ mod tests {
         assert_eq!(State::Torn, torn.state);
         let damaged = ends_of(format!("{START}x\n{one}").as_bytes()).unwrap();
         assert_eq!((State::Damaged, 2), (damaged.state, damaged.records));
+    }
+
+    #[test]
+    fn a_file_of_the_most_bytes_is_read_and_a_larger_one_is_not() {
+        let path = std::env::temp_dir().join(format!("toyspec-ends-{}.jsonl", std::process::id()));
+        let text = format!("{START}{}", step(1, ",\"loss\":2"));
+        std::fs::write(&path, &text).unwrap();
+        let found = [text.len(), text.len() - 1].map(|most| ends(&path, most).unwrap().map(|ends| ends.size));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!([Some(text.len()), None], found);
     }
 
     #[test]
