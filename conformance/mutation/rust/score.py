@@ -34,7 +34,7 @@ def page(fates: Sequence[Fate], found: Findings, listed: Survivors, every: int) 
         )
     yield ""
     entries = [listed.entries[fate.mutant.place] for fate in fates if fate.mutant.place in listed.entries]
-    yield "Survivors are listed for one of two reasons."
+    yield "Survivors are listed for one of three reasons."
     yield ""
-    meanings = {name: VERDICTS[name].replace("the oracle", "the crate") for name in ("equivalent", "not-observable")}
+    meanings = {name: meaning.replace("the oracle", "the crate") for name, meaning in VERDICTS.items()}
     yield from reasons(entries, meanings, "source file", ".rs")

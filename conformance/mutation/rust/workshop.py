@@ -30,6 +30,7 @@ _BUILD_SECONDS = 600
 _TEST_SECONDS = 300
 _QUICK_SECONDS = 60
 _QUICK = {"TOYSPEC_EXAMPLES": "quick"}
+_LINKING = "error: linking"
 _LEFT_OUT = shutil.ignore_patterns("target", "fuzz", "originals")
 
 
@@ -93,8 +94,16 @@ class Workshop:
         )
 
     def _error(self, words: Sequence[str], seconds: float, variables: Mapping[str, str] = _PROFILE) -> str | None:
+        failure = self._failure(words, seconds, variables)
+        if failure is not None and _LINKING in failure:
+            # A compiler that was ended in its work leaves parts behind that do not fit together.
+            self._failure(["cargo", "clean", "--package", "toyspec"], _BUILD_SECONDS, {})
+            failure = self._failure(words, seconds, variables)
+        return failure
+
+    def _failure(self, words: Sequence[str], seconds: float, variables: Mapping[str, str]) -> str | None:
         try:
-            done = captured(words, self._crate, seconds, self._environment | dict(variables))
+            done = captured(words, self._crate, seconds, {**self._environment, **variables})
         except subprocess.TimeoutExpired:
             return f"`{' '.join(words)}` took more than {seconds} seconds"
         return None if done.returncode == 0 else _gist(done.stdout.decode(errors="replace"))

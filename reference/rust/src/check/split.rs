@@ -221,3 +221,26 @@ fn leave(parts: &mut Vec<Part>, size: usize) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{parts_of, Part};
+    use crate::check::{CheckOptions, StreamChecker};
+
+    /// The checker finds the same without it, but alone.
+    #[test]
+    fn what_follows_the_end_of_a_line_is_proven() {
+        let mut checker = StreamChecker::named("events.jsonl", CheckOptions::default());
+        checker.feed(b"{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n");
+        let mut premise = (*checker.premise(None).unwrap()).clone();
+        let steps = (1..=50).map(|step| format!("{{\"kind\":\"step\",\"t\":1.0,\"step\":{step},\"loss\":0.5}}\n"));
+        let text = format!("\"loss\":2.5}}\n{}", steps.collect::<String>());
+        let lines = |part: &Part| match part {
+            Part::Proven(proof) => proof.taken.lines,
+            Part::Other(_) => 0,
+        };
+        let proven: Vec<u64> = parts_of(text.as_bytes(), &mut premise, 1 << 24).iter().map(lines).collect();
+        // The end of the last line is too near to be looked at in words.
+        assert_eq!(vec![0, 49, 0], proven);
+    }
+}
