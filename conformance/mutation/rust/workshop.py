@@ -27,7 +27,7 @@ _PROFILE = {
     "CARGO_TERM_QUIET": "true",
 }
 _BUILD_SECONDS = 600
-_TEST_SECONDS = 300
+_TEST_SECONDS = 150
 _QUICK_SECONDS = 60
 _QUICK = {"TOYSPEC_EXAMPLES": "quick"}
 _LINKING = "error: linking"
@@ -90,6 +90,7 @@ class Workshop:
         return (
             self._error([*unit, "--no-run"], _BUILD_SECONDS)
             or self._error(unit, _QUICK_SECONDS, _QUICK)
+            or self._error([*unit, "--test", "*", "--no-run"], _BUILD_SECONDS)
             or self._error([*unit, "--test", "*"], _TEST_SECONDS)
         )
 
