@@ -97,7 +97,7 @@ class Workshop:
     def _error(self, words: Sequence[str], seconds: float, variables: Mapping[str, str] = _PROFILE) -> str | None:
         failure = self._failure(words, seconds, variables)
         if failure is not None and _LINKING in failure:
-            # A compiler that was ended in its work leaves parts behind that do not fit together.
+            # A compiler that was ended in its work leaves parts that do not fit together.
             self._failure(["cargo", "clean", "--package", "toyspec"], _BUILD_SECONDS, {})
             failure = self._failure(words, seconds, variables)
         return failure
