@@ -50,6 +50,32 @@ class PieceFields(TypedDict):
     columns: list[tuple[str, bytes, bytes]]
     rows: tuple[bytes, bytes, bytes | None] | None
 
+Facts = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
+"""First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
+
+EndsFields = tuple[Profile, State, int, int, bytes, Facts | None]
+"""Profile, state, number of records, size, telling lines, and what those say where it is plain."""
+
+WalkedFields = tuple[str, int, str, bool, bool, bool]
+"""Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""
+
+ExtremesFields = tuple[
+    str, int, int, tuple[int, float], tuple[int, float], tuple[int, float] | None, tuple[int, float] | None
+]
+"""Name, number of values and of nulls; the first, last, lowest and highest value, each after its step."""
+
+class NumbersFields(TypedDict):
+    """What records of nothing but numbers come to."""
+
+    kinds: list[tuple[str, int]]
+    phase: str | None
+    times: tuple[float, float] | None
+    steps: tuple[int, int] | None
+    metrics: list[ExtremesFields]
+
+DigestFields = tuple[Profile, State, int, int, list[tuple[str, Severity, int]], list[bytes | NumbersFields]]
+"""Profile, state, number of records, size, rule, severity and number of findings, and the lines in order."""
+
 @final
 class Options:
     def __new__(
@@ -76,6 +102,11 @@ class Batch:
     @property
     def received(self) -> int: ...
 
+@final
+class Walk:
+    def __new__(cls, root: str, hints: Sequence[str]) -> Walk: ...
+    def next(self, most: int) -> list[WalkedFields | tuple[str, tuple[int | None, str]]]: ...
+
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
 
@@ -85,8 +116,11 @@ def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
 def folded(values: bytes, level: int) -> tuple[bytes, bytes, bytes]:
     """Return the lowest, the highest and the mean of each *level* successive finite values, added in pairs."""
 
-def ends(paths: Sequence[str], most_bytes: int) -> list[tuple[Profile, State, int, int, bytes] | None]:
-    """Return profile, state, number of records, size and telling lines of each stream; None where Python reads it."""
+def ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
+    """Return what the ends of each short stream say; None where Python reads it."""
+
+def digests(paths: Sequence[str], most_bytes: int) -> list[DigestFields | None]:
+    """Return what each run comes to; None where Python reads it."""
 
 def fail() -> None:
     """Panic: shows that a panic becomes an exception."""

@@ -1,21 +1,26 @@
 //! What the ends of many streams say, read on threads.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
-use std::thread;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use toyspec::{ends, Ends};
+use toyspec::{Ends, EndsReader, Loss, RunFacts};
 
-use crate::failures::{caught, failure};
+use crate::failures::failure;
+use crate::streams::read_all;
 
-/// With fewer streams for each, starting threads takes longer than they save.
-const LEAST_STREAMS: usize = 32;
+/// Profile, state, number of records, size, the lines that count, and what they say where it is plain.
+type EndsFields<'py> = (&'static str, &'static str, u64, usize, Bound<'py, PyBytes>, Option<Facts>);
 
-/// Profile, state, number of records, size, and the lines that count.
-type EndsFields<'py> = (&'static str, &'static str, u64, usize, Bound<'py, PyBytes>);
+/// First and last step, final loss, first and last time, start, whether the run has ended, and how.
+type Facts = (i64, i64, Option<Number>, Option<f64>, Option<f64>, Option<String>, bool, Option<String>);
+
+/// A number as Python has it.
+#[derive(IntoPyObject)]
+pub(crate) enum Number {
+    Whole(i64),
+    Real(f64),
+}
 
 /// Returns what each stream says; None for one that Python has to read, or that cannot be read.
 #[pyfunction]
@@ -25,33 +30,22 @@ pub(crate) fn ends_of_all(
     paths: Vec<PathBuf>,
     most_bytes: usize,
 ) -> PyResult<Vec<Option<EndsFields<'_>>>> {
-    let found = py.detach(|| read(&paths, most_bytes)).map_err(|place| failure(&place))?;
+    let work = || read_all(&paths, EndsReader::default, |reader, path| reader.read(path, most_bytes).ok().flatten());
+    let found = py.detach(work).map_err(|place| failure(&place))?;
     Ok(found.into_iter().map(|ends| ends.map(|ends| fields(py, &ends))).collect())
 }
 
 fn fields<'py>(py: Python<'py>, ends: &Ends) -> EndsFields<'py> {
-    (ends.profile.name(), ends.state.name(), ends.records, ends.size, PyBytes::new(py, &ends.lines))
+    let lines = PyBytes::new(py, &ends.lines);
+    (ends.profile.name(), ends.state.name(), ends.records, ends.size, lines, ends.facts.as_ref().map(said))
 }
 
-/// Reads each stream; returns the place of a panic.
-fn read(paths: &[PathBuf], most_bytes: usize) -> Result<Vec<Option<Ends>>, String> {
-    let found: Vec<OnceLock<Option<Ends>>> = paths.iter().map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        caught(|| {
-            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < paths.len()) {
-                let _ = found[index].set(ends(&paths[index], most_bytes).unwrap_or_default());
-            }
-        })
+fn said(facts: &RunFacts) -> Facts {
+    let loss = match facts.final_loss {
+        Loss::Null => None,
+        Loss::Whole(loss) => Some(Number::Whole(loss)),
+        Loss::Real(loss) => Some(Number::Real(loss)),
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(paths.len() / LEAST_STREAMS).max(1);
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(|_| Err("a thread ended".to_string())))
-            .fold(own, Result::and)
-    })?;
-    Ok(found.into_iter().map(|ends| ends.into_inner().flatten()).collect())
+    let (started_at, reason) = (facts.started_at.clone(), facts.reason.clone());
+    (facts.first_step, facts.last_step, loss, facts.first_time, facts.last_time, started_at, facts.is_ended, reason)
 }

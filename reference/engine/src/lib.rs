@@ -3,9 +3,12 @@
 mod batch;
 mod checker;
 mod columns;
+mod digests;
 mod ends;
 mod failures;
 mod reports;
+mod streams;
+mod walk;
 
 use pyo3::prelude::*;
 
@@ -18,9 +21,11 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<checker::Options>()?;
     module.add_class::<checker::Checker>()?;
     module.add_class::<batch::Batch>()?;
+    module.add_class::<walk::Walk>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::folded, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
+    module.add_function(wrap_pyfunction!(digests::digests_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)
 }

@@ -15,7 +15,9 @@ from toyspec.cli.main import main
 from toyspec.engine import native
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
+from toyspec.runs.discovery import Stream
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
+from toyspec.runs.listed_run import ListedRun
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
 
@@ -164,8 +166,7 @@ def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None
 def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -> None:
     """The row of a run, its extent and its kinds do not depend on the engine; some streams are left to Python."""
     path = _write(tmp_path, stream)
-    (found,) = run_ends.engine_ends([path])
-    if found is not None:
+    for found in run_ends.engine_ends([Stream(path, 0)]).values():
         alone = summarize_ends(path)
         assert (alone.extent, alone.row(), alone.kinds) == (found.extent, found.row(), found.kinds)
 
@@ -173,11 +174,13 @@ def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -
 @pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
 def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
     """Ordinary short runs are not left to Python, and have the same row."""
-    paths = []
+    streams = []
     for name in ("ended", "killed", "metrics", "decoding", "blank lines", "evaluation behind training"):
         folder = tmp_path / name
         folder.mkdir()
-        paths.append(_write(folder, SOUND[name]))
-    for path, found in zip(paths, run_ends.engine_ends(paths), strict=True):
-        assert found is not None
-        assert (summarize_ends(path).row(), summarize_ends(path).extent) == (found.row(), found.extent)
+        streams.append(Stream(_write(folder, SOUND[name]), 0))
+    found = run_ends.engine_ends(streams)
+    assert [stream.path for stream in streams] == list(found)
+    for path, run in found.items():
+        assert isinstance(run, ListedRun)
+        assert (summarize_ends(path).row(), summarize_ends(path).extent) == (run.row(), run.extent)

@@ -2,11 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 
+use crate::check::Fast;
 use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
+use crate::run_facts::{facts_of, RunFacts};
 use crate::schema::{member, Constant};
+use crate::tables::MAX_LINE_BYTES;
 use crate::tape::{Kind, Node};
 use crate::{Profile, State};
 
@@ -27,6 +31,17 @@ pub struct Ends {
     /// The lines up to the first step, those that end the run, and those from the last step with a loss on, each with
     /// its LF.
     pub lines: Vec<u8>,
+    /// What the lines say; None where the caller has to read them.
+    pub facts: Option<RunFacts>,
+}
+
+/// Reads the ends of short streams, one after the other.
+#[derive(Default)]
+pub struct EndsReader {
+    validator: LineValidator,
+    toy: Option<Fast>,
+    metrics: Option<Fast>,
+    text: Vec<u8>,
 }
 
 /// What one record is for its run.
@@ -39,78 +54,200 @@ enum Part {
     Other,
 }
 
-struct Seen {
-    part: Part,
-    start: usize,
+/// Lines of a stream, each with its LF.
+enum Seen {
+    One(Part, Range<usize>),
+    /// Records that neither begin nor end the run.
+    Many(Range<usize>),
+}
+
+/// What was seen of a stream.
+struct Scanned {
+    profile: Profile,
+    seen: Vec<Seen>,
+    records: u64,
+    is_damaged: bool,
+    run_phase: &'static str,
+    /// Where the fragment at the end begins.
     end: usize,
 }
 
-/// Returns what a short stream says; None where that takes more than its plain records: a file of another format or
-/// with more than so many bytes, a run that was resumed, keys that repeat, integers written `1.0`.
-///
-/// # Errors
-///
-/// The file cannot be read.
-pub fn ends(path: &Path, most_bytes: usize) -> io::Result<Option<Ends>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > most_bytes as u64 {
-        return Ok(None);
+impl EndsReader {
+    /// Returns what a short stream says; None where that takes more than its plain records: a file of another format or
+    /// with more than so many bytes, a run that was resumed, keys that repeat, integers written `1.0`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn read(&mut self, path: &Path, most_bytes: usize) -> io::Result<Option<Ends>> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() > most_bytes as u64 {
+            return Ok(None);
+        }
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text.reserve(metadata.len() as usize + 1);
+        // What is written from now on belongs to the next list.
+        let read = file.take(metadata.len()).read_to_end(&mut text);
+        let found = read.map(|_| self.ends_of(&text));
+        self.text = text;
+        found
     }
-    // One byte more than there are, so that the read that finds the end needs no larger buffer.
-    let mut text = Vec::with_capacity(metadata.len() as usize + 1);
-    file.take(most_bytes as u64 + 1).read_to_end(&mut text)?;
-    Ok(if text.len() > most_bytes { None } else { ends_of(&text) })
-}
 
-fn ends_of(text: &[u8]) -> Option<Ends> {
-    let mut validator = LineValidator::default();
-    let mut profile = None;
-    let (mut seen, mut run_phase, mut is_damaged, mut start) = (Vec::new(), None, false, 0);
-    for end in memchr::memchr_iter(b'\n', text) {
-        let line = &text[start..end];
-        match validator.validate(line, start == 0) {
-            Status::Blank => {}
-            Status::Unreadable => is_damaged = true,
-            Status::Readable => {
-                let record = validator.record(line).filter(|_| validator.problems.listed.is_empty())?;
-                let profile = match profile {
-                    Some(profile) => profile,
-                    None => *profile.insert(detect(record, Hints::default())?),
-                };
-                let part = part(record, profile)?;
-                if part == Part::Start && run_phase.is_none() {
-                    run_phase = Some(phase_of(record).unwrap_or(TRAIN));
+    fn ends_of(&mut self, text: &[u8]) -> Option<Ends> {
+        let Scanned { profile, seen, records, is_damaged, run_phase, end } = self.scan(text)?;
+        let is_ended = matches!(seen.last(), Some(Seen::One(Part::End, _)));
+        let state = match is_damaged {
+            true => State::Damaged,
+            false if end < text.len() || profile.table().last.is_some() && !is_ended => State::Torn,
+            false => State::Complete,
+        };
+        let lines = self.telling(text, &seen, profile, run_phase)?;
+        let facts = facts_of(
+            &mut self.validator,
+            &lines,
+            profile,
+            |step| matches!(part(step, profile), Some(Part::Step(phase, _)) if phase.unwrap_or(run_phase) == run_phase),
+        );
+        Some(Ends { profile, state, records, size: text.len(), lines, facts })
+    }
+
+    /// Goes over all lines: quickly over the plain ones, as all but the first and the last mostly are.
+    fn scan(&mut self, text: &[u8]) -> Option<Scanned> {
+        let end = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
+        let is_utf8 = simdutf8::basic::from_utf8(&text[..end]).is_ok();
+        let (mut profile, mut run_phase, mut start) = (None, None, 0);
+        let (mut seen, mut records, mut is_damaged) = (Vec::new(), 0, false);
+        while start < end {
+            if let Some(fast) = profile.filter(|_| is_utf8).and_then(|profile| self.fast(profile)) {
+                let taken = fast.records(&text[start..end], MAX_LINE_BYTES);
+                if taken.lines > 0 {
+                    seen.push(Seen::Many(start..start + taken.bytes));
+                    records += taken.lines;
+                    start += taken.bytes;
+                    continue;
                 }
-                seen.push(Seen { part, start, end: end + 1 });
+            }
+            let next = start + 1 + memchr::memchr(b'\n', &text[start..end])?;
+            let line = &text[start..next - 1];
+            match self.validator.validate(line, start == 0) {
+                Status::Blank => {}
+                Status::Unreadable => is_damaged = true,
+                Status::Readable => {
+                    let record = self.validator.record(line).filter(|_| self.validator.problems.listed.is_empty())?;
+                    let profile = match profile {
+                        Some(profile) => profile,
+                        None => *profile.insert(detect(record, Hints::default())?),
+                    };
+                    let part = part(record, profile)?;
+                    if part == Part::Start && run_phase.is_none() {
+                        run_phase = Some(phase_of(record).unwrap_or(TRAIN));
+                    }
+                    seen.push(Seen::One(part, start..next));
+                    records += 1;
+                }
+            }
+            start = next;
+        }
+        Some(Scanned { profile: profile?, seen, records, is_damaged, run_phase: run_phase.unwrap_or(TRAIN), end })
+    }
+
+    fn fast(&mut self, profile: Profile) -> Option<&mut Fast> {
+        let slot = match profile {
+            Profile::Toy => &mut self.toy,
+            Profile::Metrics => &mut self.metrics,
+            Profile::Kaun => return None,
+        };
+        Some(slot.get_or_insert_with(|| Fast::new(profile)))
+    }
+
+    /// Returns the lines that count; None where no step has a loss, or where Python has to look at a record.
+    fn telling(&mut self, text: &[u8], seen: &[Seen], profile: Profile, run_phase: &str) -> Option<Vec<u8>> {
+        let is_own = |part: Part| matches!(part, Part::Step(phase, _) if phase.unwrap_or(run_phase) == run_phase);
+        let tells = |part: Part| matches!(part, Part::Step(_, true)) && is_own(part);
+        let mut last = None;
+        for piece in seen.iter().rev() {
+            last = match piece {
+                Seen::One(part, range) => tells(*part).then(|| range.clone()),
+                Seen::Many(range) => self.find(lines_back(text, range.clone()), text, profile, tells)?,
+            };
+            if last.is_some() {
+                break;
             }
         }
-        start = end + 1;
+        let last = last?;
+        let mut first = last.clone();
+        for piece in seen {
+            let found = match piece {
+                Seen::One(part, range) => is_own(*part).then(|| range.clone()),
+                Seen::Many(range) => self.find(lines_of(text, range.clone()), text, profile, is_own)?,
+            };
+            if let Some(found) = found {
+                first = found;
+                break;
+            }
+        }
+        let mut lines = Vec::new();
+        for piece in seen {
+            match piece {
+                Seen::One(part, range) => {
+                    if range.start <= first.start || range.start >= last.start || *part == Part::End {
+                        lines.extend_from_slice(&text[range.clone()]);
+                    }
+                }
+                Seen::Many(range) => {
+                    let middle = first.end.clamp(range.start, range.end);
+                    lines.extend_from_slice(&text[range.start..middle]);
+                    lines.extend_from_slice(&text[last.start.clamp(middle, range.end)..range.end]);
+                }
+            }
+        }
+        Some(lines)
     }
-    let profile = profile?;
-    let is_closed = profile.table().last.is_none() || seen.last().is_some_and(|last| last.part == Part::End);
-    let state = match is_damaged {
-        true => State::Damaged,
-        false if start < text.len() || !is_closed => State::Torn,
-        false => State::Complete,
-    };
-    let lines = telling(text, &seen, run_phase.unwrap_or(TRAIN))?;
-    Some(Ends { profile, state, records: seen.len() as u64, size: text.len(), lines })
+
+    /// Returns the first of `lines` whose part is one; None where Python has to look at a record.
+    #[allow(clippy::option_option)]
+    fn find(
+        &mut self,
+        mut lines: impl Iterator<Item = Range<usize>>,
+        text: &[u8],
+        profile: Profile,
+        is_one: impl Fn(Part) -> bool,
+    ) -> Option<Option<Range<usize>>> {
+        lines
+            .find_map(|range| {
+                let line = &text[range.start..range.end - 1];
+                self.validator.validate(line, range.start == 0);
+                match self.validator.record(line).and_then(|record| part(record, profile)) {
+                    None => Some(None),
+                    Some(part) => is_one(part).then_some(Some(range)),
+                }
+            })
+            .map_or(Some(None), |found| found.map(Some))
+    }
 }
 
-/// Returns the lines that count; None where no step has a loss.
-fn telling(text: &[u8], seen: &[Seen], run_phase: &str) -> Option<Vec<u8>> {
-    let is_own = |part: Part| matches!(part, Part::Step(phase, _) if phase.unwrap_or(run_phase) == run_phase);
-    let tells = |part: Part| matches!(part, Part::Step(_, true)) && is_own(part);
-    let last = seen.iter().rposition(|record| tells(record.part))?;
-    let first = seen[..last].iter().position(|record| is_own(record.part)).unwrap_or(last);
-    let mut lines = Vec::new();
-    for (index, record) in seen.iter().enumerate() {
-        if index <= first || index >= last || record.part == Part::End {
-            lines.extend_from_slice(&text[record.start..record.end]);
-        }
-    }
-    Some(lines)
+/// Yields the whole lines in a range of a text, each with its LF.
+fn lines_of(text: &[u8], range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = range.start;
+    memchr::memchr_iter(b'\n', &text[range.clone()]).map(move |at| {
+        let line = start..range.start + at + 1;
+        start = line.end;
+        line
+    })
+}
+
+/// Yields the same from the last line on.
+fn lines_back(text: &[u8], range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = range.end;
+    std::iter::from_fn(move || {
+        (end > range.start).then(|| {
+            let line = &text[range.start..end - 1];
+            let start = memchr::memrchr(b'\n', line).map_or(range.start, |at| range.start + at + 1);
+            start..std::mem::replace(&mut end, start)
+        })
+    })
 }
 
 /// Returns what a record is; None where Python has to look at it.
@@ -160,8 +297,12 @@ fn phase_of(record: Node) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ends, ends_of};
+    use super::{Ends, EndsReader};
     use crate::State;
+
+    fn ends_of(text: &[u8]) -> Option<Ends> {
+        EndsReader::default().ends_of(text)
+    }
 
     const START: &str = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n";
 
@@ -188,8 +329,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("toyspec-ends-{}.jsonl", std::process::id()));
         let text = format!("{START}{}", step(1, ",\"loss\":2"));
         std::fs::write(&path, &text).unwrap();
-        let size = text.len();
-        let found = [size + 1, size, size - 1].map(|most| ends(&path, most).unwrap().map(|ends| ends.size));
+        let (size, mut reader) = (text.len(), EndsReader::default());
+        let found = [size + 1, size, size - 1].map(|most| reader.read(&path, most).unwrap().map(|ends| ends.size));
         std::fs::remove_file(&path).unwrap();
         assert_eq!([Some(size), Some(size), None], found);
     }

@@ -91,7 +91,7 @@ def update_catalog(
     """Read the runs that have changed since *catalog* was written, and those that are new, and write them into it.
 
     A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
-    or if it could not be read. Only the files of the days of such runs are written. Raises as ``build_catalog`` does,
+    or if it could not be read. Only the files with the days of such runs are written. Raises as ``build_catalog`` does,
     and CatalogError for what is not a catalog of this version.
     """
     path = os.path.abspath(os.fspath(catalog))

@@ -47,7 +47,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     """What could not be read."""
     runs: list[str] = []
     values: list[str] = []
-    """Paths of the files of a table in the catalog, one for each day on which runs have started."""
+    """Paths of the files of a table in the catalog.
+
+    Each has the runs that started on some days, from the one in its name up to that of the next file.
+    """
     index: str = ""
     """Path of the table of everything that was found, by which an update knows what has changed."""
 

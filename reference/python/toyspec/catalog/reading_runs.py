@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.rows import row_of
+from toyspec.catalog.digests import Digested, digested
+from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
 from toyspec.catalog.values import values_of
 from toyspec.checker.checking import iter_reports
@@ -53,8 +54,12 @@ def read_batch(streams: list[Stream], plan: Plan) -> list[ReadRun]:
     if any(is_address(stream.path) for stream in streams):
         # A request takes much longer than the work on its answer.
         return [result() for _, result in each_result(streams, lambda stream: _read(stream, plan))]
-    reports = _reports([stream.path for stream in streams], plan.choice)
-    return [_read(stream, plan, next(reports)) for stream in streams]
+    known = digested(streams, plan.choice)
+    reports = _reports([stream.path for stream in streams if stream.path not in known], plan.choice)
+    return [
+        _kept(stream, plan, known[stream.path]) if stream.path in known else _read(stream, plan, next(reports))
+        for stream in streams
+    ]
 
 
 def not_read(stream: Stream, reason: str) -> ReadRun:
@@ -67,13 +72,19 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
         summary = summarize_run(stream.path, dialect=plan.choice)
         if report is None:
             report = next(_reports([stream.path], plan.choice))
-        row = row_of(summary, report if isinstance(report, FileReport) else None)
-        values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
-        return ReadRun(_index_line(stream, "run", summary, row), values)
+        findings = findings_of(report if isinstance(report, FileReport) else None)
+        return _kept(stream, plan, Digested(summary, findings))
     except StreamError as error:
         if isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted):
             return ReadRun(_index_line(stream, "hinted" if stream.is_hinted else "foreign"))
         return not_read(stream, error.fact)
+
+
+def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
+    summary = digest.summary
+    row = row_of(summary, digest.findings)
+    values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
+    return ReadRun(_index_line(stream, "run", summary, row), values)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:

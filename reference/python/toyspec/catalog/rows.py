@@ -16,7 +16,12 @@ from toyspec.runs.members import flat
 from toyspec.runs.summary import RunState, RunSummary
 
 if TYPE_CHECKING:
-    from toyspec.findings import FileReport
+    from collections.abc import Mapping
+
+    from toyspec.findings import FileReport, Severity
+
+    Findings = Mapping[str, tuple[Severity, int]]
+    """The severity of each rule that a run breaks, and the number of its findings."""
 
 COLUMNS = {
     "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
@@ -36,11 +41,11 @@ _SCALARS = (str, int, float, bool)
 _LONGEST_TEXT = 4096
 
 
-def row_of(summary: RunSummary, report: FileReport | None) -> dict[str, Any]:
-    """Return the row of a run from its *summary* and the *report* of its check, None if it cannot be checked."""
+def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
+    """Return the row of a run from its *summary* and its *findings*."""
     start = summary.start
     rest = {name: value for name, value in start.items() if name not in ("config", "model")}
-    counts = _findings(report)
+    counts = _counts(findings)
     metrics = {name: _metric(summary, name) for name in summary.series}
     tags = start.get("tags")
     return {
@@ -55,7 +60,7 @@ def row_of(summary: RunSummary, report: FileReport | None) -> dict[str, Any]:
         "dialect": summary.dialect,
         "state": summary.state,
         "sealed": has_seal(summary.directory),
-        "reason": _text(summary.end.get("reason")) if summary.end else None,
+        "reason": _text(summary.reason),
         "first_step": summary.first_step,
         "last_step": summary.last_step,
         "final_loss": summary.final_loss,
@@ -93,17 +98,22 @@ def day_of(started_at: str | None) -> str | None:
         return None
 
 
-def _findings(report: FileReport | None) -> dict[str, int]:
-    """Return the number of findings of each severity, and of each rule."""
+def findings_of(report: FileReport | None) -> Findings:
+    """Return the findings of a *report*; none of a run that cannot be checked."""
     if report is None:
         return {}
     counts = Counter(finding.rule for finding in report.findings)
     severities = {finding.rule: finding.severity for finding in report.findings}
     counts.update(report.suppressed)
+    return {rule: (severities[rule], number) for rule, number in counts.items()}
+
+
+def _counts(findings: Findings) -> dict[str, int]:
+    """Return the number of findings of each severity, and of each rule."""
     by_severity: Counter[str] = Counter()
-    for rule, number in counts.items():
-        by_severity[severities[rule]] += number
-    return {**by_severity, **dict(sorted(counts.items()))}
+    for severity, number in findings.values():
+        by_severity[severity] += number
+    return {**by_severity, **{rule: findings[rule][1] for rule in sorted(findings)}}
 
 
 def _metric(summary: RunSummary, name: str) -> dict[str, Any]:

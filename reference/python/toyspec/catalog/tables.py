@@ -1,4 +1,4 @@
-"""The tables of a catalog in DuckDB: from lines of JSON to Parquet files, a day each.
+"""The tables of a catalog in DuckDB: from lines of JSON to Parquet files of whole days.
 
 All that goes into a statement is quoted by ``text`` or ``name``.
 """
@@ -30,6 +30,10 @@ _MOST_NAMED = 1000
 # Types of JSON values that a column of numbers holds.
 _WHOLE = {"BIGINT", "UBIGINT"}
 _NO_DAY = "unknown"
+_DAYS = f"SELECT DISTINCT coalesce(day::VARCHAR, '{_NO_DAY}') FROM {{}}"
+# A day has one file, and days with few rows share one.
+_MOST_RUNS = 20_000
+_MOST_VALUES = 4_000_000
 _TODO = "todo.jsonl"
 
 
@@ -133,7 +137,7 @@ class Tables:
                  for column, kind in COLUMNS.items()]  # fmt: skip
         shown += [select for part in NAMED for select in self._named(part)]
         self.connection.execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read WHERE kind = 'run'")
-        return self._write_days("runs", old, generation, "stream")
+        return self._write_spans("runs", old, generation, _Form("stream", _MOST_RUNS))
 
     def write_values(self, old: Sequence[str], generation: int) -> list[str]:
         """Write the table of values and return its files."""
@@ -143,7 +147,8 @@ class Tables:
         self.connection.execute(
             f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM {self._lines('values.jsonl', VALUES)}"
         )
-        return self._write_days("values", old, generation, "stream, metric, step, time, value")
+        form = _Form("stream, metric, step, time, value", _MOST_VALUES)
+        return self._write_spans("values", old, generation, form)
 
     def write_index(self, generation: int) -> str:
         """Write the index and return its file."""
@@ -153,34 +158,42 @@ class Tables:
         self._copy(f"FROM ({every}) ORDER BY stream", file)
         return file
 
-    def _write_days(self, table: str, old: Sequence[str], generation: int, order: str) -> list[str]:
-        """Write the days of ``fresh``, and those of the files *old* that have rows which are not kept."""
-        by_day = {_day_of(file): file for file in old}
-        rows = "SELECT DISTINCT coalesce(day::VARCHAR, '{}') AS day FROM {}"
-        days = {day for (day,) in self.connection.execute(rows.format(_NO_DAY, "fresh")).fetchall()}
-        gone = "known ANTI JOIN kept USING (stream) WHERE kind = 'run'"
-        days |= {day for (day,) in self.connection.execute(rows.format(_NO_DAY, gone)).fetchall()}
-        found = {day: file for day, file in by_day.items() if day not in days}
-        for day in sorted(days):
-            where = "day IS NULL" if day == _NO_DAY else f"day = {text(day)}"
-            query = f"SELECT * FROM fresh WHERE {where}"
-            if day in by_day:
-                earlier = f"{parquet(self._catalog, [by_day[day]])} SEMI JOIN kept USING (stream)"
-                query += f" UNION ALL BY NAME SELECT * FROM {earlier}"
-            file = f"{table}/{day}.{generation:06}.parquet"
-            if self._copy(f"FROM ({query}) ORDER BY {order}", file):
-                found[day] = file
-        return [found[day] for day in sorted(found)]
+    def _write_spans(self, table: str, old: Sequence[str], generation: int, form: _Form) -> list[str]:
+        """Write the rows of ``fresh`` and those of the files *old* that have rows which are not kept.
 
-    def _copy(self, query: str, file: str) -> int:
-        """Write the rows of *query* into *file* and return their number; without any there is no file."""
+        A file has the days from the one in its name up to that of the next file.
+        """
+        sources = ("fresh", "known ANTI JOIN kept USING (stream) WHERE kind = 'run'")
+        days = (self.connection.execute(_DAYS.format(source)).fetchall() for source in sources)
+        changed = {day for rows in days for (day,) in rows}
+        found: list[str] = []
+        for span in _spans([_day_of(file) for file in old]):
+            file = next((file for file in old if _day_of(file) == span.name), None)
+            if any(map(span.holds, changed)):
+                found += self._write_span(table, file, generation, span, form)
+            elif file is not None:
+                found.append(file)
+        return sorted(found)
+
+    def _write_span(self, table: str, old: str | None, generation: int, span: _Span, form: _Form) -> list[str]:
+        """Write the rows of *span*, those that are kept of the file *old* too, into files of whole days."""
+        rows = f"SELECT * FROM fresh WHERE {span.condition}"
+        if old is not None:
+            rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, [old])} SEMI JOIN kept USING (stream)"
+        counts = self.connection.execute(f"SELECT day::VARCHAR, count(*) FROM ({rows}) GROUP BY day ORDER BY day")
+        files = []
+        for first, last in _groups(counts.fetchall(), form.rows):
+            where = "true" if first is None else f"day BETWEEN {text(first)} AND {text(last)}"
+            file = f"{table}/{first or _NO_DAY}.{generation:06}.parquet"
+            self._copy(f"FROM ({rows}) WHERE {where} ORDER BY {form.order}", file)
+            files.append(file)
+        return files
+
+    def _copy(self, query: str, file: str) -> None:
+        """Write the rows of *query* into *file*."""
         path = os.path.join(self._catalog, file)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        to = f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)"
-        count: int = self.connection.execute(to).fetchone()[0]
-        if not count and not file.startswith("index/"):
-            os.unlink(path)
-        return count
+        self.connection.execute(f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)")
 
     def _lines(self, file: str, members: dict[str, str]) -> str:
         """Return the SQL that reads the lines of *file*, with *members* and their types."""
@@ -219,6 +232,63 @@ class Tables:
 class _Named(NamedTuple):
     name: str
     type: str
+
+
+class _Form(NamedTuple):
+    """How a table is written."""
+
+    order: str
+    rows: int
+    """Number of rows from which on a file takes no further day."""
+
+
+class _Span(NamedTuple):
+    """Successive days."""
+
+    name: str
+    """The day in the name of its file; ``unknown`` for runs without a day."""
+    first: str
+    """Empty where there is none before."""
+    end: str
+    """The day after the last; empty where there is none."""
+
+    def holds(self, day: str) -> bool:
+        """Return whether *day* is one of them."""
+        if _NO_DAY in (day, self.name):
+            return day == self.name
+        return self.first <= day and (not self.end or day < self.end)
+
+    @property
+    def condition(self) -> str:
+        """The condition in SQL."""
+        if self.name == _NO_DAY:
+            return "day IS NULL"
+        end = f" AND day < {text(self.end)}" if self.end else ""
+        return (f"day >= {text(self.first)}" if self.first else "day IS NOT NULL") + end
+
+
+def _spans(names: Sequence[str]) -> list[_Span]:
+    """Return the spans of files with these days in their *names*; together they have every day."""
+    days = sorted(name for name in names if name != _NO_DAY) or ["0"]
+    spans = [_Span(day, day, end) for day, end in zip(days, [*days[1:], ""], strict=True)]
+    return [spans[0]._replace(first=""), *spans[1:], _Span(_NO_DAY, "", "")]
+
+
+def _groups(counts: Sequence[tuple[str | None, int]], most: int) -> Iterator[tuple[str | None, str]]:
+    """Yield the first and the last of successive days that have about *most* rows; None for rows without a day."""
+    days: list[str] = []
+    rows = 0
+    for day, count in counts:
+        if day is None:
+            yield None, ""
+            continue
+        days.append(day)
+        rows += count
+        if rows >= most:
+            yield days[0], days[-1]
+            days, rows = [], 0
+    if days:
+        yield days[0], days[-1]
 
 
 def _type_of(kinds: Iterable[str]) -> str:

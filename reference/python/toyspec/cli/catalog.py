@@ -26,7 +26,7 @@ _MOST_SHOWN = 20
 _DESCRIPTION = """\
 Keep one table of all runs below some roots, so that ten thousand runs and more
 are listed at once. `toyspec ls --catalog DIR` and `toyspec query` read it, and
-so do DuckDB and Polars: it is Parquet, a file for each day on which runs began.
+so do DuckDB and Polars: it is Parquet, in files of whole days.
 
   build ROOT…   read every run below each ROOT, a path or an address
   update DIR    read what is new, changed, or was live, and drop what is gone

@@ -265,7 +265,7 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,
-        "reason": run.end.get("reason") if run.end else None,
+        "reason": run.reason,
         "first_step": run.first_step,
         "last_step": run.last_step,
         "final_loss": run.final_loss,

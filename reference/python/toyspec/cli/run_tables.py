@@ -89,7 +89,7 @@ class RunTable:
 
     def _row(self, fields: Fields) -> list[str]:
         run = fields.run
-        reason = run.end.get("reason") if run.end else None
+        reason = run.reason
         state = run.state if run.extent.is_checked else f"{run.state}?"
         values = [fields.value(name) for name in self._more]
         return [

@@ -6,10 +6,12 @@ import os
 import re
 import stat
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import is_address, public
@@ -18,8 +20,11 @@ from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
 
 STANDARD_INPUT = "-"
+# Few enough for little memory, enough that a call costs nothing.
+_BATCH = 1024
 # Each checkpoint of Hugging Face's Trainer has the whole log until then.
 _CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
 _CHECKPOINTED = "trainer_state.json"
@@ -43,6 +48,10 @@ class Stream(msgspec.Struct, frozen=True):
     """A text that changes with the stream and with the files of its run beside it; empty where it is not known."""
     version: str = ""
     """A text that changes with the stream alone; empty where it is not known."""
+    is_link: bool = False
+    """True for a symbolic link that was found below a root."""
+    is_sealed: bool | None = None
+    """Whether a seal is beside it; None where it is not known."""
 
     @property
     def is_below(self) -> bool:
@@ -69,6 +78,9 @@ class Listed(NamedTuple):
     """See Stream."""
     beside: str = ""
     """A text that changes with the files of the run beside a stream."""
+    is_link: bool = False
+    is_sealed: bool | None = None
+    """See Stream."""
 
 
 class Listing(NamedTuple):
@@ -110,11 +122,50 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield Stream(path, status.st_size, identity=version, version=version)
         return
     anything = False
-    for found in walk(path, hints, _listed):
+    for found in _walked(path, hints):
         anything = True
         yield found
     if not anything:
         yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE)))
+
+
+def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
+    """Yield what ``walk`` yields for a directory on this machine, by the compiled engine if there is one."""
+    engine = native()
+    if engine is None or os.name == "nt":
+        yield from walk(root, hints, _listed)
+        return
+    for directory, group in groupby(_by_engine(engine, root, hints), _hinting_directory):
+        if directory is None:
+            yield from group
+        else:
+            yield from _united(directory, list(group))
+
+
+def _by_engine(engine: ModuleType, root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
+    steps = engine.Walk(root, list(hints))
+    while batch := steps.next(_BATCH):
+        for found in batch:
+            if len(found) > 2:
+                path, size, identity, is_hinted, is_link, is_sealed = found
+                yield Stream(path, size, root, is_hinted, identity, identity.partition(" ")[0], is_link, is_sealed)
+            else:
+                path, (number, words) = found
+                yield PathError(path, words if number is None else os.strerror(number))
+
+
+def _hinting_directory(found: Stream | PathError) -> str | None:
+    """Return the directory of a file that its name alone says to be a log; None for all others."""
+    return os.path.dirname(found.path) if isinstance(found, Stream) and found.is_hinted else None
+
+
+def _united(directory: str, files: list[Stream | PathError]) -> Iterator[Stream | PathError]:
+    """Yield the *files* of *directory*, or the log whose parts they are."""
+    log = _log_in_parts(directory, [os.path.basename(file.path) for file in files])
+    if log is None or not isinstance(files[0], Stream):
+        yield from files
+    else:
+        yield Stream(log.path, log.size, files[0].root, is_hinted=True, identity=log.version, version=log.version)
 
 
 def _listed(directory: str, hints: Sequence[str]) -> Listing:
@@ -125,9 +176,10 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
         return Listing([log], [Listed(entry.name, entry.path) for entry in folders])
+    is_sealed = any(entry.name == SEAL_FILE for entry in entries)
     beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
-        [_listed_file(entry, beside) for entry in files],
+        [_listed_file(entry, beside, is_sealed=is_sealed) for entry in files],
         [Listed(entry.name, entry.path) for entry in folders],
     )
 
@@ -152,6 +204,8 @@ def walk(
                 is_hinted=file.name not in STREAM_NAMES,
                 identity=file.version + file.beside,
                 version=file.version,
+                is_link=file.is_link,
+                is_sealed=file.is_sealed,
             )
         older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
         if older and not any(file.name == _CHECKPOINTED for file in files):
@@ -191,12 +245,12 @@ def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
     return Listed(os.path.basename(directory), directory, status.st_size, identity)
 
 
-def _listed_file(entry: os.DirEntry[str], beside: str = "") -> Listed:
+def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool = False) -> Listed:
     try:
         status = entry.stat()
     except OSError:
         return Listed(entry.name, entry.path)
-    return Listed(entry.name, entry.path, status.st_size, _version(status), beside)
+    return Listed(entry.name, entry.path, status.st_size, _version(status), beside, entry.is_symlink(), is_sealed)
 
 
 def _version(status: os.stat_result) -> str:

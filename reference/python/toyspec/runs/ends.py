@@ -14,6 +14,7 @@ from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
 from toyspec.runs.extents import Extent
+from toyspec.runs.listed_run import summary_of
 from toyspec.runs.metrics_of import LOSS_TAGS
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
@@ -21,11 +22,11 @@ from toyspec.runs.summary import RunSummary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from toyspec.findings import Profile, State
+    from toyspec.findings import Profile
     from toyspec.read_reports import Gap
     from toyspec.reading.log_detection import DialectChoice
-
-    _Found = tuple[Profile, State, int, int, bytes]
+    from toyspec.runs.discovery import Stream
+    from toyspec.runs.listed_run import Found
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
@@ -160,21 +161,17 @@ class Ends:
         return record.profile == "metrics/v1" or self._phases.is_own_step(record)
 
 
-def engine_ends(paths: Sequence[str]) -> list[RunSummary | None]:
-    """Return the summary of each run from a short stream that the compiled engine reads; None for all others."""
+def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
+    """Return the summaries of runs with short streams that the compiled engine reads, by path; others are left out."""
     engine = native()
     if engine is None:
-        return [None] * len(paths)
-    found: list[_Found | None] = engine.ends(paths, _WHOLE_BYTES)
-    return [None if each is None else _summary(path, each) for path, each in zip(paths, found, strict=True)]
-
-
-def _summary(path: str, found: _Found) -> RunSummary:
-    profile, state, count, size, lines = found
-    summary = RunSummary(path)
-    summary.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
-    summary.describe(profile, Extent(state, count, size))
-    return summary
+        return {}
+    found: list[Found | None] = engine.ends([stream.path for stream in streams], _WHOLE_BYTES)
+    return {
+        stream.path: summary_of(stream.path, each, sealed=None if stream.is_hinted else stream.is_sealed)
+        for stream, each in zip(streams, found, strict=True)
+        if each is not None
+    }
 
 
 def _records(found: Iterable[Record | Gap]) -> list[Record]:

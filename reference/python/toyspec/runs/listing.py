@@ -49,22 +49,20 @@ def list_runs(
     *on_error* ``"raise"`` its StreamError is raised. A file of another format below a root is not a run: it is counted
     in ``skipped``. *on_progress* is given the number of bytes done and of all bytes.
     """
-    found: list[RunSummary] = []
     own = [os.fspath(each) for each in profiles]
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
     errors, streams = streams_below([public(os.fspath(root)) for root in roots] or ["."], usual_names(choice))
     summarize = summarize_run if read == "whole" else summarize_ends
-    total, done, skipped = sum(stream.size for stream in streams), 0, 0
-    known: dict[str, RunSummary] = {}
-    if read == "ends" and not (choice.is_named or choice.may_be_own):
-        known = _known_to_engine([stream.path for stream in streams])
-    for stream, summary in each_result(
-        streams, lambda stream: known.get(stream.path) or summarize(stream.path, dialect=choice)
-    ):
+    may_be_other = choice.is_named or choice.may_be_own
+    found = engine_ends(streams) if read == "ends" and not may_be_other else {}
+    others = [stream for stream in streams if stream.path not in found] if found else streams
+    total, skipped = sum(stream.size for stream in streams), 0
+    done = total - sum(stream.size for stream in others)
+    for stream, summary in each_result(others, lambda stream: summarize(stream.path, dialect=choice)):
         if on_progress is not None:
             on_progress(done, total)
         try:
-            found.append(summary())
+            found[stream.path] = summary()
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:
@@ -72,12 +70,8 @@ def list_runs(
             skipped += is_foreign and not stream.is_hinted
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
-    return Runs(found, errors=errors, skipped=skipped).sort("run").sort("final_loss")
-
-
-def _known_to_engine(paths: Sequence[str]) -> dict[str, RunSummary]:
-    """Return the summaries that the compiled engine gives, by path; others have to be read alone."""
-    return {path: summary for path, summary in zip(paths, engine_ends(paths), strict=True) if summary is not None}
+    listed = [found[stream.path] for stream in streams if stream.path in found]
+    return Runs(listed, errors=errors, skipped=skipped).sort("run").sort("final_loss")
 
 
 class Runs(Sequence[RunSummary]):
@@ -214,8 +208,7 @@ def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[Path
                 errors.append(found)
             elif isinstance(found, Stream):
                 # Below a root only a file may be a link: to ask for the real path of each costs more than to read.
-                is_link = os.path.islink(found.path)
-                real = os.path.realpath(found.path) if is_link else real_root + found.path[len(root) :]
+                real = os.path.realpath(found.path) if found.is_link else real_root + found.path[len(root) :]
                 streams[real] = found
     for real in [real for real in streams if real.endswith(_SECOND)]:
         if f"{real.removesuffix(_SECOND)}{os.sep}{EVENTS_FILE}" in streams:

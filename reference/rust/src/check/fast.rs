@@ -1,5 +1,7 @@
 //! Proves lines free of problems in one pass, without building values. Whatever is not proven takes the exact path.
 
+use std::sync::OnceLock;
+
 use crate::check::containers::{anything, object};
 use crate::check::fast_values::FastField;
 use crate::check::hot::{Hot, Said};
@@ -119,7 +121,13 @@ enum Begun {
 }
 
 impl Fast {
+    /// Returns one that has learned nothing; its tables are made once for each profile.
     pub fn new(profile: Profile) -> Fast {
+        static BLANK: [OnceLock<Fast>; 3] = [const { OnceLock::new() }; 3];
+        BLANK[profile as usize].get_or_init(|| Fast::made(profile)).clone()
+    }
+
+    fn made(profile: Profile) -> Fast {
         let table = profile.table();
         let roles = Roles::of(profile);
         let kinds: Vec<FastKind> = table
@@ -176,6 +184,29 @@ impl Fast {
             taken.lines += 1;
         }
         taken
+    }
+
+    /// Takes in the lines at the start of a text that are records of kinds that no rule waits for, whatever relates them;
+    /// `text` is whole lines of UTF-8.
+    pub fn records(&mut self, text: &[u8], limit: usize) -> Taken {
+        let mut taken = Taken::default();
+        while let Some(end) = self.record(text, taken.bytes, limit) {
+            taken.last = taken.bytes;
+            taken.bytes = end;
+            taken.lines += 1;
+        }
+        taken
+    }
+
+    #[inline(always)]
+    fn record(&mut self, text: &[u8], start: usize, limit: usize) -> Option<usize> {
+        let kind = &mut self.kinds[self.current];
+        let found = if kind.prefix.is_at(text, start) {
+            kind.members(text, Begun::AfterTag(start + kind.prefix.length), self.reported)
+        } else {
+            self.other_line(text, start)
+        };
+        self.line_end(text, start, found?.0, limit)
     }
 
     /// Returns what other threads prove lines with; None where the fast path cannot go on from what the rules remember.

@@ -25,6 +25,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+pub(crate) use fast::Fast;
+
 pub use discover::{find_streams, Found};
 pub use stream::StreamChecker;
 

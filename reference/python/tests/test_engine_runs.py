@@ -1,0 +1,111 @@
+"""Lists and summaries of many runs are the same with both engines."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from toyspec.catalog.digests import digested
+from toyspec.catalog.reading_runs import Plan, read_batch
+from toyspec.engine import native
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.listing import list_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.runs.listing import Runs
+    from toyspec.runs.summary import RunSummary
+
+pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+
+CASES = Path(__file__).resolve().parents[3] / "conformance/cases"
+HINTS = ("*.csv", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
+
+
+def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> list[Any]:
+    """Return what *work* returns with each engine."""
+    found = []
+    for name in ("native", "python"):
+        monkeypatch.setenv("TOYSPEC_ENGINE", name)
+        found.append(work())
+    return found
+
+
+def _shown(run: RunSummary) -> tuple[Any, ...]:
+    facts = (run.name, run.reason, run.final_loss, run.says_final_loss, run.started_at, run.seconds, run.sealed)
+    records = (run.start, run.end, run.kinds, run.evals, run.goals, run.minimized, run.dialect, run.starts_late)
+    places = (run.first_step, run.last_step, run.first_time, run.last_time, run.extent, run.attempts.state())
+    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
+    return *map(repr, facts), *records, *places, run.row(), curves
+
+
+def _told(runs: Runs) -> list[Any]:
+    return [[(run.path, *_shown(run)) for run in runs], runs.errors, runs.skipped]
+
+
+@pytest.mark.slow
+def test_every_run_of_the_corpus_is_listed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order, states, every fact of every run, errors and skipped files do not depend on the engine."""
+    own, plain = both(monkeypatch, lambda: _told(list_runs(CASES)))
+    assert 1000 < len(plain[0])
+    assert plain == own
+
+
+@pytest.mark.slow
+def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All facts of each stream are the same; most runs are not left to Python."""
+    streams = [found for found in find_streams(str(CASES)) if isinstance(found, Stream)]
+    own, plain = both(monkeypatch, lambda: read_batch(streams, Plan(DialectChoice(), with_values=False)))
+    assert [(json.loads(run.line), run.error) for run in plain] == [(json.loads(run.line), run.error) for run in own]
+    monkeypatch.setenv("TOYSPEC_ENGINE", "native")
+    assert len(streams) / 2 < len(digested(streams, DialectChoice()))
+
+
+def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order, hints, older checkpoints, links, seals and identities do not depend on the engine."""
+    for name in (
+        "b/events.jsonl", "b/SHA256SUMS", "b/run.json", "b/inner/metrics.jsonl.gz", "b/log.csv", "a/log.csv",
+        "a/checkpoint-9/trainer_state.json", "a/checkpoint-10/trainer_state.json", "a/checkpoint-10/deep/x.csv",
+        "c/checkpoint-1/x.csv", "c/trainer_state.json", "train_1.log", "train_x.log", "bc.txt", "ab.txt",
+        "events.jsonl.d/none", "Z/events.jsonl", "é/events.jsonl", ".hidden/events.jsonl",
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file/events.jsonl").symlink_to(tmp_path / "b/events.jsonl")
+    (tmp_path / "dangling").mkdir()
+    (tmp_path / "dangling/events.jsonl").symlink_to(tmp_path / "nothing")
+    own, plain = both(monkeypatch, lambda: list(find_streams(str(tmp_path), hints=HINTS)))
+    assert plain == own
+    assert 11 < len(plain)
+
+
+def test_a_name_that_is_not_text_is_found_by_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are bytes, whatever the engine."""
+    folder = os.path.join(os.fsencode(tmp_path), b"\xff\xfe")
+    os.mkdir(folder)
+    with open(os.path.join(folder, b"events.jsonl"), "wb") as file:
+        file.write(b"x")
+    own, plain = both(monkeypatch, lambda: list(find_streams(str(tmp_path))))
+    assert plain == own
+    assert [os.fsdecode(os.path.join(folder, b"events.jsonl"))] == [found.path for found in plain]
+
+
+def test_a_folder_that_cannot_be_listed_does_not_stop_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is the same; the runs beside it are found."""
+    (tmp_path / "a").mkdir(mode=0)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/events.jsonl").write_bytes(b"")
+    if os.access(tmp_path / "a", os.R_OK):
+        pytest.skip("this user can list every folder")
+    own, plain = both(monkeypatch, lambda: list(find_streams(str(tmp_path))))
+    assert plain == own
+    assert 2 == len(plain)

@@ -1,0 +1,95 @@
+"""A run of a list: what a list shows of it is there, and everything else is read when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.reading.records import RecordFeed
+from toyspec.reading.sealed_files import has_seal
+from toyspec.runs.extents import Extent
+from toyspec.runs.summary import RunSummary
+
+if TYPE_CHECKING:
+    from toyspec.findings import Profile, State
+
+    Facts = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
+    """First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
+    Found = tuple[Profile, State, int, int, bytes, Facts | None]
+    """Profile, state, number of records, size, telling lines, and what those say where it is plain."""
+
+# What records add to a summary.
+_TAKEN = frozenset(vars(RunSummary("")))
+
+
+def summary_of(path: str, found: Found, *, sealed: bool | None = None) -> RunSummary:
+    """Return the summary of the run whose stream is at *path* from what the compiled engine has *found*."""
+    profile, state, count, size, lines, facts = found
+    if facts is not None:
+        return ListedRun(path, found, facts, sealed=sealed)
+    summary = _taken(path, profile, lines)
+    summary.describe(profile, Extent(state, count, size))
+    return summary
+
+
+def _taken(path: str, profile: Profile, lines: bytes) -> RunSummary:
+    summary = RunSummary(path)
+    summary.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
+    return summary
+
+
+class ListedRun(RunSummary):
+    """A run of toy/v1 or metrics/v1 that was never resumed."""
+
+    # Its times count from its start.
+    _time_origin = None
+
+    def __init__(self, path: str, found: Found, facts: Facts, *, sealed: bool | None) -> None:
+        """Take what was *found* of the stream at *path*; *sealed* is None where it is not known."""
+        profile, state, count, size, self._lines, _ = found
+        self.path, self.profile, self.extent = path, profile, Extent(state, count, size)
+        (
+            self.first_step, self.last_step, self._final_loss, self.first_time, self.last_time,
+            self._started_at, self._has_end, self._reason,
+        ) = facts  # fmt: skip
+        self._is_sealed = sealed
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what only the records say; they are read once."""
+        if name not in _TAKEN:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        known = vars(self)
+        for key, value in vars(_taken(self.path, known["profile"], known["_lines"])).items():
+            known.setdefault(key, value)
+        return known[name]
+
+    @property
+    def name(self) -> str:
+        """Last part of the path of the run."""
+        last = self.directory.rpartition(os.sep)[2]
+        return super().name if last in ("", os.curdir, os.pardir) else last
+
+    @property
+    def final_loss(self) -> float | None:
+        """Loss at the end, by run_end, else by the last step; None where it was not finite."""
+        return self._final_loss
+
+    @property
+    def says_final_loss(self) -> bool:
+        """True: others have to be read."""
+        return True
+
+    @property
+    def started_at(self) -> str | None:
+        """Wall-clock time of the start as the run says it, RFC 3339; None where it does not."""
+        return self._started_at
+
+    @property
+    def reason(self) -> Any:
+        """How the run ended, as it says it; None where it does not."""
+        return self._reason
+
+    @property
+    def sealed(self) -> bool:
+        """True if the run has a seal."""
+        return has_seal(self.directory) if self._is_sealed is None else self._is_sealed
