@@ -132,7 +132,7 @@ impl RunFacts {
     }
 }
 
-/// Returns when a run says that it started; None where it says so in another way.
+/// Returns when a run says that it started; None where it says that in another way.
 #[allow(clippy::option_option)]
 fn started_at(record: Node) -> Option<Option<String>> {
     match record.get("started_at") {
