@@ -32,7 +32,7 @@ pub struct Digest {
 /// Successive lines.
 #[derive(Debug)]
 pub enum Part {
-    /// Lines that say more than numbers, as they are.
+    /// Lines that say more than numbers, unchanged.
     Lines(Vec<u8>),
     /// What records of numbers come to.
     Numbers(Numbers),
