@@ -1,7 +1,7 @@
 """The compiled engine of toyspec. It has no API of its own: use the package toyspec."""
 
 from collections.abc import Sequence
-from typing import TypedDict, final
+from typing import TypeAlias, TypedDict, final
 
 from toyspec.findings import Profile, Severity, State
 
@@ -50,16 +50,16 @@ class PieceFields(TypedDict):
     columns: list[tuple[str, bytes, bytes]]
     rows: tuple[bytes, bytes, bytes | None] | None
 
-Facts = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
+Facts: TypeAlias = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
 """First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
 
-EndsFields = tuple[Profile, State, int, int, bytes, Facts | None]
+EndsFields: TypeAlias = tuple[Profile, State, int, int, bytes, Facts | None]
 """Profile, state, number of records, size, telling lines, and what those say where it is plain."""
 
-WalkedFields = tuple[str, int, str, bool, bool, bool]
+WalkedFields: TypeAlias = tuple[str, int, str, bool, bool, bool]
 """Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""
 
-ExtremesFields = tuple[
+ExtremesFields: TypeAlias = tuple[
     str, int, int, tuple[int, float], tuple[int, float], tuple[int, float] | None, tuple[int, float] | None
 ]
 """Name, number of values and of nulls; the first, last, lowest and highest value, each after its step."""
@@ -73,7 +73,7 @@ class NumbersFields(TypedDict):
     steps: tuple[int, int] | None
     metrics: list[ExtremesFields]
 
-DigestFields = tuple[Profile, State, int, int, list[tuple[str, Severity, int]], list[bytes | NumbersFields]]
+DigestFields: TypeAlias = tuple[Profile, State, int, int, list[tuple[str, Severity, int]], list[bytes | NumbersFields]]
 """Profile, state, number of records, size, rule, severity and number of findings, and the lines in order."""
 
 @final

@@ -103,9 +103,7 @@ def test_columns(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """New, changed and live runs are read, those that are gone are dropped, and only the files of their days change."""
-    # With so few runs, all days share a file otherwise.
-    monkeypatch.setattr(tables, "_MOST_RUNS", 1)
-    monkeypatch.setattr(tables, "_MOST_VALUES", 1)
+    monkeypatch.setattr(tables._Form, "rows", 1)
     out = tmp_path / "catalog"
     build_catalog(runs, out=out, values=True)
     before = digests(out)

@@ -20,7 +20,7 @@ FACTS: dict[str, Callable[[RunSummary], Any]] = {
     "run_id": lambda run: run.start.get("run_id"),
     "profile": lambda run: run.profile or (run.dialect.name if run.dialect else None),
     "state": lambda run: run.state,
-    "sealed": lambda run: run.sealed,
+    "sealed": lambda run: bool(run.sealed),
     "reason": lambda run: run.reason,
     "last_step": lambda run: run.last_step,
     "final_loss": lambda run: run.final_loss,

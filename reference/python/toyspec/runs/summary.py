@@ -106,15 +106,8 @@ class RunSummary:
         is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
 
-    @property
-    def sealed(self) -> bool:
-        """True if the run has a seal."""
-        return has_seal(self.directory)
-
-    @property
-    def reason(self) -> Any:
-        """How the run ended, as it says it; None where it does not."""
-        return self.end.get("reason") if self.end else None
+    sealed: Any = property(lambda self: has_seal(self.directory), doc="True if the run has a seal.")
+    reason: Any = property(lambda self: self.end.get("reason") if self.end else None, doc="How the run ended, or None.")
 
     @cached_property
     def is_running(self) -> bool:
