@@ -255,7 +255,12 @@ def test_typescript_types_and_page(profile: Path) -> None:
     assert '  "class"?: {\n    "deep-er"?: number | null;\n  };' in text
     assert '"counts"?: Record<string, number>;\n  "parts"?: Array<string>;' in text
     assert "export type Rec = End | Probe | Start;" in text
-    assert "| `n` | number | yes | Its number. |" in page(load_profile(str(profile)))
+    shown = page(load_profile(str(profile)))
+    assert "| `n` | integer, at least 0 | yes | Its number. |" in shown
+    assert '| `result` | `"good"` or `"bad"` | no |  |' in shown
+    assert "| `class` | object: `deep-er` number or null | no |  |" in shown
+    assert "| `counts` | object whose values are (integer) | no |  |" in shown
+    assert "| `parts` | array of (string) | no |  |" in shown
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,51 @@ def page(profile: OwnProfile) -> str:
         )
         required = schema.get("required", ())
         for key, each in schema["properties"].items():
-            declared = _typescript(each, "").replace("\n", " ").replace("|", "\\|")
-            meaning = str(each.get("description", "")).replace("|", "\\|").replace("\n", " ")
-            parts.append(f"| `{key}` | {declared} | {'yes' if key in required else 'no'} | {meaning} |")
+            cells = (_in_words(each), "yes" if key in required else "no", str(each.get("description", "")))
+            parts.append("".join([f"| `{key}` ", *(f"| {_cell(text)} " for text in cells), "|"]))
         parts.append("")
     return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+_BOUNDS = (
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "more than {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMaximum", "less than {}"),
+    ("multipleOf", "a multiple of {}"),
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("pattern", "matches `{}`"),
+    ("format", "format {}"),
+    ("minItems", "at least {} items"),
+    ("maxItems", "at most {} items"),
+)
+
+
+def _in_words(schema: Schema) -> str:
+    """Return the type of a value, with the words of JSON Schema, and its bounds."""
+    import json
+
+    if "const" in schema or "enum" in schema:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return " or ".join(f"`{json.dumps(each)}`" for each in values)
+    types = " or ".join(_type_in_words(name, schema) for name in _names(schema)) or "any"
+    bounds = [text.format(schema[key]) for key, text in _BOUNDS if key in schema]
+    return ", ".join([types, *bounds])
+
+
+def _type_in_words(name: str, schema: Schema) -> str:
+    if name == "array":
+        return f"array of ({_in_words(schema['items'])})" if schema.get("items") else "array"
+    if name == "object" and "properties" in schema:
+        return "object: " + "; ".join(f"`{key}` {_in_words(each)}" for key, each in schema["properties"].items())
+    if name == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"object whose values are ({_in_words(schema['additionalProperties'])})"
+    return str(name)
 
 
 def class_name(kind: str) -> str:
