@@ -63,6 +63,14 @@ def test_parts_are_passed_on(tmp_path: Path) -> None:
     assert ({"arch": "llama", "vocab": 8}, False) == (start["model"], "git" in start)
 
 
+def test_model_may_be_its_architecture(tmp_path: Path) -> None:
+    """A text is the architecture, and is in the name of the directory as one is."""
+    run = start_run(tmp_path, model="vit", git=None)
+    (start,) = read(run.directory)
+    assert {"arch": "vit"} == start["model"]
+    assert "vit" in os.path.basename(run.directory)
+
+
 def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
     """An invalid run_start raises, and leaves neither a record nor a lock behind."""
     with pytest.raises(ValueError, match="/config/x must be"):

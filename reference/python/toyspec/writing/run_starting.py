@@ -32,7 +32,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     arch: str = "model",
     run_id: str | None = None,
     template: str = DEFAULT_TEMPLATE,
-    model: Model | Mapping[str, Any] | None = None,
+    model: Model | Mapping[str, Any] | str | None = None,
     config: Mapping[str, Any] | Any | None = None,
     backend: Backend | Mapping[str, Any] | str | None = None,
     git: Git | Mapping[str, Any] | Literal["around"] | None = "around",
@@ -55,12 +55,12 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     """Return the writer of a run in a directory under *root*, its run_start written.
 
     Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
-    becomes of a stream that is there. *arch* is the architecture of the *model*. *config* is a mapping, a dataclass or
-    a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and the last;
-    ``step`` is called for all of them, or for those. *git* ``"around"`` takes the commit around the working
-    directory where one is checked out. *mirrors* send the run on to other trackers, for example
-    ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written, for
-    example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
+    becomes of a stream that is there. *arch* is the architecture of the *model*, which may also be that text alone.
+    *config* is a mapping, a dataclass or a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N
+    writes every N-th step, and the last; ``step`` is called for all of them, or for those. *git* ``"around"`` takes the
+    commit around the working directory where one is checked out. *mirrors* send the run on to other trackers, for
+    example ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written,
+    for example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
 
     With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
     *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
@@ -69,6 +69,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     """
     if run_id is None and exist == "resume":
         raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
+    if isinstance(model, str):
+        arch, model = model, None
     with contextlib.ExitStack() as undoing:
         if run_id is None:
             directory = _claimed(os.fspath(root), template, arch, clock.wall(), on_error)
