@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,21 +22,48 @@ def captured(
     The command has a process group of its own. A time-out or an interruption kills the whole group: a test program
     that loops would otherwise outlive the cargo that started it.
     """
-    with subprocess.Popen(
-        words,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    interruptions = _Interruptions()
+    try:
+        started = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except BaseException:
+        interruptions.release()
+        raise
+    with started as process:
         try:
+            interruptions.release()
             output, _ = process.communicate(timeout=seconds)
         except BaseException:
             kill_group(process)
             raise
     return subprocess.CompletedProcess(words, process.returncode, output)
+
+
+class _Interruptions:
+    """Delays SIGINT and SIGTERM until ``release``: one that came while a process begins would leave it to run."""
+
+    def __init__(self) -> None:
+        self._came: list[int] = []
+        is_main = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+        self._handlers = {number: signal.signal(number, self._take) for number in numbers}
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        self._came.append(number)
+
+    def release(self) -> None:
+        """Let signals be handled again, those that came too."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        for came in self._came:
+            signal.raise_signal(came)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -65,3 +65,27 @@ def test_interruption_ends_what_the_command_started(number: signal.Signals, tmp_
     process.send_signal(number)
     assert process.wait(10) != 0
     assert not grows(written)
+
+
+def test_interruption_while_a_command_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes before anything knows the process ends it too."""
+    written = tmp_path / "written"
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            wait_until(written.exists)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("conformance.commands.subprocess.Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        captured(["sh", "-c", LOOP, str(written)], ".", 60)
+    assert not grows(written)
+
+
+def test_command_that_cannot_start_leaves_signals_alone() -> None:
+    """The handlers are those from before."""
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(FileNotFoundError):
+        captured(["no-such-command"], ".", 1)
+    assert before is signal.getsignal(signal.SIGINT)
