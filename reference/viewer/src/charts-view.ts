@@ -3,6 +3,7 @@
 import { html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
 import type { Setting } from "./charts/chart.js";
+import { SelectedFlags } from "./charts/flags.js";
 import { Grid } from "./charts/grid.js";
 import { Toolbar } from "./charts/toolbar.js";
 import type { Changed } from "./store.js";
@@ -17,7 +18,8 @@ export class ChartsView implements Showing {
   constructor(setting: Setting) {
     this.table = new RunTable(setting.store, setting.pointing, true);
     this.toolbar = new Toolbar(setting.store);
-    this.grid = new Grid(setting.store, setting);
+    const flags = new SelectedFlags(setting.store, () => this.grid.update());
+    this.grid = new Grid(setting.store, { ...setting, flags: () => flags.shown() });
     this.element = html(
       "div",
       { class: "charts-view" },

@@ -116,10 +116,15 @@ export interface Point {
   value: number | null;
 }
 
-export interface Finding {
-  /** Step and time of the record of the line, or of the last one before it. */
+/** A place on every axis: that of the record of the line, or what the stream has given last before it. */
+export interface AxisPlace {
   step: number | null;
   t: number | null;
+  epoch: number | null;
+  tokens: number | null;
+}
+
+export interface Finding extends AxisPlace {
   rule: string;
   severity: Severity;
   file: string;
@@ -149,8 +154,9 @@ export interface Sample extends Placed {
   text: string;
 }
 
-export interface Note extends Placed {
+export interface Note extends AxisPlace {
   text: string;
+  line: number;
 }
 
 export interface Comparison extends Placed {

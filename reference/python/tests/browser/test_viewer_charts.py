@@ -38,6 +38,24 @@ def test_values_that_are_not_finite_are_marked(opened: Opened) -> None:
     expect(page.locator(".tooltip-lost")).to_have_text("not finite")
 
 
+def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None:
+    """They are on the curves of a few selected runs, by every axis, after the name of the run."""
+    place = {"step": 26, "t": 13.0, "epoch": 0.5, "tokens": None, "line": 27}
+    finding = {"rule": "step-skipped", "severity": "warning", "message": "a step is missing"}
+    runs = [
+        MadeRun("a", {"loss": [2.0] * 50}, detail={"notes": [{"text": "lower the rate", **place}]}),
+        MadeRun("b", {"loss": [3.0] * 50}, detail={"findings": [finding | place]}),
+    ]
+    for axis in ("step", "wall"):
+        page, _ = opened(runs, f"#charts?sel=a,b&x={axis}")
+        drawn(page)
+        box = page.locator(".chart-overlay").first.bounding_box()
+        assert box
+        page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 25 / 49, box["y"] + 100)
+        flags = page.locator(".tooltip-flag")
+        expect(flags).to_have_text(["a: lower the rate", "b: step-skipped: a step is missing"])
+
+
 def test_zoom_reaches_single_points(opened: Opened) -> None:
     """A drag asks for a range of every chart, down to raw points; Escape shows everything."""
     page, made = opened([MadeRun("long", {"loss": falling(50_000)})], "#charts")

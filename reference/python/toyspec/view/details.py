@@ -18,6 +18,7 @@ from toyspec.reading.reader import read
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
 from toyspec.runs.rows import encodable, finite
+from toyspec.view.curve_frames import TOKEN_METRICS
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
 
@@ -57,6 +58,8 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
         for record in reading:
             found.take(record)
             places.take(record)
+            if record.kind == "note" and (note := found.last("notes")) and note["line"] == record.line:
+                places.add_to(note)
         report = reading.report
     places.finish()
     start = found.start
@@ -90,27 +93,35 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
 
 
 class _Places:
-    """Adds step and time to findings: those of the record of the line, or of the last one before it that has them."""
+    """Adds the place on each axis to findings: that of the record of the line, or of the last one before it."""
 
     def __init__(self, findings: list[dict[str, Any]]) -> None:
         self._left = sorted((each for each in findings if each["line"]), key=lambda each: each["line"], reverse=True)
-        self._step: int | None = None
-        self._time: float | None = None
+        self._now: dict[str, int | float | None] = dict.fromkeys(("step", "t", "epoch", "tokens"))
         for each in findings:
-            each |= {"step": None, "t": None}
+            each |= self._now
 
     def take(self, record: Record) -> None:
         """Take in the next record."""
         while self._left and self._left[-1]["line"] < record.line:
             self._place(self._left.pop())
-        step, time = record.get("step"), record.get("t")
-        self._step = step if type(step) is int else self._step
-        self._time = time if isinstance(time, int | float) else self._time
+        values = record.get("values")
+        counts = values if isinstance(values, dict) else record.value
+        tokens = next((counts[name] for name in TOKEN_METRICS if name in counts), None)
+        for name, value in (("t", record.get("t")), ("epoch", record.get("epoch")), ("tokens", tokens)):
+            if isinstance(value, int | float):
+                self._now[name] = finite(value)
+        if type(step := record.get("step")) is int:
+            self._now["step"] = step
         while self._left and self._left[-1]["line"] == record.line:
             self._place(self._left.pop())
 
+    def add_to(self, note: dict[str, Any]) -> None:
+        """Add the place of the last record to a note, where it does not say its own."""
+        note |= {name: value for name, value in self._now.items() if name not in note}
+
     def _place(self, finding: dict[str, Any]) -> None:
-        finding |= {"step": self._step, "t": finite(self._time)}
+        finding |= self._now
 
     def finish(self) -> None:
         """Place the findings after the last record."""
@@ -160,6 +171,11 @@ class _Collected:
             fitting = [key for key in self._defined if key.endswith("*") and name.startswith(key[:-1])]
             found = self._defined[max(fitting, key=len)] if fitting else {}
         return {key: found.get(key) if isinstance(found.get(key), str) else None for key in ("unit", "description")}
+
+    def last(self, name: str) -> dict[str, Any] | None:
+        """Return the last item of the list *name*; None without one."""
+        items = self.lists.get(name)
+        return items[-1] if items else None
 
     def all_regions(self) -> list[dict[str, Any]]:
         """Return the regions in the order in which they were entered."""

@@ -9,6 +9,7 @@ import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner } from "./drawing.js";
 import { differences, envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
+import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
 import { type Box, drawn, type Flag, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
@@ -25,8 +26,8 @@ export interface Setting {
   pointing: Pointing;
   /** Runs to show instead of those that the store shows. */
   only?: Run;
-  /** Notes and findings of that run, with their places by step and by time. */
-  flags?: () => readonly (Omit<Flag, "place"> & { step: number | null; time: number | null })[];
+  /** Notes and findings of that run, or of those that are selected. */
+  flags?: () => readonly PlacedFlag[];
 }
 
 /** Without a selection more runs than these are drawn in grey. */
@@ -271,8 +272,10 @@ export class Chart {
 
   private flags(): Flag[] {
     const { x } = this.state;
-    if (x !== "step" && x !== "time") return [];
-    return (this.setting.flags?.() ?? []).flatMap(({ kind, text, [x]: place }) => (place === null ? [] : [{ kind, text, place }]));
+    return (this.setting.flags?.() ?? []).flatMap((flag) => {
+      const place = placeOf(flag, x);
+      return place === null ? [] : [{ kind: flag.kind, text: flag.text, place }];
+    });
   }
 
   private series(): Series[] {

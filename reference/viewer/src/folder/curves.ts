@@ -6,7 +6,7 @@ import { goalOf } from "./rows.js";
 import type { Scan } from "./scan.js";
 
 /** Names of metrics that count tokens; the first that a run has is its axis. */
-const TOKENS = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
+export const TOKENS = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
 export const MOST_FINE = 8192;
 
 /** Returns finer buckets for the span of some buckets, null where there are none. */

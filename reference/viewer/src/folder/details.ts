@@ -2,9 +2,10 @@
 
 import { Reading } from "../../../typescript/src/reader.js";
 import type { FileReport } from "../../../typescript/src/checker.js";
-import type { Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
+import type { AxisPlace, Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
+import { TOKENS } from "./curves.js";
 import type { Members, Scan } from "./scan.js";
 
 const MOST_ITEMS = 2000;
@@ -18,12 +19,14 @@ const LISTS: { readonly [kind: string]: string } = {
 export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
   const found = new Collected();
   const reading = new Reading({ mode: "salvage", name: stream.name, profile: scan.profile ?? undefined });
-  const findings: Finding[] = (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, step: null, t: null }));
+  const findings: Finding[] = (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, step: null, t: null, epoch: null, tokens: null }));
   const places = new FindingPlaces(findings);
   for await (const chunk of chunks(stream.blob!, () => {})) {
     for (const record of reading.feed(chunk)) {
       found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
       places.take(record.line, record.value as Members);
+      const note = record.kind === "note" ? found.last("notes") : undefined;
+      if (note?.["line"] === record.line) places.addTo(note);
     }
   }
   places.take(Infinity, {});
@@ -44,25 +47,31 @@ function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
   return { state: report === null ? "unchecked" : isBroken ? "broken" : "whole", files: sealed.files.size };
 }
 
-/** Gives findings step and time: those of the record of the line, or of the last one before it that has them. */
+/** Gives findings a place on each axis: that of the record of the line, or of the last one before it. */
 class FindingPlaces {
   private readonly left: Finding[];
-  private step: number | null = null;
-  private time: number | null = null;
+  private now: AxisPlace = { step: null, t: null, epoch: null, tokens: null };
 
   constructor(findings: readonly Finding[]) {
     this.left = findings.filter(({ line }) => line > 0).sort((a, b) => b.line - a.line);
   }
 
-  take(line: number, { step, t }: Members): void {
+  take(line: number, value: Members): void {
     this.place((each) => each < line);
-    if (typeof step === "number") this.step = step;
-    if (typeof t === "number") this.time = t;
+    const { step, t, epoch, values } = value;
+    const counts = (typeof values === "object" && values !== null ? values : value) as Members;
+    const tokens = TOKENS.map((name) => counts[name]).find((count) => count !== undefined);
+    for (const [name, found] of Object.entries({ step, t, epoch, tokens })) if (typeof found === "number") this.now = { ...this.now, [name]: found };
     this.place((each) => each === line);
   }
 
+  /** Adds the place of the last record to a note, where it does not say its own. */
+  addTo(note: Members): void {
+    for (const [name, place] of Object.entries(this.now)) note[name] ??= place;
+  }
+
   private place(isDue: (line: number) => boolean): void {
-    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) Object.assign(this.left.pop()!, { step: this.step, t: this.time });
+    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) Object.assign(this.left.pop()!, this.now);
   }
 }
 
@@ -86,6 +95,10 @@ class Collected {
     if (list !== undefined) this.add(list, value, place);
     else if (kind === "tap" || kind === "grad") this.addHistogram(kind, value, place);
     else if (kind === "region_enter" || kind === "region_exit") this.addRegion(kind, value, place);
+  }
+
+  last(list: string): Members | undefined {
+    return this.found[list]?.at(-1) as Members | undefined;
   }
 
   lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings"> {

@@ -3,6 +3,7 @@
 import { fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
+import { flagsOf } from "../charts/flags.js";
 import { Grid } from "../charts/grid.js";
 import { Toolbar } from "../charts/toolbar.js";
 import type { Detail, Run } from "../protocol.js";
@@ -99,7 +100,7 @@ export class RunView implements Showing {
   private setRun(run: Run): void {
     // The charts of this page keep their setting, whose run is replaced as it grows.
     if (this.own?.only?.id === run.id) this.own.only = run;
-    else this.own = { ...this.setting, only: run, flags: () => flagsOf(this.detail) };
+    else this.own = { ...this.setting, only: run, flags: () => (this.detail ? flagsOf(this.detail) : []) };
   }
 
   private loadSoon(): void {
@@ -167,14 +168,6 @@ export class RunView implements Showing {
     const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.error === "" ? "Loading the rest …" : this.error);
     fill(this.parts, ...all.map(({ element }) => element), waiting);
   }
-}
-
-/** Returns the notes and the findings of a run as flags on its curves. */
-function flagsOf(detail: Detail | null): ReturnType<NonNullable<Setting["flags"]>> {
-  if (!detail) return [];
-  const notes = detail.notes.map(({ step, t, text }) => ({ kind: "note" as const, step, time: t, text }));
-  const findings = detail.findings.flatMap(({ severity, step, t, rule, message }) => (severity === "info" ? [] : [{ kind: severity, step, time: t, text: `${rule}: ${message}` }]));
-  return [...notes, ...findings];
 }
 
 function indexLink(title: string, count: number | undefined, element: HTMLElement): HTMLElement {
