@@ -99,7 +99,7 @@ class _Places:
         self._left = sorted((each for each in findings if each["line"]), key=lambda each: each["line"], reverse=True)
         self._now: dict[str, int | float | None] = dict.fromkeys(("step", "t", "epoch", "tokens"))
         for each in findings:
-            each |= self._now
+            each.update(self._now)
 
     def take(self, record: Record) -> None:
         """Take in the next record."""
@@ -118,10 +118,10 @@ class _Places:
 
     def add_to(self, note: dict[str, Any]) -> None:
         """Add the place of the last record to a note, where it does not say its own."""
-        note |= {name: value for name, value in self._now.items() if name not in note}
+        note.update({name: value for name, value in self._now.items() if name not in note})
 
     def _place(self, finding: dict[str, Any]) -> None:
-        finding |= self._now
+        finding.update(self._now)
 
     def finish(self) -> None:
         """Place the findings after the last record."""
