@@ -109,6 +109,8 @@ class Recording:
 
     def _killer_of_others(self, program: str, others: Sequence[Question]) -> tuple[str, str] | None:
         adapter = Adapter([program], deadline=_SECONDS)
+        # A question that a mutant never answers kills it at once: of two, either might be the cause.
+        adapter.at_once = 1
         adapter.hello = self._adapter.hello
         results = run(adapter, others, jobs=_PLAYERS, enough=_is_failure)
         found = next(filter(_is_failure, results), None)

@@ -20,8 +20,9 @@ from property_examples import examples
 from test_dialects import sample
 from toyspec import check, follow, list_runs, read
 from toyspec.convert import import_runs
-from toyspec.errors import StreamUnreadableError
+from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.reading.follower import TailEvent
+from toyspec.reading.live_file import open_live
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.view.identities import identity_at
@@ -186,3 +187,9 @@ def test_a_part_that_goes_while_it_is_read(tmp_path: Path) -> None:
         os.unlink(writer / "00000002.jsonl")
         with pytest.raises(StreamUnreadableError, match=r"00000002\.jsonl has been removed, so reading stopped"):
             list(reading)
+
+
+def test_directory_without_parts_is_no_log(tmp_path: Path) -> None:
+    """A run directory may be found before its stream is there; who follows it waits for that."""
+    with pytest.raises(StreamMissingError, match="the directory has no log"):
+        open_live(str(tmp_path))

@@ -269,6 +269,9 @@ class LiveParts(Fingerprint):
             self._parts = Parts(path)
         except (FileNotFoundError, NotADirectoryError):
             raise StreamMissingError(path, "No such file or directory") from None
+        if not self._parts.parts:
+            # A run directory whose stream is being made looks so.
+            raise StreamMissingError(path, "the directory has no log")
         super().restart()
 
     @property
