@@ -189,7 +189,7 @@ def test_a_part_that_goes_while_it_is_read(tmp_path: Path) -> None:
             list(reading)
 
 
-def test_directory_without_parts_is_no_log(tmp_path: Path) -> None:
+def test_directory_without_parts_is_not_yet_a_log(tmp_path: Path) -> None:
     """A run directory may be found before its stream is there; who follows it waits for that."""
     with pytest.raises(StreamMissingError, match="the directory has no log"):
         open_live(str(tmp_path))
