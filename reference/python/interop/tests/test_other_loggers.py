@@ -176,6 +176,7 @@ def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
 
 def test_sample_of_parquet(tmp_path: Path) -> None:
     """The committed tables hold the run that is beside them, which they were exported from."""
+    pytest.importorskip("pyarrow")
     (made,) = imported(SAMPLES / "parquet", tmp_path).runs
     (run,) = (SAMPLES / "toy").iterdir()
     assert ("parquet", []) == (made.format, made.losses)
