@@ -19,6 +19,7 @@ from toyspec.reading.follower import Follower, TailEvent, follow
 from toyspec.reading.live_file import FINGERPRINT_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record
+from toyspec.reading.stream_files import locate_stream
 
 
 @pytest.fixture
@@ -47,6 +48,21 @@ def test_run_directory_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> 
     stream = run / "events.jsonl"
     items = watch(run, lambda: run.mkdir(parents=True), stream.touch, append(stream, START), append(stream, step(1)))
     assert ["run_start", 1] == seen(items)
+
+
+def test_run_directory_that_is_made_while_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was nothing when it was looked for, and is a directory when it is opened, is looked for again."""
+    run = tmp_path / "r"
+
+    def located(path: str, *names: Any) -> tuple[str, Any]:
+        found = locate_stream(path, *names)
+        if not run.exists():
+            run.mkdir()
+            (run / "events.jsonl").write_bytes(START + step(1))
+        return found
+
+    monkeypatch.setattr("toyspec.reading.follower.locate_stream", located)
+    assert ["run_start", 1] == seen(watch(run, nothing))
 
 
 def test_following_stops_after_the_last_event(stream: Path) -> None:

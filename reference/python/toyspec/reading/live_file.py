@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, StreamUnreadableError
 from toyspec.places.addresses import is_address
 from toyspec.reading.stream_files import open_stream
 
@@ -240,19 +240,23 @@ AnyLiveFile: TypeAlias = "LiveFile | LiveObject | LiveParts"
 def open_live(path: str) -> AnyLiveFile:
     """Return the file or object at *path*, open at its start; raise as ``open_stream`` does.
 
-    A directory is a log in parts.
+    A directory is a log in parts; one without parts is a stream that is missing.
     """
-    if not is_address(path):
-        if os.path.isdir(path):
-            # Imported here: few logs are in parts.
-            from toyspec.reading.parts import LiveParts
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.reading.live_object import LiveObject
 
-            return LiveParts(path)
+        return LiveObject(path)
+    try:
         return LiveFile(path)
-    # Imported with the first address: start-up time counts.
-    from toyspec.reading.live_object import LiveObject
+    except StreamUnreadableError:
+        # Asked afterwards: a run directory may be made at any moment.
+        if not os.path.isdir(path):
+            raise
+    # Imported here: few logs are in parts.
+    from toyspec.reading.parts import LiveParts
 
-    return LiveObject(path)
+    return LiveParts(path)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
