@@ -118,6 +118,15 @@ def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp
         assert [] == [request for request in store.reads() if request.sent > 1 << 17]
 
 
+def test_curves_of_a_directory_start_no_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was scanned is neither scanned nor checked again when it is looked at."""
+    _put(tmp_path / "runs", "a", stream(3))
+    with served([str(tmp_path / "runs")], tmp_path / "cache") as client:
+        client.settled_rows()
+        monkeypatch.setattr("toyspec.view.catalog.Catalog._check_all", lambda _: pytest.fail("checked again"))
+        assert 3 == _last_step(client, "a")
+
+
 def test_objects_that_grow_are_followed(store: Store, tmp_path: Path) -> None:
     """Of a longer object only what is new is read; a new run appears, and a deleted one goes."""
     store.put("runs/a/events.jsonl", stream(LARGE, end=""))

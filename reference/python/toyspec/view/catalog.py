@@ -346,7 +346,8 @@ class Catalog:
             wanted = [entry for entry in entries if entry.reads_ends]
             for entry in wanted:
                 entry.reads_ends = False
-        self._scan([entry.work() for entry in wanted if self._stored(entry) is None])
+        if unknown := [entry.work() for entry in wanted if self._stored(entry) is None]:
+            self._scan(unknown)
 
     def curves(self, entry: Entry) -> StoredCurves | LiveCurves | None:
         """Return the curves of a run as it is now; None if it cannot be read. It may wait for a scan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -136,16 +137,20 @@ class Workers:
         self._dialect = dialect
         self._executor: Executor | None = None
         self._requests: ThreadPoolExecutor | None = None
+        # Held while work is handed in, so that nothing ends meanwhile what takes it; never while work reports back.
+        self._lock = threading.Lock()
         self._is_closed = False
 
     def scan(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
         """Begin to scan *works* and return the future of each path; *done* gets what was scanned, batch by batch."""
-        futures: dict[str, Future[Any]] = {}
-        for pool, batch in self._shared_out(works):
-            future = pool.submit(_scan_batch, batch, self._directory, self._dialect)
+        with self._lock:
+            futures = [
+                (pool.submit(_scan_batch, batch, self._directory, self._dialect), batch)
+                for pool, batch in self._shared_out(works)
+            ]
+        for future, _ in futures:
             future.add_done_callback(lambda task: done(_result(task)))
-            futures |= {work.path: future for work in batch}
-        return futures
+        return {work.path: future for future, batch in futures for work in batch}
 
     def glance(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> None:
         """Begin to read the ends of *works*, which are objects; *done* gets each row."""
@@ -155,11 +160,10 @@ class Workers:
 
     def check(self, works: Sequence[Work], done: Callable[[Sequence[tuple[str, Any]]], None]) -> list[Future[Any]]:
         """Begin to count the findings of *works*; *done* gets paths and counts, batch by batch."""
-        futures = []
-        for pool, batch in self._shared_out(works):
-            future = pool.submit(_check_batch, batch, self._dialect)
+        with self._lock:
+            futures = [pool.submit(_check_batch, batch, self._dialect) for pool, batch in self._shared_out(works)]
+        for future in futures:
             future.add_done_callback(lambda task: done(_result(task)))
-            futures.append(future)
         return futures
 
     def _shared_out(self, works: Sequence[Work]) -> Iterator[tuple[Executor, list[Work]]]:
@@ -191,7 +195,8 @@ class Workers:
 
     def rest(self) -> None:
         """End the worker processes, whose memory is then free; later work starts new ones."""
-        executor, self._executor = self._executor, None
+        with self._lock:
+            executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
 
