@@ -12,6 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import size
@@ -73,7 +74,7 @@ def run(options: Namespace) -> int:
 
 
 def _print(path: str, found: Survey, configuration: Configuration, terminal: Terminal) -> None:
-    terminal.line(terminal.styled(shown(path), "strong") + f"  {found.files} files")
+    terminal.line(terminal.styled(shown(path), "strong") + f"  {counted(found.files, 'file')}")
     if configuration.path is not None:
         terminal.line(f"  settings: {shown(os.path.relpath(configuration.path))}")
     if not found.formats:
