@@ -15,6 +15,7 @@ from toyspec.cli.figures import duration, figure
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.tables import Side, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
@@ -69,9 +70,12 @@ def configure(parser: Parser) -> None:
     parser.epilog = (
         "examples:\n"
         "  toyspec compare runs/llama-001 runs/llama-002\n"
+        "  toyspec compare sweep/\n"
         "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
     )
-    parser.add_argument("runs", metavar="RUN", nargs="*", type=public, help="run directories or streams, also s3://…")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="*", type=public, help="runs, or directories with runs, also s3://…"
+    )
     parser.add_argument("--all", action="store_true", help="show settings that are equal too")
     parser.add_argument(
         "--measure",
@@ -100,8 +104,6 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
-    if len(options.runs) < 2:
-        raise UsageError(f"at least two runs are needed, got {len(options.runs)}")
     try:
         measure, runs = _read(options)
     except StreamError as error:
@@ -133,10 +135,13 @@ def run(options: Namespace) -> int:
 def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
     """Return the measure and the runs: without --measure and without a loss, a measure that all of them have."""
     choice = dialect_choice(options)
+    paths = runs_at(options.runs, choice)
+    if len(paths) < 2:
+        raise UsageError(f"at least two runs are needed, got {len(paths)}; name them, or a directory with runs")
 
     def summaries(measure: str) -> list[RunSummary]:
         watch = Progress("reading").watch
-        return [summarize_run(path, measure=measure, watch=watch, dialect=choice) for path in options.runs]
+        return [summarize_run(path, measure=measure, watch=watch, dialect=choice) for path in paths]
 
     measure = options.measure or _DEFAULT_MEASURE
     runs = summaries(measure)

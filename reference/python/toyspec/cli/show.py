@@ -216,12 +216,13 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
         yield "started", figure(run.started_at) + (f", took {took}" if took else "")
     elif took:
         yield "took", took
-    for key in ("experiment", "compare_to"):
+    for key in ("name", "group", "notes", "experiment", "compare_to"):
         if key in start:
             yield key, figure(start[key])
-    if isinstance(start.get("tags"), list):
-        yield "tags", ", ".join(map(figure, start["tags"][:_MAX_LISTED]))
-    for key in ("host", "backend", "git", "model", "config"):
+    for key, separator in (("tags", ", "), ("argv", " ")):
+        if isinstance(start.get(key), list):
+            yield key, separator.join(map(figure, start[key][:_MAX_LISTED]))
+    for key in ("host", "backend", "git", "packages", "model", "config"):
         if isinstance(start.get(key), dict) and start[key]:
             yield key, _listed(start[key])
 

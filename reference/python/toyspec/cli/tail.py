@@ -16,7 +16,9 @@ from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
+from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
+from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import public
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _DEFAULT_LINES = 10
 _NAME_COLUMNS = 20
 _MAX_HELD_NOTES = 100
+# Each has a thread and an open file.
+_MOST_RUNS = 200
 _MEANING = {
     "rotated": "the file was moved away; the events of the new one follow",
     "replaced": "the stream was replaced; the events of the new one follow",
@@ -42,6 +46,7 @@ _MEANING = {
 _DESCRIPTION = (
     "Follow runs while they are written: one readable line for each event, as soon\n"
     "as it is committed; of several runs, each line begins with the name of its run.\n"
+    "A directory with runs stands for those that it has at the start.\n"
     "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
     "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
     "the end is read, unless --all asks for all of it."
@@ -49,7 +54,7 @@ _DESCRIPTION = (
 _EXAMPLES = (
     "examples:\n"
     "  toyspec tail runs/llama-001\n"
-    "  toyspec tail runs/llama-*\n"
+    "  toyspec tail runs/\n"
     "  toyspec tail --once -n 1 runs/llama-001\n"
     "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
 )
@@ -65,7 +70,7 @@ def configure(parser: Parser) -> None:
         metavar="RUN",
         nargs="+",
         type=public,
-        help="run directories or streams, also s3://…; they need not exist yet",
+        help="runs, which need not exist yet, or directories with runs, also s3://…",
     )
     parser.add_argument(
         "-n",
@@ -94,7 +99,8 @@ def run(options: Namespace) -> int:
 
     _validate(options)
     choice = dialect_choice(options)
-    for path in options.runs:
+    paths = _paths(options.runs, choice)
+    for path in paths:
         if not _is_there(path, choice):
             if options.once:
                 raise UsageError(f"{path}: no stream here; leave out --once to wait for it")
@@ -102,7 +108,7 @@ def run(options: Namespace) -> int:
         if is_compressed(path):
             raise UsageError(f"{path}: gzip data cannot be followed; read it with `toyspec show`")
     stopped = threading.Event()
-    follow = [partial(_follow, path, options, shown, stopped) for path, shown in _each_shown(options)]
+    follow = [partial(_follow, path, options, shown, stopped) for path, shown in _each_shown(paths, options)]
     if len(follow) == 1 or options.once:
         return max(each(choice) for each in follow)
     return _follow_all([partial(each, choice) for each in follow], stopped)
@@ -110,7 +116,6 @@ def run(options: Namespace) -> int:
 
 def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Event, choice: DialectChoice) -> int:
     """Follow one run to its end, or until *stopped*, and return an exit code."""
-    from toyspec.errors import StreamError
     from toyspec.reading.follower import follow_last
 
     def caught_up(seconds: float) -> None:
@@ -174,10 +179,20 @@ def _validate(options: Namespace) -> None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
 
 
-def _each_shown(options: Namespace) -> Iterator[tuple[str, _Shown]]:
+def _paths(runs: Sequence[str], choice: DialectChoice) -> list[str]:
+    """Return each run once; raise UsageError where they are too many to follow."""
+    try:
+        paths = list(dict.fromkeys(runs_at(runs, choice)))
+    except StreamError as error:
+        raise UsageError(str(error)) from error
+    if len(paths) > _MOST_RUNS:
+        raise UsageError(f"{len(paths)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
+    return paths
+
+
+def _each_shown(paths: Sequence[str], options: Namespace) -> Iterator[tuple[str, _Shown]]:
     """Yield each run, with what prints it: with a short name before each line if there are several."""
     terminal = Terminal(color=options.color)
-    paths = list(dict.fromkeys(options.runs))
     if len(paths) == 1:
         yield paths[0], _Shown(options, terminal)
         return
