@@ -96,8 +96,8 @@ export function usualColumns(runs: readonly Run[]): string[] {
   const some = runs.slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", "state", ...["root", "group", "tags"].filter(has), ...["profile"].filter(differs)];
-  const rest = ["started", "took", "steps", ...["progress", "findings"].filter(has)];
+  const own = ["name", "state", ...["root", "group", "tags"].filter(has), "started", "took"];
+  const rest = ["steps", ...["progress", "findings"].filter(has), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }
 

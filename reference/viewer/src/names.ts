@@ -4,6 +4,8 @@ const ELLIPSIS = "…";
 /** A point is part of a number. */
 const WORDS = /([-_/ ]+)/;
 const LEAST = 8;
+/** Fewer letters of a start say nothing. */
+const LEAST_KEPT = 3;
 
 /** Returns *text*, cut in its middle to *limit* characters. */
 export function cutMiddle(text: string, limit: number): string {
@@ -74,10 +76,14 @@ function withoutSharedWords(names: readonly string[], limit: number): Map<string
     if (!shared[end - 1]) continue;
     let begin = end - 1;
     while (begin > 0 && shared[begin - 1]) begin--;
-    if ([...first.slice(begin, end).join("")].length > 1) {
+    const cut = [...first.slice(begin, end).join("")];
+    if (cut.length > 1) {
       for (const each of words) each.fill(ELLIPSIS, begin, begin + 1).fill("", begin + 1, end);
       const found = words.map((each) => each.join(""));
-      if (found.every((cut) => [...cut].length <= limit)) return new Map(names.map((name, at) => [name, found[at]!]));
+      const room = limit - Math.max(...found.map((each) => [...each].length));
+      // Of a shared start as much is kept as fits.
+      const kept = begin > 0 || room < LEAST_KEPT ? "" : cut.slice(0, room).join("");
+      if (room >= 0) return new Map(names.map((name, at) => [name, kept + found[at]!]));
     }
     end = begin + 1;
   }

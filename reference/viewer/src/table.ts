@@ -34,6 +34,8 @@ export class RunTable {
   private cuts: ReadonlyMap<string, string> = new Map();
   /** What the names were cut from, and to. */
   private cut: { limit: number; listed: readonly Run[] } = { limit: 0, listed: [] };
+  /** True once the first selected run was scrolled to. */
+  private isPlaced = false;
   /** What the rows were made from. */
   private drawn: readonly unknown[] = [];
 
@@ -139,7 +141,19 @@ export class RunTable {
     });
   }
 
+  /** Scrolls to the first run that the address selects, one row before it. */
+  private place(): void {
+    const { listed } = this.store;
+    if (this.isPlaced || listed.length === 0 || this.element.clientHeight === 0) return;
+    this.isPlaced = true;
+    const at = listed.findIndex(({ id }) => this.store.isSelected(id));
+    if (at <= 0) return;
+    this.active = this.anchor = at;
+    this.element.scrollTop = (at - 1) * ROW;
+  }
+
   private draw(): void {
+    this.place();
     this.cutNames();
     const { listed } = this.store;
     const { scrollTop, clientHeight } = this.element;

@@ -13,6 +13,7 @@ test("names that share a start and an end stay different when they are cut", () 
   assert.deepEqual(cuts(["runs/a/llama-001", "runs/a/mlp-001"], 9), ["llama-001", "mlp-001"]);
   const others = ["gpt-small-lr0.001-20261121-001", "gpt-small-lr0.0006-20261121-001", "mlp"];
   assert.deepEqual(cuts(others, 12), ["…lr0.001…", "…lr0.0006…", "mlp"]);
+  assert.deepEqual(cuts(others, 16), ["gpt-sm…lr0.001…", "gpt-sm…lr0.0006…", "mlp"]);
   const sweep = ["lr-1", "lr-2"].flatMap((rate) => [1, 2].map((decay) => `llama-${rate}-wd-${decay}-20261121`));
   assert.deepEqual(cuts(sweep, 14), ["llama-lr-1…1…", "llama-lr-1…2…", "llama-lr-2…1…", "llama-lr-2…2…"]);
 });

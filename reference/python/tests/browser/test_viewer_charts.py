@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from browser.runs_backend import MadeRun
 from browser.viewer_pages import Opened, drawn, falling, pixels
+from browser.watching import PHONE
 
 
 def test_spike_of_one_step_is_drawn(opened: Opened) -> None:
@@ -54,6 +55,18 @@ def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None
         page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 25 / 49, box["y"] + 100)
         flags = page.locator(".tooltip-flag")
         expect(flags).to_have_text(["a: lower the rate", "b: step-skipped: a step is missing"])
+
+
+def test_toolbar_of_a_phone_takes_one_line(opened: Opened) -> None:
+    """What is rarely used is behind a button, which counts what differs from the start."""
+    page, _ = opened([MadeRun("a", {"loss": falling(20)})], "#charts?log=y", PHONE)
+    drawn(page)
+    toolbar = page.get_by_role("toolbar", name="Charts")
+    assert toolbar.evaluate("(element) => element.offsetHeight") < 64
+    expect(page.get_by_text("Log x")).to_be_hidden()
+    page.get_by_role("button", name="Options (1)").click()
+    page.get_by_label("Log x").check()
+    expect(page.get_by_role("button", name="Options (2)")).to_be_visible()
 
 
 def test_zoom_reaches_single_points(opened: Opened) -> None:

@@ -26,8 +26,10 @@ def write_run(root: Path, number: int, rate: float, *, run_id: str | None = None
     chance = random.Random(number)
     config = {"lr": rate, "seed": number}
     name = run_id or f"llama-{number:03}"
-    run = toyspec.start_run(root, run_id=name, arch="llama", config=config, clock=ManualClock())
+    clock = ManualClock()
+    run = toyspec.start_run(root, run_id=name, arch="llama", config=config, clock=clock)
     for step in range(1, (1300 if number == 2 else STEPS) + 1):
+        clock.advance(1.5)
         done = step / STEPS
         warm = min(1.0, step / 100) * 0.5 * (1 + math.cos(math.pi * done))
         loss = 1.9 + 0.25 * number**0.5 + 2.6 * math.exp(-done * 9 * rate**0.25 * 4) + chance.gauss(0, 0.05)

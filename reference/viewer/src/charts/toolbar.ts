@@ -28,6 +28,8 @@ export class Toolbar {
   private readonly weight = html("output", {});
   private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" | "clip" }[];
   private readonly reset: HTMLButtonElement;
+  /** On a narrow page the rest is behind this button. */
+  private readonly opener: HTMLButtonElement;
 
   constructor(
     private readonly store: Store,
@@ -41,20 +43,20 @@ export class Toolbar {
     this.base.addEventListener("change", () => store.update({ base: this.base.value }, small));
     this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
+    this.opener = button("Options", { class: "button toolbar-opener", "aria-expanded": "false" }, () => this.open());
     const texts: { [key: string]: [string, string] } = {
       logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Clip outliers", "Leave the lowest and the highest 2 % out of the range of y"],
     };
-    this.element = html(
+    const options = html(
       "div",
-      { class: "toolbar", role: "toolbar", "aria-label": "Charts" },
-      this.words,
-      html("label", {}, html("span", { class: "label" }, "x"), this.axis),
+      { class: "toolbar-options" },
       html("label", { title: "Exponential moving average, corrected for its start. The weight counts for a thousandth of the axis." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
       !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
       !isOfOneRun && html("label", { title: "The difference of each curve to that of one run" }, html("span", { class: "label" }, "Minus"), this.base),
       ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
-      this.reset,
     );
+    const axis = html("label", {}, html("span", { class: "label" }, "x"), this.axis);
+    this.element = html("div", { class: isOfOneRun ? "toolbar" : "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset);
   }
 
   update(): void {
@@ -66,6 +68,12 @@ export class Toolbar {
     this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
     for (const { box, key } of this.boxes) box.checked = state[key];
     this.reset.hidden = state.zoom === null;
+    const inUse = [state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY, state.clip].filter(Boolean).length;
+    this.opener.textContent = inUse === 0 ? "Options" : `Options (${inUse})`;
+  }
+
+  private open(): void {
+    this.opener.setAttribute("aria-expanded", String(this.element.classList.toggle("is-open")));
   }
 
   private updateGroups(): void {

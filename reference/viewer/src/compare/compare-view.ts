@@ -123,7 +123,7 @@ function settingRow(name: string, runs: readonly Run[]): HTMLElement {
   const usual = [...counts].find(([, count]) => count > runs.length / 2)?.[0];
   const cells = values.map((value) => {
     const isUsual = usual === undefined || (JSON.stringify(value) ?? "") === usual;
-    return html("td", { class: isUsual ? "" : "is-different" }, value === undefined ? html("span", { class: "absent" }, "absent") : valueText(value, 120));
+    return html("td", { class: isUsual ? "" : "is-different" }, value === undefined ? html("span", { class: "absent", title: "absent", role: "img", "aria-label": "absent" }, "–") : valueText(value, 120));
   });
   return html("tr", {}, html("th", { scope: "row" }, plain(name, 120)), ...cells);
 }

@@ -8,7 +8,7 @@ import { counted, duration, grouped, plain, short } from "../text.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
 
-const BARS = { height: 200, top: 8, bottom: 22 };
+const BARS = { height: 220, top: 22, bottom: 22 };
 /** More bars cannot be distinguished; the last ones are shown. */
 const MOST_BARS = 120;
 const LANE = 22;
@@ -25,14 +25,17 @@ export function timingsSection({ op_timings, left_out }: Detail): Part | null {
   const all = names.reduce((sum, [, micros]) => sum + micros, 0);
   const rows = names.slice(0, 100).map(([name, micros]) => {
     const at = shown.indexOf(name);
-    const swatch = html("span", { class: `swatch block run-${at < 0 ? COLOURS - 1 : at}` });
-    return [html("span", {}, swatch, " ", plain(name)), micros_(micros / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
+    return [html("span", {}, swatchOf(at < 0 ? COLOURS - 1 : at), " ", plain(name)), micros_(micros / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
   });
   return {
     title: "Operations",
     count: op_timings.length + (left_out["op_timings"] ?? 0),
     element: html("div", {}, html("div", { class: "scroll" }, fitted((width) => bars(op_timings.slice(-MOST_BARS), shown, width))), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
   };
+}
+
+function swatchOf(place: number): HTMLElement {
+  return html("span", { class: place < 0 ? "swatch block is-off" : `swatch block run-${place % COLOURS}` });
 }
 
 function micros_(value: number): string {
@@ -55,8 +58,9 @@ function bars(records: readonly OpTiming[], shown: readonly string[], whole: num
     });
     return svg("g", {}, svg("title", {}, `step ${record.step ?? "?"}: ${micros_(sum(record))}`), ...parts);
   });
+  const scale = [svg("line", { class: "grid-line", x1: 0, x2: whole, y1: BARS.top - 0.5, y2: BARS.top - 0.5 }), svg("text", { x: 0, y: BARS.top - 7 }, micros_(most))];
   const ends = [records[0], records.at(-1)].map((record, at) => svg("text", { x: at === 0 ? 0 : whole, y: BARS.height - 6, "text-anchor": at === 0 ? "start" : "end" }, record?.step == null ? "" : `step ${grouped(record.step)}`));
-  return svg("svg", { class: "drawing", width: whole, height: BARS.height, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...columns, ...ends);
+  return svg("svg", { class: "drawing", width: whole, height: BARS.height, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...scale, ...columns, ...ends);
 }
 
 /** Returns the regions as a timeline: nested ones are below. */
@@ -74,7 +78,7 @@ export function regionsSection({ regions, row, left_out }: Detail): Part | null 
     const texts = [svg("text", { x: 0, y: height - 5 }, duration(start)), svg("text", { x: width, y: height - 5, "text-anchor": "end" }, duration(end))];
     return svg("svg", { class: "drawing", width, height, role: "img", "aria-label": `Timeline of ${counted(regions.length, "region")}` }, ...blocks, ...texts);
   });
-  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, html("div", { class: "scroll" }, drawing), regionTable(regions, end)) };
+  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, html("div", { class: "scroll" }, drawing), regionTable(regions, end, names)) };
 }
 
 function block({ region, from, to, depth }: Region, { x, end, colour }: { x(t: number): number; end: number; colour: number }): SVGGElement {
@@ -86,12 +90,13 @@ function block({ region, from, to, depth }: Region, { x, end, colour }: { x(t: n
   return svg("g", {}, title, svg("rect", { class: `fill-${colour}`, x: left, y: depth * LANE + 2, width, height: LANE - 4, rx: 2 }), label);
 }
 
-function regionTable(regions: readonly Region[], end: number): HTMLElement {
+/** Returns the table below the timeline; the colours of the regions are by their places in *names*. */
+function regionTable(regions: readonly Region[], end: number, names: readonly string[]): HTMLElement {
   const totals = new Map<string, { count: number; seconds: number }>();
   for (const { region, from, to } of regions) {
     const known = totals.get(region) ?? { count: 0, seconds: 0 };
     totals.set(region, { count: known.count + 1, seconds: known.seconds + (to ?? end) - from });
   }
-  const rows = [...totals].sort(([, a], [, b]) => b.seconds - a.seconds).slice(0, 100).map(([name, { count, seconds }]) => [plain(name), grouped(count), duration(seconds), duration(seconds / count)]);
+  const rows = [...totals].sort(([, a], [, b]) => b.seconds - a.seconds).slice(0, 100).map(([name, { count, seconds }]) => [html("span", {}, swatchOf(names.indexOf(name)), " ", plain(name)), grouped(count), duration(seconds), duration(seconds / count)]);
   return dataTable(["region", "times", "in all", "mean"], rows, new Set([1, 2, 3]));
 }
