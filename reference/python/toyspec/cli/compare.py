@@ -43,6 +43,21 @@ _MOST_HIDDEN_NAMED = 8
 _MOST_COLUMNS = 4
 _HIDDEN_FIRST = ("took", "reason", "lowest loss", "steps")
 
+_DESCRIPTION = (
+    "Compare runs: the settings that differ, the results, and a measure at the steps\n"
+    "that all of them have. Up to four runs are columns, more of them, and those\n"
+    "that do not fit the terminal, are rows.\n\n"
+    "With --csv, every setting, result and step is a row with the columns part,\n"
+    "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
+    "a spreadsheet would read as a formula."
+)
+_EXAMPLES = (
+    "examples:\n"
+    "  toyspec compare runs/llama-001 runs/llama-002\n"
+    "  toyspec compare sweep/\n"
+    "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
+)
+
 
 class Row(msgspec.Struct, frozen=True):
     """One fact about every run."""
@@ -59,20 +74,8 @@ class Row(msgspec.Struct, frozen=True):
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec compare [OPTION…] RUN RUN…"
-    parser.description = (
-        "Compare runs: the settings that differ, the results, and a measure at the steps\n"
-        "that all of them have. Up to four runs are columns, more of them, and those\n"
-        "that do not fit the terminal, are rows.\n\n"
-        "With --csv, every setting, result and step is a row with the columns part,\n"
-        "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
-        "a spreadsheet would read as a formula."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec compare runs/llama-001 runs/llama-002\n"
-        "  toyspec compare sweep/\n"
-        "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
-    )
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "runs", metavar="RUN", nargs="*", type=public, help="runs, or directories with runs, also s3://…"
     )
