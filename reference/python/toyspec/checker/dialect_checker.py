@@ -6,9 +6,11 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.numbers_as_text import NumbersAsText
+from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.reading.rows import RowBlock, RowFeed
 
 if TYPE_CHECKING:
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
     from toyspec.format.lines import Line
+    from toyspec.format.row_columns import RowColumns
     from toyspec.reading.rows import Row
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
 _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for each column of the header"
+_NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
 _MOST_PHASES = 100
 _JSON_LINES = ("lines", "prefixed")
 
@@ -37,6 +41,7 @@ class DialectChecker:
         self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
         self._keeps_order = read_as.dialect.steps == "increase"
         self._steps: dict[str | None, int | float] = {}
+        self._numbers = NumbersAsText(read_as)
         self._gaps = 0
         self._has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
         self._taken = 0
@@ -59,13 +64,17 @@ class DialectChecker:
                 self._check(part)
 
     def _is_plain(self, block: RowBlock) -> bool:
-        """Return whether there is nothing to report in *block*; its steps are taken in then."""
+        """Return whether there is nothing to report in *block*; its steps and members are taken in then."""
         text, said = b"\n".join(block.table.lines), block.said
         keys = block.table.keys * len(block.table.lines)
         if self._is_json and may_repeat_keys(text, keys):
             return False
         if b"\r" in text and not self._has_carriage_return:
             return False
+        return self._are_steps_plain(said) and self._numbers.takes(block)
+
+    def _are_steps_plain(self, said: RowColumns) -> bool:
+        """Return whether no step goes back; the steps are taken in then."""
         if said.steps is None:
             return True
         before: dict[str | None, int | float] = dict(self._steps)
@@ -131,7 +140,9 @@ class DialectChecker:
         elif not self._has_carriage_return and b"\r" in (line.data or b""):
             self._report_carriage_return(line)
         if value is not None:
-            self._observe(self._feed.row(line, value))
+            row = self._feed.row(line, value)
+            self._observe(row)
+            self._observe_texts(row, line)
 
     def _report(self, line: Line, verdict: ValidatedLine) -> None:
         data = line.data or b""
@@ -153,6 +164,15 @@ class DialectChecker:
         place = Place(line.number, line.offset, (line.data or b"").find(b"\r"))
         self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
 
+    def _observe_texts(self, row: Row, line: Line) -> None:
+        """Report each text that has the place of a number: what reads the log leaves it out."""
+        for key, text in self._numbers.find(row, self._feed.metric_name):
+            data = line.data or b""
+            place = Place(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
+            found = shortened(repr(text))
+            fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
+            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
+
     def _observe(self, row: Row) -> None:
         """Report a step that is smaller than that before in its phase."""
         step: Any = row.step
@@ -161,7 +181,11 @@ class DialectChecker:
         last = self._steps.get(row.phase)
         if self._keeps_order and last is not None and step < last:
             fact = f"step {step} after step {last}"
-            pointer = "/" + (self._read_as.step or "").replace("~", "~0").replace("/", "~1")
+            pointer = _pointer(self._read_as.step or "")
             self._collector.add(rules.STEP_GOES_BACKWARDS, Place(row.line, row.offset), fact, pointer=pointer)
         if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
             self._steps[row.phase] = step
+
+
+def _pointer(key: str) -> str:
+    return "/" + key.replace("~", "~0").replace("/", "~1")

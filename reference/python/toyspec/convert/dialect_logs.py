@@ -5,51 +5,26 @@ from __future__ import annotations
 import os
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from toyspec.convert.dialect_import import CAUSES, events_of
 from toyspec.convert.formats import ForeignRun, Format, Row
-from toyspec.convert.losses import (
-    DAMAGED,
-    NO_PLACE,
-    NOT_FINITE,
-    ROUNDED,
-    STEP_UNUSABLE,
-    TIME_BACKWARDS,
-    TIME_UNUSABLE,
-    Cause,
-)
-from toyspec.convert.measures import as_measure
-from toyspec.convert.scalar_lines import lines_of_records
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
-from toyspec.convert.timeline import LAST_WALL, Timeline
 from toyspec.errors import SourceError
 from toyspec.format.dialects import dialect_named, dialects
-from toyspec.format.flattening import flattened
-from toyspec.format.plain_tables import UNUSABLE
 from toyspec.format.recognition import has_text
-from toyspec.reading import rows
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.discovery import is_older_checkpoint
-from toyspec.writing.event_checks import check_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from toyspec.convert.finding import Parts
-    from toyspec.convert.losses import Ledger
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
-    from toyspec.format.row_columns import RowColumns
 
-    Events = Iterator[dict[str, Any] | bytes]
 
-PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
-TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
-
-CAUSES = (
-    NOT_FINITE, ROUNDED, PHASE, STEP_UNUSABLE, TIME_BACKWARDS, TIME_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
-)  # fmt: skip
 MAPPING = (
     Row("the step key", "`step`"),
     Row("the time key", "`t`, in seconds since the second of the first record; 0 where there is none"),
@@ -60,8 +35,6 @@ MAPPING = (
     Row("any other member", "dropped, one item each"),
 )
 
-_LARGEST_EXACT = 2**53
-_PHASES = frozenset(["train", "eval", "decode", "serve"])
 # A directory of a training run may have many other files.
 _MOST_FILES = 10_000
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz", ".gz")
@@ -156,19 +129,6 @@ _ANY = Format(
 )
 
 
-def _is_carried(said: RowColumns) -> bool:
-    """Return whether all members but the times have a place, and are the same there."""
-    largest = max((max(map(abs, each)) for each in said.metrics.values() if int in set(map(type, each))), default=0)
-    return (
-        not said.unused
-        and not any(map(UNUSABLE.search, said.metrics))
-        and largest <= _LARGEST_EXACT
-        and (said.steps is None or min(said.steps) >= 0)
-        and (said.epochs is None or 0 <= min(said.epochs) <= max(said.epochs) <= _LARGEST_EXACT)
-        and (said.phases is None or _PHASES.issuperset(said.phases))
-    )
-
-
 def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
@@ -188,207 +148,6 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
             source=path if attempt == 1 else f"{path}#{attempt}",
             identity=identity_of([path], f"{read_as.dialect.name} {attempt}"),
             size=os.path.getsize(path) // attempts,
-            events=partial(_events, path, read_as, name, attempt),
+            events=partial(events_of, path, read_as, name, attempt),
             dialect=read_as.dialect.name,
         )
-
-
-def _events(path: str, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    return _Import(path, read_as, attempt, ledger).events(name)
-
-
-class _Import:
-    """Reads one attempt of one log."""
-
-    def __init__(self, path: str, read_as: ReadAs, attempt: int, ledger: Ledger) -> None:
-        self._path = path
-        self._read_as = read_as
-        self._attempt = attempt
-        self._ledger = ledger
-        self._timeline: Timeline
-        self._config: dict[str, Any] = {}
-        time = read_as.time.key if read_as.time else None
-        self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
-
-    def _rows(self) -> Iterator[rows.Row | rows.RowBlock]:
-        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
-            reading.give_numbers()
-            offset = 0
-            row: Any
-            for row in reading:
-                if isinstance(row, rows.RowBlock) or row.attempt == self._attempt:
-                    yield row
-                    self._ledger.advance(max(0, row.offset - offset))
-                    offset = max(offset, row.offset)
-            report = reading.report
-        if self._attempt > 1:
-            return
-        for gap in report.gaps:
-            self._ledger.items += 1
-            self._ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
-        if report.unlisted_gaps:
-            self._ledger.items += report.unlisted_gaps
-            self._ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
-        if report.fragment is not None:
-            self._ledger.items += 1
-            place = f"line {report.fragment.number}"
-            self._ledger.drop(DAMAGED, place, f"{report.fragment.length} bytes after the last complete record")
-
-    def events(self, name: str) -> Events:
-        """Yield ``run_start`` and a record for each row with values."""
-        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
-            first = next((row for row in reading if row.attempt == self._attempt), None)  # type: ignore[attr-defined]
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
-        origin = getattr(first, "time_origin", None)
-        time = getattr(first, "time", None)
-        self._timeline = Timeline(self._ledger, 0.0 if origin == "run" else time)
-        if origin == "unix" and self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
-        if origin is None:
-            self._ledger.note("the source has no times, so t is 0 in every record")
-        self._config = getattr(first, "config", None) or {}
-        if self._config:
-            start["config"] = self._config
-        if self._read_as.dialect.loses:
-            self._ledger.note(self._read_as.dialect.loses)
-        yield start
-        for row in self._rows():
-            if isinstance(row, rows.Row):
-                yield from self._of_row(row)
-                continue
-            lines = self._lines(row)
-            if lines is None:
-                for each in row.rows():
-                    yield from self._of_row(each)
-            else:
-                yield lines
-
-    def _lines(self, block: rows.RowBlock) -> bytes | None:
-        """Return the lines of *block*, settled as carried; None if something in it has to be changed or dropped."""
-        said, count = block.said, len(block.table.lines)
-        times = self._times(said, count)
-        if times is None or not said.metrics or not _is_carried(said) or self._own["step"] == self._own["epoch"]:
-            return None
-        self._timeline.last = times[-1]
-        self._ledger.items += count * len(block.table.names)
-        self._ledger.carried += count * len(block.table.names)
-        members: dict[str, Sequence[Any]] = {"t": times}
-        if said.phases is not None:
-            members["phase"] = said.phases
-        if said.steps is not None:
-            members["step"] = said.steps
-        if said.epochs is not None:
-            members["epoch"] = list(map(float, said.epochs))
-        lines = lines_of_records(members, {name: list(map(float, each)) for name, each in said.metrics.items()})
-        # The others differ in their numbers only.
-        check_record(lines[: lines.index(b"\n")], "scalars")
-        return lines
-
-    def _times(self, said: RowColumns, count: int) -> list[float] | None:
-        """Return ``t`` of each row; None if one of the times has to be changed."""
-        timeline = self._timeline
-        if said.times is None or timeline.start is None:
-            return [timeline.last] * count
-        start = timeline.start
-        times = [wall - start + 0.0 for wall in said.times]
-        is_usable = times[0] >= timeline.last and times == sorted(times) and said.times[-1] < LAST_WALL
-        return times if is_usable else None
-
-    def _of_row(self, row: rows.Row) -> Iterator[dict[str, Any]]:
-        members = flattened(row.value)
-        place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"
-        self._ledger.items += len(members)
-        note = self._note(row, place)
-        if not row.values and note is None:
-            for key, value in members.items():
-                self._settle_other(key, value, place)
-            return
-        record = self._frame(row, members, place)
-        if note is None:
-            record["values"] = self._values(row, place)
-        else:
-            record |= {"kind": "note", "text": note}
-            self._ledger.done()
-        used = self._used(row, note is not None)
-        for key, value in members.items():
-            if key not in used:
-                self._settle_other(key, value, place)
-        yield record
-
-    def _frame(self, row: rows.Row, members: Mapping[str, Any], place: str) -> dict[str, Any]:
-        """Return the record without its values; the keys of step, time, epoch and phase are settled."""
-        ledger = self._ledger
-        record: dict[str, Any] = {"kind": "scalars"}
-        own = {part: key for part, key in self._own.items() if key is not None and key in members}
-        phase = row.phase if row.phase in _PHASES else None
-        if phase is not None:
-            record["phase"] = phase
-        record["t"] = self._timeline.t(row.time, place)
-        if "time" in own:
-            ledger.done()
-        if "step" in own and own["step"] != own.get("epoch"):
-            if type(row.step) is int and row.step >= 0:
-                record["step"] = row.step
-            else:
-                ledger.changed(STEP_UNUSABLE, place, members[own["step"]])
-            ledger.done()
-        elif "step" in own and type(row.step) is int and row.step >= 0:
-            record["step"] = row.step
-        if "epoch" in own:
-            self._add_epoch(record, row, place)
-        if "phase" in own:
-            self._settle_phase(row.phase, members[own["phase"]], place)
-        return record
-
-    def _settle_phase(self, phase: str | None, member: Any, place: str) -> None:
-        if phase is None:
-            self._ledger.drop(NO_PLACE, f"{place}: {self._own['phase']}", member)
-            return
-        if phase not in _PHASES:
-            self._ledger.changed(PHASE, place, phase, f"{phase}/…")
-        self._ledger.done()
-
-    def _add_epoch(self, record: dict[str, Any], row: rows.Row, place: str) -> None:
-        if row.epoch is not None and 0 <= row.epoch < float("inf"):
-            record["epoch"] = float(row.epoch)
-            self._ledger.done()
-        else:
-            self._ledger.drop(NO_PLACE, f"{place}: epoch", row.epoch)
-
-    def _values(self, row: rows.Row, place: str) -> dict[str, float | None]:
-        prefix = f"{row.phase}/" if row.phase is not None and row.phase not in _PHASES else ""
-        found: dict[str, float | None] = {}
-        has_pairs = bool(self._read_as.dialect.values.name)
-        for name, value in row.values.items():
-            found[prefix + name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
-            self._ledger.done()
-            if has_pairs:
-                self._ledger.done()  # its name is a member of its own
-        return found
-
-    def _note(self, row: rows.Row, place: str) -> str | None:
-        """Return the text of a note for a record that names a value which is not a number."""
-        keys = self._read_as.dialect.values
-        name, value = row.value.get(keys.name), row.value.get(keys.value)
-        if not keys.name or row.values or not isinstance(name, str) or value is None or isinstance(value, dict):
-            return None
-        self._ledger.changed(TEXT_AS_NOTE, f"{place}: {name}", value, f"{name}: {value}")
-        self._ledger.done()
-        return f"{name}: {value}"
-
-    def _used(self, row: rows.Row, is_note: bool) -> set[str | None]:
-        keys = self._read_as.dialect.values
-        used = set(self._own.values())
-        if keys.name:
-            return used | {keys.name, keys.value} if row.values or is_note else used
-        return used | {keys.prefix + name for name in row.values}
-
-    def _settle_other(self, key: str, value: Any, place: str) -> None:
-        """Settle a member that is not a metric: a setting that run_start has, else it is dropped."""
-        config = self._read_as.dialect.config
-        if config and key.startswith(f"{config}/"):
-            name = key.removeprefix(f"{config}/")
-            if flattened(self._config).get(name, self) == value:
-                self._ledger.done()
-                return
-        self._ledger.drop(NO_PLACE, f"{place}: {key}", value)

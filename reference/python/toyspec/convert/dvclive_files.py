@@ -140,7 +140,8 @@ def _rows(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | None
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 2):
             ledger.items += 1
             place = f"{metric}, line {number}"
-            cells = dict(zip(header, line.decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t"), strict=False))
+            row = line.decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t")
+            cells = dict(zip(header, row, strict=False)) if len(row) == len(header) else {}
             try:
                 step, value = int(cells["step"]), float(cells[header[-1]])
                 stamp = int(cells["timestamp"]) / 1000 if cells.get("timestamp") else None

@@ -118,7 +118,8 @@ class MlflowImport:
         number: float | None = float(value) if isinstance(value, int | float) else float("nan")
         assert number is not None
         if is_nan or number - number != 0.0:
-            ledger.changed(NOT_FINITE, place, "nan" if is_nan else number, "null")
+            shown = "nan" if is_nan else number if isinstance(value, int | float) else value
+            ledger.changed(NOT_FINITE, place, shown, "null")
             number = None
         elif abs(number) == LARGEST:
             ledger.changed(CLAMPED, place, number, "null")

@@ -18,6 +18,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
@@ -58,7 +59,8 @@ FORMAT = Format(
     export_unit="all",
     export_needs="trackio",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, NO_PLACE, DAMAGED,
+        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
+        DAMAGED,
     ),
     export_causes=(NULL, CLOCK, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=("Trackio's times are those of its flushes: many rows have the same one, which the report notes.",),
@@ -237,8 +239,11 @@ class _Import:
             ledger.items += 1
             ledger.drop(NO_PLACE if kind == "other" else DAMAGED, place, content)
             return
-        values = flattened(values, whole=_MEDIA)
-        ledger.items += len(values)
+        hidden: list[tuple[str, Any]] = []
+        values = flattened(values, whole=_MEDIA, hidden=hidden)
+        ledger.items += len(values) + len(hidden)
+        for name_of_two, value in hidden:
+            ledger.drop(REPEATED, f"{place}: {name_of_two}", value)
         record: dict[str, Any] = {"kind": "scalars", "t": 0.0}
         numbers: dict[str, float | None] = {}
         notes: list[str] = []

@@ -7,6 +7,7 @@ exact and says what such a line is. Neither raises for any bytes.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.format.dialect_mapping import not_finite
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)\s?[=: ]\s?"
-    r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))",
+    r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))"
+    # What cannot follow a number, where two writes were glued.
+    r"((?:\.\d+|[-+]?(?:nan|inf)\b)*)",
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
-_INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+# An integer of more digits is beyond binary64.
+_INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
 _LONG_LINE = 1 << 20
@@ -103,14 +107,18 @@ class JsonForm:
 
 
 class CsvForm:
-    """Rows of cells under the header in the first line. A header that comes again is passed over."""
+    """Rows of cells under the header in the first line. A header that comes again is passed over.
+
+    A column whose name another has is named as pandas names it: ``loss``, then ``loss.1``.
+    """
 
     def __init__(self, delimiter: str) -> None:
         self._delimiter = delimiter
         self._has_tables = delimiter in {",", "\t"}
         self._tables = CellTables(delimiter)
+        self._first: list[str] = []
         self.header: list[str] | None = None
-        """Names of the columns; None before the first line."""
+        """Names of the columns, each different; None before the first line."""
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
         """Return the cells by column; empty ones are left out. None for the header, and for what is not a row."""
@@ -118,9 +126,9 @@ class CsvForm:
         if cells is None or not cells:
             return None
         if self.header is None:
-            self.header = cells
+            self._first, self.header = cells, _different(cells)
             return None
-        if len(cells) != len(self.header) or cells == self.header:
+        if len(cells) != len(self.header) or cells == self._first:
             return None
         return {name: _cell(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
 
@@ -131,7 +139,7 @@ class CsvForm:
             verdict = validate(data, first=first)
             bad = [finding for finding in verdict.findings if finding.rule != rules.INVALID_JSON]
             return _unreadable(bad or [LineFinding(rules.BAD_FORMAT, 0, "", "the line is not a row of cells")])
-        if not cells or cells == self.header or self.header is None:
+        if not cells or cells == self._first or self.header is None:
             return _PASSED_OVER
         fact = f"the row has {len(cells)} cells, the header has {len(self.header)}"
         return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
@@ -177,7 +185,7 @@ class PatternForm:
             match = pattern.search(text)
             if match:
                 groups = {name: _cell(part) for name, part in match.groupdict().items() if part is not None}
-                return _pairs(groups.pop("pairs", None)) | groups
+                return _with_pairs(groups, groups.pop("pairs", None))
         return None
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
@@ -200,6 +208,23 @@ def may_repeat_keys(data: bytes, count: int) -> bool:
     False is certain: each key takes part in the count at least once.
     """
     return bool(_SPACED_COLON.search(data)) or data.count(b'":') != count
+
+
+def repeated_members(data: bytes) -> list[tuple[str, Any]]:
+    """Return key and value of each member of the JSON object *data*, and of those in it, that a later one replaces."""
+    # Imported here: only repeated keys need it.
+    import json
+
+    found: list[tuple[str, Any]] = []
+
+    def taken(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        last = {key: index for index, (key, _) in enumerate(pairs)}
+        found.extend(pair for index, pair in enumerate(pairs) if last[pair[0]] != index)
+        return dict(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.JSONDecoder(object_pairs_hook=taken).raw_decode(data.decode("utf-8", "replace"))
+    return found
 
 
 _SPACED_COLON = re.compile(rb'"[ \t\r]+:')
@@ -259,16 +284,34 @@ def _cell(text: Any) -> Any:
     return float(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
-def _pairs(text: Any) -> dict[str, Any]:
-    """Return the numbers in *text* by the names before them."""
-    if not isinstance(text, str):
-        return {}
-    found: dict[str, Any] = {}
-    for name, figure in _PAIR.findall(text):
-        plain = figure.replace(",", "").replace("_", "")
-        value = not_finite(plain)
-        found[name] = _cell(plain) if value is None else value
-    return found
+def _with_pairs(groups: dict[str, Any], text: Any) -> dict[str, Any]:
+    """Return *groups* and the numbers in *text* by the names before them, each under a name of its own."""
+    pairs = _PAIR.findall(text) if isinstance(text, str) else []
+    names = _different([*groups, *(name for name, _, _ in pairs)])[len(groups) :]
+    return groups | {name: _figure(*pair[1:]) for name, pair in zip(names, pairs, strict=True)}
+
+
+def _figure(figure: str, glued: str) -> Any:
+    """Return the number in *figure*; the text of both if something follows that is not a part of one."""
+    if glued:
+        return figure + glued
+    plain = figure.replace(",", "").replace("_", "")
+    value = not_finite(plain)
+    return _cell(plain) if value is None else value
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Return *names*; one that occurred before has a number after it."""
+    found: dict[str, None] = {}
+    taken = set(names)
+    for name in names:
+        count = 0
+        new = name
+        while new in found or (count and new in taken):
+            count += 1
+            new = f"{name}.{count}"
+        found[new] = None
+    return list(found)
 
 
 def _unreadable(findings: list[LineFinding]) -> ValidatedLine:

@@ -11,22 +11,30 @@ if TYPE_CHECKING:
 _DEPTH = 8
 
 
-def flattened(value: Mapping[str, Any], *, whole: str | None = None) -> Mapping[str, Any]:
+def flattened(
+    value: Mapping[str, Any], *, whole: str | None = None, hidden: list[tuple[str, Any]] | None = None
+) -> Mapping[str, Any]:
     """Return the members of *value*; those of inner objects have the outer key and a slash before their own.
 
-    Inner objects that have the key *whole* are not flattened.
+    Inner objects that have the key *whole* are not flattened. Of two members with one name, the later one is taken;
+    name and value of the other are added to *hidden*.
     """
     if dict not in map(type, value.values()):
         return value
     found: dict[str, Any] = {}
-    _flatten(value, "", found, (_DEPTH, whole))
+    _flatten(value, "", found, (_DEPTH, whole, [] if hidden is None else hidden))
     return found
 
 
-def _flatten(value: Mapping[str, Any], prefix: str, found: dict[str, Any], limits: tuple[int, str | None]) -> None:
-    depth, whole = limits
+def _flatten(
+    value: Mapping[str, Any], prefix: str, found: dict[str, Any], options: tuple[int, str | None, list[tuple[str, Any]]]
+) -> None:
+    depth, whole, hidden = options
     for key, member in value.items():
         if type(member) is dict and member and depth and whole not in member:
-            _flatten(member, f"{prefix}{key}/", found, (depth - 1, whole))
-        else:
-            found[prefix + key] = member
+            _flatten(member, f"{prefix}{key}/", found, (depth - 1, whole, hidden))
+            continue
+        name = prefix + key
+        if name in found:
+            hidden.append((name, found[name]))
+        found[name] = member

@@ -96,10 +96,10 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'csv',
   'rank': 'shape',
   'form': {'type': 'pattern',
            'patterns': ['(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: '
-                        ']\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,;|│\\])}]{1,20}(?P<pairs>\\S.*)']},
+                        ']\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)']},
   'recognize': {'text': '(?m)(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: '
                         ']\\s?\\d{1,18}(?:/\\d{1,18})?[ '
-                        '\\t,;|\\])}\\x80-\\xff]{1,20}\\S.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]'},
+                        '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]'},
   'step': ['step'],
   'non_finite': ['text'],
   'steps': 'any',

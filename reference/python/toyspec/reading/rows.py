@@ -241,6 +241,10 @@ class RowFeed(CutFeed):
         self.records += 1
         return self.last
 
+    def metric_name(self, key: str) -> str | None:
+        """Return the name of the metric in the member *key*; None if it is not one."""
+        return self._mapping.metric_name(key)
+
     def read_line(self, line: Line) -> dict[str, Any] | None:
         """Return the object of a line that is plainly a record; None if it needs ``validate``."""
         return self._form.read(line.data, first=line.number == 1) if line.data else None
