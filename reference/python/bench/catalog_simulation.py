@@ -109,7 +109,7 @@ def simulate(directory: str, count: int) -> Simulated:
 
     with mock.patch("toyspec.catalog.building.find_streams", listed):
         began = time.perf_counter()
-        build_catalog(os.path.join(directory, "none"), out=out, workers=rows)
+        build_catalog(os.path.join(directory, "templates"), out=out, workers=rows)
         seconds = time.perf_counter() - began - rows.seconds
     peak = most_memory()
     size = sum(os.path.getsize(os.path.join(place, file)) for place, _, files in os.walk(out) for file in files)

@@ -49,6 +49,8 @@ export interface Run {
   left_out: { metrics: number; config: number };
   /** Why the run could not be read. */
   message: string | null;
+  /** What has become of the run since the catalog that lists it was written, once it was looked at. */
+  since?: "changed" | "gone";
 }
 
 export interface Listing {

@@ -299,7 +299,9 @@ const STATES = { running: "writing now", complete: "ended", torn: "stopped witho
 /** Returns the state of a run as a word with a mark. */
 export function stateChip(run: Run): HTMLElement {
   if (run.message !== null) return html("span", { class: "chip chip-damaged", title: plain(run.message, 500) }, "unreadable");
-  return html("span", { class: `chip chip-${run.state}`, title: STATES[run.state] }, run.state);
+  if (run.since === "gone") return html("span", { class: "chip chip-damaged", title: "gone since the catalog was written; the row is the catalog's" }, "gone");
+  const since = run.since === "changed" ? "; changed since the catalog was written, read again" : "";
+  return html("span", { class: `chip chip-${run.state}`, title: `${STATES[run.state]}${since}` }, run.since === "changed" ? `${run.state} *` : run.state);
 }
 
 /** Returns how many runs pass the filter, and how many are selected. */

@@ -73,7 +73,7 @@ def build_catalog(
     Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files, and
     WorkersError.
     """
-    places = [_absolute(os.fspath(root)) for root in roots or (".",)]
+    places = _outermost([_absolute(os.fspath(root)) for root in roots or (".",)])
     options = _Options(dialect or DialectChoice(), values, workers, on_progress)
     catalog = os.path.abspath(os.fspath(out))
     with writing(catalog) as work:
@@ -104,6 +104,12 @@ def update_catalog(
 
 def _absolute(root: str) -> str:
     return public(root) if is_address(root) else os.path.abspath(root)
+
+
+def _outermost(roots: Sequence[str]) -> list[str]:
+    """Return *roots* without those that are below another one, whose runs are found there."""
+    folders = {root: root.rstrip("/" + os.sep) + ("/" if is_address(root) else os.sep) for root in roots}
+    return [root for root in folders if not any(root.startswith(folders[other]) for other in folders if other != root)]
 
 
 def _generation(catalog: str) -> int:

@@ -29,7 +29,7 @@ COLUMNS = {
     "sealed": "BOOLEAN", "reason": "VARCHAR", "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
     "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "config": "JSON", "model": "JSON", "run_start": "JSON",
-    "run_end": "JSON", "metrics": "JSON", "findings": "JSON",
+    "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip
 """The columns that every run has, with their types in DuckDB."""
 

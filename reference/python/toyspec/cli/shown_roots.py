@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli.dialect_options import dialect_choice, settings
 from toyspec.cli.parsers import UsageError
 from toyspec.cli.paths import shown
+from toyspec.errors import CatalogError
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
@@ -23,19 +24,25 @@ def add_roots(parser: Parser) -> None:
         "roots",
         metavar="ROOT",
         nargs="*",
-        help="a directory with runs, a run, or an address, NAME= before it; default: the roots in toyspec.toml, else .",
+        help="a directory with runs, a run, an address or a catalog, NAME= before it; "
+        "default: the roots in toyspec.toml, else .",
     )
 
 
 def catalog_of(options: Namespace) -> Catalog:
     """Return the catalog of the roots in *options*, not started; raise UsageError for a path where nothing is."""
     from toyspec.view.catalog import Catalog
+    from toyspec.view.catalog_roots import CatalogRoot
 
     configuration = settings()
     roots = options.roots or list(configuration.roots) or ["."]
-    catalog = Catalog(*roots, dialect=dialect_choice(options, configuration))
+    try:
+        catalog = Catalog(*roots, dialect=dialect_choice(options, configuration))
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
     for root in catalog.roots:
-        if not root.is_remote and not os.path.exists(root.path):
+        # The runs of a catalog may be gone.
+        if not isinstance(root, CatalogRoot) and not root.is_remote and not os.path.exists(root.path):
             raise UsageError(f"{shown(root.path)}: no such directory; name a directory with runs")
     return catalog
 
@@ -49,4 +56,8 @@ def require_answers(catalog: Catalog) -> None:
 
 def names_of(catalog: Catalog) -> str:
     """Return the roots of *catalog* for a person."""
-    return ", ".join(shown(root.path) for root in catalog.roots)
+    from toyspec.view.catalog_roots import CatalogRoot
+
+    lists = {root.catalog: root.written for root in catalog.roots if isinstance(root, CatalogRoot)}
+    names = [shown(root.path) for root in catalog.roots if not isinstance(root, CatalogRoot)]
+    return ", ".join([*names, *(f"the catalog {shown(path)} of {written}" for path, written in lists.items())])

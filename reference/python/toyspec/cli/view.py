@@ -11,6 +11,7 @@ from toyspec.cli.dialect_options import add_dialect
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_answers
 from toyspec.cli.terminal import Terminal
+from toyspec.errors import CatalogError
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def configure(parser: Parser) -> None:
         "every two seconds for the runs that change and every ten for new ones; of an\n"
         "object above 256 KiB only both ends are read, until its curves are looked at.\n"
         "\n"
+        "Of many runs show a catalog: the table then comes from its columns, and a run is\n"
+        "read when you look at it. A run that is gone or has changed since is marked.\n"
+        "See `toyspec catalog --help`.\n"
+        "\n"
         "Only this machine can open the page, unless --host names an address that others\n"
         "reach; the printed address then has a token, without which nothing is shown.\n"
         "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
@@ -44,9 +49,18 @@ def configure(parser: Parser) -> None:
         "  toyspec view runs/\n"
         "  toyspec view --port 0 --open runs/\n"
         "  toyspec view here=runs/ team=s3://bucket/runs\n"
+        "  toyspec view --catalog catalog/\n"
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
     add_roots(parser)
+    _add_options(parser)
+    add_dialect(parser)
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--catalog", metavar="DIR", help="show the runs that this catalog lists; a ROOT may be a catalog too"
+    )
     parser.add_argument(
         "--port",
         metavar="N",
@@ -57,7 +71,6 @@ def configure(parser: Parser) -> None:
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
     )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
@@ -68,6 +81,9 @@ def run(options: Namespace) -> int:
         raise UsageError(f"port {options.port} is not a port; use 0 to {_LAST_PORT}")
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _interrupt)
+    if options.catalog is not None:
+        _require_catalog(options.catalog)
+        options.roots = [*options.roots, options.catalog]
     catalog = catalog_of(options)
     try:
         catalog.start()
@@ -79,6 +95,15 @@ def run(options: Namespace) -> int:
     finally:
         catalog.close()
     return exit_codes.OK
+
+
+def _require_catalog(path: str) -> None:
+    from toyspec.catalog.layout import read_manifest
+
+    try:
+        read_manifest(path)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
 
 
 def _interrupt(*_: object) -> None:

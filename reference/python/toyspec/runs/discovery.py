@@ -118,7 +118,7 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield PathError(path, cause_of(error))
         return
     if not stat.S_ISDIR(status.st_mode):
-        version = _version(status)
+        version = version_of(status)
         yield Stream(path, status.st_size, identity=version, version=version)
         return
     anything = False
@@ -250,8 +250,9 @@ def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool =
         status = entry.stat()
     except OSError:
         return Listed(entry.name, entry.path)
-    return Listed(entry.name, entry.path, status.st_size, _version(status), beside, entry.is_symlink(), is_sealed)
+    return Listed(entry.name, entry.path, status.st_size, version_of(status), beside, entry.is_symlink(), is_sealed)
 
 
-def _version(status: os.stat_result) -> str:
+def version_of(status: os.stat_result) -> str:
+    """Return the version of a stream whose file has *status*; see Stream."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"

@@ -10,6 +10,8 @@ from toyspec.format.json_numbers import number
 from toyspec.runs.members import flat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toyspec.runs.summary import RunSummary
 
 MOST_SETTINGS = 1000
@@ -22,14 +24,14 @@ _PLANNED = ("max_steps", "total_steps", "num_steps", "train_steps", "max_iters",
 def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[str, Any]:
     """Return the row of *summary*, whose id is *run*; ``findings`` is None, since nothing has checked it."""
     start = summary.start
-    settings = _settings(summary)
+    settings = settings_of(start)
     name = start.get("name")
     return {
         "id": encodable(run),
-        "run_id": _cut(start["run_id"]) if isinstance(start.get("run_id"), str) else None,
-        "name": _cut(name) if isinstance(name, str) and name else _cut(encodable(summary.name)),
-        "group": _cut(start["group"]) if isinstance(start.get("group"), str) else None,
-        "tags": [_cut(tag) for tag in _list(start.get("tags"))[:MOST_TAGS] if isinstance(tag, str)],
+        "run_id": cut(start["run_id"]) if isinstance(start.get("run_id"), str) else None,
+        "name": cut(name) if isinstance(name, str) and name else cut(encodable(summary.name)),
+        "group": cut(start["group"]) if isinstance(start.get("group"), str) else None,
+        "tags": [cut(tag) for tag in _list(start.get("tags"))[:MOST_TAGS] if isinstance(tag, str)],
         "state": summary.state,
         "profile": summary.profile,
         "dialect": summary.dialect.name if summary.dialect is not None else None,
@@ -39,11 +41,11 @@ def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[
         "final_loss": finite(summary.final_loss),
         "reason": _reason(summary),
         "sealed": bool(summary.sealed),
-        "progress": _progress(summary, settings),
+        "progress": progress_of(summary.last_step, settings),
         "bytes": summary.extent.size,
         "findings": None,
         "config": dict(list(settings.items())[:MOST_SETTINGS]),
-        "metrics": {_cut(name): _metric(summary, name) for name in summary.series},
+        "metrics": {cut(name): _metric(summary, name) for name in summary.series},
         "left_out": {"metrics": metrics_left_out, "config": max(0, len(settings) - MOST_SETTINGS)},
         "message": None,
     }
@@ -62,7 +64,7 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
 
 def _reason(summary: RunSummary) -> str | None:
     reason = summary.end.get("reason") if summary.end is not None else None
-    return _cut(reason) if isinstance(reason, str) else None
+    return cut(reason) if isinstance(reason, str) else None
 
 
 def finite(value: Any) -> Any:
@@ -76,19 +78,20 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _settings(summary: RunSummary) -> dict[str, Any]:
+def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the first record of a run: flat, as numbers, text, booleans and None."""
     found: dict[str, Any] = {}
     for part in ("config", "model"):
-        members = summary.start.get(part)
+        members = start.get(part)
         if isinstance(members, dict):
             prefix = "" if part == "config" else "model."
-            found |= {_cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
+            found |= {cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
     return found
 
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, str):
-        return _cut(value)
+        return cut(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -112,17 +115,19 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     }
 
 
-def _progress(summary: RunSummary, settings: dict[str, Any]) -> float | None:
-    if summary.last_step is None:
+def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | None:
+    """Return the share of its planned steps that a run has done; None where it is not known."""
+    if last_step is None:
         return None
     short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
     planned = next((short[name] for name in _PLANNED if number(short.get(name)) is not None), None)
-    return min(1.0, max(0.0, summary.last_step / planned)) if planned and planned > 0 else None
+    return min(1.0, max(0.0, last_step / planned)) if planned and planned > 0 else None
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return *text*, cut where it is too long for a table."""
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + "…"

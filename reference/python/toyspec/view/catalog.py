@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
+from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.changes import Changes
 from toyspec.view.curve_store import CurveStore, KeptCurves
-from toyspec.view.entries import Entry
+from toyspec.view.entries import CataloguedEntry, Entry
 from toyspec.view.identities import identity_at
 from toyspec.view.live_curves import LiveCurves
-from toyspec.view.roots import roots_of
+from toyspec.view.named_roots import roots_of, run_id
+from toyspec.view.open_runs import OpenRuns
+from toyspec.view.revisions import Revisions
 from toyspec.view.run_files import RunFile
 from toyspec.view.scanning import Scanned, Work, Workers, quick_row, scan_stream
-from toyspec.view.watching import Watch
+from toyspec.view.visits import visits
+from toyspec.view.watching import watch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from toyspec.runs.discovery import Stream
+    from toyspec.view.catalog_roots import CataloguedRun
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
     from toyspec.view.roots import Root
 
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
-_MOST_LIVE = 32
-_MOST_REMOVED = 10_000
 _MOST_KEPT_BYTES = 8 << 20
 _SCAN_WAIT_SECONDS = 300.0
 
@@ -58,15 +62,13 @@ class Catalog:
         self._entries: dict[str, Entry] = {}
         self._by_path: dict[str, Entry] = {}
         self._foreign: dict[str, str] = {}
-        self._revision = 1
-        self._removed: deque[tuple[int, str]] = deque(maxlen=_MOST_REMOVED)
-        self._forgotten = 0
+        self._revisions = Revisions()
         self._pending: dict[str, Future[Any]] = {}
-        self._live: OrderedDict[str, Entry] = OrderedDict()
+        self._open = OpenRuns()
         self._kept = KeptCurves(_MOST_KEPT_BYTES)
         self._is_submitting = False
         self.changes = Changes(self._lock)
-        self._watches = [Watch(root, self, clock) for root in self.roots]
+        self._watches = [watch_of(root, self, clock) for root in self.roots]
         self._is_started = False
 
     # What is below the roots.
@@ -83,7 +85,7 @@ class Catalog:
                         entry.row, entry.row_identity = row | {"id": encodable(entry.run)}, identity
         with self._lock:
             self._is_started = True
-            unknown = [entry for entry in self._entries.values() if entry.row is None]
+            unknown = [entry for entry in self._entries.values() if entry.is_unknown]
         self._learn(unknown)
         for watch in self._watches:
             watch.start()
@@ -107,6 +109,8 @@ class Catalog:
 
     def _save(self) -> None:
         for root in self.roots:
+            if isinstance(root, CatalogRoot):
+                continue
             with self._lock:
                 rows = {
                     entry.path: (entry.row_identity, entry.row)
@@ -154,7 +158,7 @@ class Catalog:
             works = [
                 entry.work()
                 for entry in self._entries.values()
-                if not entry.is_large
+                if entry.is_visited and not entry.is_large
                 and entry.row is not None and entry.row["findings"] is None and entry.row["state"] != "running"
                 and entry.row["message"] is None
             ]  # fmt: skip
@@ -178,21 +182,17 @@ class Catalog:
         self._save()
 
     def _set_row(self, entry: Entry, row: dict[str, Any], identity: Identity | None) -> None:
+        if identity is not None and entry.is_catalogued(identity):
+            return
         entry.row, entry.row_identity = row, identity
-        self._revision += 1
-        entry.revision = self._revision
+        entry.revision = self._revisions.next()
         self.changes.add({"run": encodable(entry.run), "bytes": row["bytes"]})
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
-        self._live.pop(entry.run, None)
-        if entry.file is not None:
-            entry.file.close()
-        self._revision += 1
-        if len(self._removed) == _MOST_REMOVED:
-            self._forgotten = self._removed[0][0]
-        self._removed.append((self._revision, encodable(entry.run)))
+        self._open.close(entry)
+        self._revisions.remove(encodable(entry.run))
         self.changes.add({"removed": encodable(entry.run)})
 
     # Watching.
@@ -201,27 +201,22 @@ class Catalog:
         is_running = entry.row is not None and entry.row["state"] == "running"
         return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
 
-    def hot(self, root: Root) -> list[Entry]:
-        """Return the runs below *root* that may be written now."""
+    def hot(self, root: Root, among: Sequence[Entry] | None = None) -> list[Entry]:
+        """Return the runs below *root* that may be written now, or those *among* some of them."""
         with self._lock:
-            return [entry for entry in self._of(root) if self._is_hot(entry)]
+            return [entry for entry in (self._of(root) if among is None else among) if self._is_hot(entry)]
 
     def look(self, entry: Entry, identity: Identity) -> None:
         """Take in that the stream of *entry* has *identity* now."""
-        is_unlocked = self._was_running(entry) and not is_locked(entry.path)
+        is_unlocked = entry.was_running and not is_locked(entry.path)
         if identity == entry.identity and not is_unlocked:
             return
         with self._lock:
             entry.identity = identity
             entry.changed_at = self._clock()
-            if is_unlocked:
-                entry.row_identity = None
-            self._revision += 1
-            entry.revision = self._revision
+            entry.row_identity = None if is_unlocked else entry.row_identity
+            entry.revision = self._revisions.next()
             self.changes.add({"run": encodable(entry.run), "bytes": identity[2]})
-
-    def _was_running(self, entry: Entry) -> bool:
-        return entry.row is not None and entry.row["state"] == "running" and entry.row_identity is not None
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
         """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""
@@ -240,51 +235,79 @@ class Catalog:
         if new and self._is_started:
             self._learn(new)
 
+    def take_catalogued(self, root: CatalogRoot, found: Iterable[CataloguedRun]) -> None:
+        """Take in what a catalog has *found* below *root*, in place of what it had before."""
+        with self._lock:
+            gone = {entry.path: entry for entry in self._of(root)}
+            for run in found:
+                entry = gone.pop(run.stream, None) or self._by_path.get(run.stream)
+                if entry is None:
+                    self._entries[run.run] = self._by_path[run.stream] = CataloguedEntry(
+                        root, run, self._revisions.next()
+                    )
+                elif isinstance(entry, CataloguedEntry) and entry.found != run:
+                    entry.take(run, self._revisions.next())
+            for entry in gone.values():
+                self._forget(entry)
+            root.problem = None
+            self.changes.add({"root": encodable(root.name)})
+
     def _add(self, root: Root, stream: Stream) -> Entry:
-        entry = Entry(self._run_of(root, stream.path), root, stream)
+        run = run_id(root, stream.path, is_only=len(self.roots) == 1, taken=self._entries)
+        entry = Entry(run, root, stream)
         self._entries[entry.run] = self._by_path[stream.path] = entry
-        self._revision += 1
-        entry.revision = self._revision
+        entry.revision = self._revisions.next()
         if self._is_started:
             entry.changed_at = self._clock()
             self.changes.add({"added": encodable(entry.run)})
         return entry
 
-    def _run_of(self, root: Root, path: str) -> str:
-        """Return the id of a run: its place below the root, after the name of the root where there are several."""
-        for whole in (False, True):
-            place = root.place_of(path, whole=whole)
-            if len(self.roots) > 1:
-                place = root.name if place == "." else f"{root.name}/{place}"
-            if place not in self._entries:
-                break
-        return place
-
     # What requests need.
 
     def entry(self, run: str) -> Entry | None:
         """Return the entry of the run whose id is *run*."""
-        with self._lock:
-            entry = self._entries.get(run)
-            if entry is None and "\\" in run:
-                entry = next((each for each in self._entries.values() if encodable(each.run) == run), None)
-            return entry
+        return self.entries([run])[0]
 
-    def listing(self, since: str | None = None) -> dict[str, Any]:
-        """Return every row, or those that changed after the revision *since* and the ids of the runs that are gone."""
+    def entries(self, runs: Sequence[str]) -> list[Entry | None]:
+        """Return the entry of each of *runs*; the streams of those that a catalog lists are looked at."""
         with self._lock:
-            begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
-            is_known = begin is not None and self._forgotten <= begin <= self._revision
-            chosen = [each for each in self._entries.values() if not is_known or each.revision > (begin or 0)]
+            found = [self._named(run) for run in runs]
+        self.visit([entry for entry in found if isinstance(entry, CataloguedEntry) and not entry.is_visited])
+        return found
+
+    def visit(self, entries: Sequence[CataloguedEntry]) -> None:
+        """Look at the streams of *entries*, which a catalog lists."""
+        for entry, visit in visits(entries):
+            with self._lock:
+                if entry.take_visit(visit):
+                    entry.changed_at = self._clock()
+                    entry.revision = self._revisions.next()
+                    self.changes.add({"run": encodable(entry.run), "bytes": entry.identity[2]})
+
+    def _named(self, run: str) -> Entry | None:
+        entry = self._entries.get(run)
+        if entry is None and "\\" in run:
+            entry = next((each for each in self._entries.values() if encodable(each.run) == run), None)
+        return entry
+
+    def listing(self, since: str | None = None, *, form: Literal["values", "json"] = "values") -> dict[str, Any]:
+        """Return every row, or those that changed after the revision *since* and the ids of the runs that are gone.
+
+        In the *form* ``json`` a row may be JSON already.
+        """
+        with self._lock:
+            begin = self._revisions.begin(since)
+            chosen = [each for each in self._entries.values() if begin is None or each.revision > begin]
             # A store answers slowly: a row comes when it has.
-            chosen = [each for each in chosen if each.row is not None or not each.root.is_remote]
-            removed = [run for revision, run in self._removed if begin is not None and revision > begin]
-            revision = self._revision
-        rows = [self.row(entry) for entry in chosen]
-        if len(self.roots) > 1:
-            rows = [row | {"root": encodable(entry.root.name)} for entry, row in zip(chosen, rows, strict=True)]
-        answer: dict[str, Any] = {"revision": str(revision), "complete": not is_known, "runs": rows}
-        return answer | ({"removed": removed} if is_known else {})
+            chosen = [each for each in chosen if not each.is_unknown or not each.root.is_remote]
+            revision, removed = self._revisions.last, [] if begin is None else self._revisions.removed(begin)
+        is_json = form == "json"
+        rows = [msgspec.Raw(each.json) if is_json and each.json is not None else self._shown(each) for each in chosen]
+        answer: dict[str, Any] = {"revision": str(revision), "complete": begin is None, "runs": rows}
+        return answer if begin is None else answer | {"removed": removed}
+
+    def _shown(self, entry: Entry) -> dict[str, Any]:
+        return self.row(entry) | ({} if len(self.roots) == 1 else {"root": encodable(entry.root.name)})
 
     def row(self, entry: Entry) -> dict[str, Any]:
         """Return the row of a run as it is now."""
@@ -325,25 +348,14 @@ class Catalog:
             with self._lock:
                 entry.row, entry.row_identity = row | {"findings": findings}, identity
                 self.look(entry, identity)
-        self._keep_live(entry)
-        return entry.row
-
-    def _keep_live(self, entry: Entry) -> None:
         with self._lock:
-            self._live[entry.run] = entry
-            self._live.move_to_end(entry.run)
-            while len(self._live) > _MOST_LIVE:
-                _, oldest = self._live.popitem(last=False)
-                if oldest.lock.acquire(blocking=False):
-                    if oldest.file is not None:
-                        oldest.file.close()
-                    oldest.file = None
-                    oldest.lock.release()
+            self._open.keep(entry)
+        return entry.row
 
     def want(self, entries: Sequence[Entry]) -> None:
         """Begin to read those large objects whose curves will be asked for, several at a time."""
         with self._lock:
-            wanted = [entry for entry in entries if entry.reads_ends]
+            wanted = [entry for entry in entries if entry.reads_ends and entry.problem is None]
             for entry in wanted:
                 entry.reads_ends = False
         if unknown := [entry.work() for entry in wanted if self._stored(entry) is None]:
@@ -351,6 +363,8 @@ class Catalog:
 
     def curves(self, entry: Entry) -> StoredCurves | LiveCurves | None:
         """Return the curves of a run as it is now; None if it cannot be read. It may wait for a scan."""
+        if entry.problem is not None:
+            return None
         self.want([entry])
         future = self._pending.get(entry.path)
         if future is not None and entry.file is None:
@@ -381,6 +395,6 @@ class Catalog:
         result = scan_stream(entry.work(), self.store, self.dialect)
         with self._lock:
             entry.identity = result.identity
-            if result.row is not None:
+            if result.row is not None and not entry.is_catalogued(result.identity):
                 entry.row, entry.row_identity = result.row, result.identity
         return self.store.load(entry.path, result.identity)

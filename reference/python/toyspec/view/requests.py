@@ -56,7 +56,7 @@ class Answers:
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
-        listing = self.catalog.listing(_one(query, "since", None))
+        listing = self.catalog.listing(_one(query, "since", None), form="json")
         roots = self.catalog.roots
         problems = [encodable(root.problem) for root in roots if root.problem is not None]
         names = ", ".join(encodable(root.name) for root in roots)
@@ -66,6 +66,8 @@ class Answers:
     def detail(self, query: Query) -> bytes:
         """Return one run whole."""
         entry = self._entry(query)
+        if entry.problem is not None:
+            raise RefusedError(404, entry.problem)
         try:
             return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), self.catalog.dialect))
         except StreamError as error:
@@ -89,7 +91,7 @@ class Answers:
         return self._frames(metric, list(runs), request)
 
     def _frames(self, metric: str, runs: list[str], request: Request) -> Iterator[bytes]:
-        entries = [(run, self.catalog.entry(run)) for run in runs]
+        entries = list(zip(runs, self.catalog.entries(runs), strict=True))
         self.catalog.want([entry for _, entry in entries if entry is not None])
         for run, entry in entries:
             if entry is None:
@@ -98,7 +100,7 @@ class Answers:
             try:
                 curves = self.catalog.curves(entry)
                 if curves is None:
-                    message = self.catalog.row(entry)["message"] or "the run cannot be read"
+                    message = entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read"
                     yield frame({"run": run, "metric": metric, "message": message})
                     continue
                 curve = curve_of(curves, run, metric, str(curves.identity[2]))

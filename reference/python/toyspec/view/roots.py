@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from typing import TYPE_CHECKING
 
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.places.addresses import is_address, public
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Root:
@@ -41,36 +36,3 @@ class Root:
         if self.is_remote:
             return place[len(self.path) :].strip("/") or "."
         return os.path.relpath(place or ".", self.path).replace(os.sep, "/")
-
-
-def roots_of(texts: Sequence[str]) -> list[Root]:
-    """Return the roots that *texts* name, each a path, an address, or ``NAME=`` before one; no two have one name."""
-    roots = [_root(text) for text in texts]
-    for names in (_longer, _numbered):
-        if len({root.name for root in roots}) < len(roots):
-            names(roots)
-    return roots
-
-
-def _root(text: str) -> Root:
-    name, mark, path = text.partition("=")
-    if not mark or not name or not path or "/" in name or is_address(text) or os.path.exists(text):
-        return Root(text)
-    return Root(path, name)
-
-
-def _longer(roots: Sequence[Root]) -> None:
-    """Put the folder above before names that more than one root has."""
-    counts = Counter(root.name for root in roots)
-    for root in roots:
-        above = os.path.basename(os.path.dirname(root.real.rstrip("/")))
-        if counts[root.name] > 1 and above:
-            root.name = f"{above}/{root.name}"
-
-
-def _numbered(roots: Sequence[Root]) -> None:
-    counts: Counter[str] = Counter()
-    for root in roots:
-        counts[root.name] += 1
-        if counts[root.name] > 1:
-            root.name = f"{root.name} ({counts[root.name]})"

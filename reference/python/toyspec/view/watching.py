@@ -7,15 +7,19 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from toyspec.errors import CatalogError
 from toyspec.reading.log_detection import usual_names
 from toyspec.runs.listing import streams_below
 from toyspec.runs.rows import encodable
+from toyspec.view.catalog_roots import CatalogRoot
+from toyspec.view.entries import CataloguedEntry
 from toyspec.view.identities import identity_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from toyspec.view.catalog import Catalog
+    from toyspec.view.entries import Entry
     from toyspec.view.roots import Root
 
 _POLL_SECONDS = 0.04
@@ -65,14 +69,67 @@ class Watch:
         while not self._catalog.changes.pause(self._pause_seconds()):
             began = self._clock()
             with suppress(OSError):
-                for entry in self._catalog.hot(self.root):
-                    self._catalog.look(entry, identity_at(entry.path))
+                self._look(self._hot())
                 if began >= self._next_walk:
                     self.walk()
                     spent = self._clock() - began
                     self._next_walk = self._clock() + max(self._walk_seconds, _WALK_SHARE * spent)
 
+    def _look(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._catalog.look(entry, identity_at(entry.path))
+
+    def _hot(self) -> list[Entry]:
+        """Return the runs that may be written now."""
+        return self._catalog.hot(self.root)
+
     def _pause_seconds(self) -> float:
         if self.root.is_remote:
             return _REMOTE_POLL_SECONDS
-        return _POLL_SECONDS if self._catalog.hot(self.root) else _IDLE_SECONDS
+        return _POLL_SECONDS if self._hot() else _IDLE_SECONDS
+
+
+class CatalogWatch(Watch):
+    """Watches the catalog that lists the runs below *root*, and of the runs those that were looked at."""
+
+    root: CatalogRoot
+
+    def __init__(self, root: CatalogRoot, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(root, catalog, clock)
+        self._walk_seconds = _WALK_SECONDS
+        self._version: tuple[int, int] | None = None
+
+    def walk(self) -> None:
+        """Read the catalog if it was written since it was read, and look at the runs that were looked at before."""
+        if not self.root.is_remote:
+            self._look(list(self.root.visited.values()))
+        try:
+            version = self.root.version
+            if version == self._version:
+                return
+            runs = list(self.root.runs(is_only=len(self._catalog.roots) == 1))
+        except (CatalogError, OSError) as error:
+            self._say(str(error))
+            return
+        self._version = version
+        self.root.visited.clear()
+        self._catalog.take_catalogued(self.root, runs)
+
+    def _say(self, problem: str) -> None:
+        if problem != self.root.problem:
+            self.root.problem = problem
+            self._catalog.changes.add({"root": encodable(self.root.name)})
+
+    def _look(self, entries: Sequence[Entry]) -> None:
+        self._catalog.visit([entry for entry in entries if isinstance(entry, CataloguedEntry)])
+        for entry in entries:
+            # A writer may have closed what did not change.
+            self._catalog.look(entry, entry.identity)
+
+    def _hot(self) -> list[Entry]:
+        return self._catalog.hot(self.root, list(self.root.visited.values()))
+
+
+def watch_of(root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Watch:
+    """Return what watches *root*."""
+    return CatalogWatch(root, catalog, clock) if isinstance(root, CatalogRoot) else Watch(root, catalog, clock)
