@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +222,29 @@ def test_fragments_of_trackio(tmp_path: Path) -> None:
     first, second = imported(tmp_path / "inbox", tmp_path / "runs").runs
     assert [("x", step, float(step)) for step in range(3)] == scalars(first.target) == scalars(second.target)
     assert 1 == losses(first)["damaged"]
+
+
+def test_resumed_run_of_trackio(tmp_path: Path) -> None:
+    """What is in the database and in the fragments of later processes is one run, in order, and each row once."""
+    database = shutil.copy(next((SAMPLES / "trackio").rglob("*.db")), tmp_path / "p.db")
+    with closing(sqlite3.connect(database)) as known:
+        run_id, name = known.execute("SELECT run_id, run_name FROM metrics").fetchone()
+        last, log_id = known.execute("SELECT max(step), max(log_id) FROM metrics").fetchone()
+        (rows,) = known.execute("SELECT count(*) FROM metrics").fetchone()
+    shared = {"v": 1, "kind": "metric", "project": "p", "run": name, "run_id": run_id}
+    # The name of a directory says nothing of its time.
+    for folder, step in (("z", last + 1), ("a", last + 2)):
+        own = {"step": step, "metrics": {"more": step}, "timestamp": f"2126-01-01T00:{step:02}:00+00:00"}
+        again = {**shared, **own, "config": {"lr": 0.001, "late": 1}, "log_id": log_id}
+        lines = [again | {"log_id": f"new{step}"}, again] if log_id else [again | {"log_id": f"new{step}"}]
+        (tmp_path / "inbox" / folder).mkdir(parents=True)
+        (tmp_path / "inbox" / folder / "00000000.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    assert rows
+    (run,) = [each for each in imported(tmp_path, tmp_path / "runs").runs if each.source.endswith(run_id)]
+    assert [("more", last + 1, last + 1.0), ("more", last + 2, last + 2.0)] == scalars(run.target)[-2:]
+    assert 2 == losses(run)["no-place"]
+    assert "time-goes-backwards" not in losses(run)
+    assert (2 if log_id else 0) == losses(run).get("repeated-name", 0)
 
 
 def test_sample_of_dvclive(tmp_path: Path) -> None:

@@ -161,6 +161,41 @@ def test_follow_sees_fragments_come_and_go(tmp_path: Path) -> None:
     assert [0, 1, 2, 3, 4, "gone", 5, 7] == found
 
 
+def test_resumed_run_is_one_log(tmp_path: Path) -> None:
+    """The fragments of each process that went on with a run are read in the order of their times, by any of them."""
+    inbox = tmp_path / "inbox"
+    add(inbox / "a", 0, data=record(30) + record(31))
+    add(inbox / "b", 0, data=record(10) + record(11))
+    add(inbox / "b", 1, data=record(12))
+    add(inbox / "c", 0, data=record(20, run_id="another"))
+    found = [stream.path for stream in find_streams(str(tmp_path), hints=["*.jsonl"]) if isinstance(stream, Stream)]
+    assert [str(inbox / "b"), str(inbox / "c")] == found
+    for writer in ("a", "b"):
+        assert [10, 11, 12, 30, 31] == steps_of(inbox / writer)
+        (stream,) = find_streams(str(inbox / writer), hints=["*.jsonl"])
+        assert isinstance(stream, Stream)
+    assert [("lucky-bird-1", 20), ("lucky-bird-1", 31)] == sorted((run.name, run.last_step) for run in list_runs(inbox))
+
+
+def test_follow_goes_on_with_the_process_that_resumes(tmp_path: Path) -> None:
+    """A directory that is added while a run is followed is a part of it; a later part of the first one is read too."""
+    inbox = tmp_path / "inbox"
+    add(inbox / "b", 0, 10, 11)
+    live = open_live(str(inbox / "b"))
+    assert 2 == live.peek(1 << 16).count(b"\n")
+    live.restart()
+    first = live.status_at_path().st_size
+    add(inbox / "a", 0, 30)
+    second = live.status_at_path().st_size
+    add(inbox / "b", 1, 12)
+    assert first < second < live.status_at_path().st_size
+    data = live.read(0, 1 << 16)
+    assert [10, 11, 30, 12] == [json.loads(line)["step"] for line in data.splitlines()]
+    shutil.rmtree(inbox / "a")
+    live.status_at_path()
+    live.close()
+
+
 def test_viewer_reads_what_is_new(tmp_path: Path) -> None:
     """The viewer's file grows with the fragments, and its identity with it."""
     writer = tmp_path / "w"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec import list_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,29 @@ def test_written_by_trackio(tmp_path_factory: pytest.TempPathFactory, rows: list
     (run,) = imported(tmp_path / "t", tmp_path / "runs").runs
     assert expected_scalars(rows) == scalars(run.target)
     assert {"lr": 0.5} == records(run.target)[0]["config"]
+
+
+def test_run_that_trackio_resumed(tmp_path: Path) -> None:
+    """A run that later processes went on with, in the JSON Lines mode, is one run: imported and as it lies."""
+    pytest.importorskip("trackio")
+    program = (
+        "import sys, trackio\n"
+        "first = int(sys.argv[1])\n"
+        "trackio.init(project='p', name='r', resume='allow', config={'lr': 0.5},\n"
+        "             auto_log_gpu=False, auto_log_cpu=False)\n"
+        "[trackio.log({'loss': step / 2}, step=step) for step in range(first, first + 3)]\n"
+        "trackio.finish()"
+    )
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "t"), "HF_HUB_OFFLINE": "1"}
+    for first in (0, 3, 6):
+        mode = {"TRACKIO_STORAGE_MODE": "jsonl"} if first else {}
+        command = [sys.executable, "-c", program, str(first)]
+        subprocess.run(command, env=environment | mode, check=True, capture_output=True)
+    (run,) = imported(tmp_path / "t", tmp_path / "runs").runs
+    assert [("loss", step, step / 2) for step in range(9)] == scalars(run.target)
+    assert {} == losses(run)
+    (listed,) = list_runs(tmp_path / "t" / "inbox")
+    assert (8, "r") == (listed.last_step, listed.name)
 
 
 def test_read_by_trackio(tmp_path: Path) -> None:

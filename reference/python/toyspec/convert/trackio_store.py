@@ -27,7 +27,7 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.measures import as_measure, is_number
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
 from toyspec.errors import SourceError
@@ -107,16 +107,18 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     fragments = _fragments(path) if is_directory else []
     if not databases and not fragments:
         raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
-    for database in databases:
-        for run_id, name in _runs_of(database):
-            rows = partial(_events, partial(_rows, database, run_id), name)
-            identity = identity_of([database], run_id)
-            source, size = f"{database}#{run_id}", os.path.getsize(database)
-            yield ForeignRun(name, source, identity, size, rows, parts=(database,))
-    for run_id, name in _runs_of_fragments(fragments):
-        rows = partial(_events, partial(_fragment_rows, fragments, run_id), name)
-        identity = identity_of(fragments, run_id)
-        yield ForeignRun(name, f"{path}#{run_id}", identity, 0, rows, parts=tuple(fragments))
+    runs = [(run_id, name, database) for database in databases for run_id, name in _runs_of(database)]
+    in_fragments = _fragments_of(fragments)
+    for run_id, name, database in runs:
+        # A run that was resumed goes on in fragments until Trackio takes them into its database.
+        own = in_fragments.pop(run_id, ("", []))[1]
+        files = (database, *own)
+        rows = partial(_events, partial(_all_rows, database, own, run_id), name)
+        source, size = f"{database}#{run_id}", size_of(files)
+        yield ForeignRun(name, source, identity_of(files, run_id), size, rows, parts=files)
+    for run_id, (name, own) in in_fragments.items():
+        rows = partial(_events, partial(_fragment_rows, own, run_id), name)
+        yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), rows, parts=tuple(own))
 
 
 def _runs_of(path: str) -> list[tuple[str, str]]:
@@ -148,18 +150,47 @@ def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, An
                 ledger.drop(DAMAGED, "database", str(error))
 
 
-def _runs_of_fragments(files: list[str]) -> list[tuple[str, str]]:
-    found: dict[str, str] = {}
+def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
+    """Return name and fragments of each run: those of a process together, and the processes by their first times."""
+    found: dict[str, tuple[str, dict[tuple[str, str], str]]] = {}
+    begins: dict[str, str] = {}
     for file in files:
         with open(file, "rb") as lines:
             for value in map(_decoded, lines):
-                if isinstance(value, dict) and isinstance(value.get("run"), str):
-                    found.setdefault(str(value.get("run_id") or value["run"]), value["run"])
-    return list(found.items())
+                if not isinstance(value, dict) or not isinstance(value.get("run"), str):
+                    continue
+                folder = os.path.dirname(file)
+                begins.setdefault(folder, str(value.get("timestamp")))
+                run = found.setdefault(_run_id(value), (value["run"], {}))
+                run[1][begins[folder], file] = file
+    return {run_id: (name, [run[key] for key in sorted(run)]) for run_id, (name, run) in found.items()}
 
 
-def _fragment_rows(files: list[str], run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
-    first = True
+def _run_id(record: dict[str, Any]) -> str:
+    return str(record.get("run_id") or record["run"])
+
+
+def _all_rows(path: str, fragments: list[str], run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield the rows of a run in the database *path*, then those of *fragments* that are not in it yet."""
+    yield from _rows(path, run_id, ledger)
+    if not fragments:
+        return
+    with closing(opened(path)) as database:
+        queries = [f"SELECT 1 FROM {table} WHERE log_id = ?" for table in ("metrics", "system_metrics")]  # noqa: S608
+
+        def is_new(record: dict[str, Any]) -> bool:
+            log_id = record.get("log_id")
+            try:
+                return not any(database.execute(query, (log_id,)).fetchone() for query in queries)
+            except DATABASE_ERRORS:
+                return True
+
+        yield from _fragment_rows(fragments, run_id, ledger, is_new)
+
+
+def _fragment_rows(
+    files: list[str], run_id: str, ledger: Ledger, is_new: Callable[[dict[str, Any]], bool] = bool
+) -> Iterator[tuple[str, Any, Any, Any]]:
     for file in files:
         with open(file, "rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -167,10 +198,13 @@ def _fragment_rows(files: list[str], run_id: str, ledger: Ledger) -> Iterator[tu
                 if not isinstance(value, dict):
                     ledger.items += 1
                     ledger.drop(DAMAGED, f"{os.path.basename(file)}, line {number}", line)
-                elif str(value.get("run_id") or value.get("run")) == run_id:
-                    if first and isinstance(value.get("config"), dict):
+                elif isinstance(value.get("run"), str) and _run_id(value) == run_id:
+                    if not is_new(value):
+                        ledger.items += 1
+                        ledger.drop(REPEATED, f"{os.path.basename(file)}, line {number}", value.get("log_id"))
+                        continue
+                    if isinstance(value.get("config"), dict):
                         yield "config", value.get("timestamp"), None, msgspec.json.encode(value["config"])
-                        first = False
                     content = msgspec.json.encode(value.get("metrics"))
                     yield str(value.get("kind")), value.get("timestamp"), value.get("step"), content
 
@@ -191,6 +225,7 @@ class _Import:
         self._name = name
         self._ledger = ledger
         self._timeline: Timeline
+        self._config: dict[str, Any] = {}
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start`` and the rows in the order in which they were logged."""
@@ -205,18 +240,18 @@ class _Import:
         rows = self._rows(ledger)
         held = next(rows, None)
         if held is not None and held[0] == "config":
-            self._configure(start, _decoded(held[3]))
+            self._configure(start, held[3])
             held = next(rows, None)
         yield start
         while held is not None:
             yield from self._row(*held)
             held = next(rows, None)
 
-    def _configure(self, start: dict[str, Any], config: Any) -> None:
+    def _configure(self, start: dict[str, Any], content: Any) -> None:
         ledger = self._ledger
-        known = config if isinstance(config, dict) else {}
-        kept = {key: value for key, value in known.items() if key not in _CONFIG_FRAMING and key != "_Group"}
-        ledger.items += len(kept) + ("_Group" in known)
+        known = self._settings(content)
+        self._config = known
+        kept = {key: value for key, value in known.items() if key != "_Group"}
         for key, value in kept.items():
             number = not_finite(value) if isinstance(value, str) else None
             if number is not None:
@@ -230,10 +265,30 @@ class _Import:
         if kept:
             start["config"] = kept
 
+    def _settings(self, content: Any) -> dict[str, Any]:
+        """Return the settings in *content*, counted as items."""
+        config = _decoded(content)
+        if not isinstance(config, dict):
+            self._ledger.items += 1
+            self._ledger.drop(DAMAGED, "config", content)
+            return {}
+        known = {key: value for key, value in config.items() if key not in _CONFIG_FRAMING}
+        self._ledger.items += len(known)
+        return known
+
+    def _configure_again(self, content: Any) -> None:
+        """Settle the settings of a process that resumed the run."""
+        for key, value in self._settings(content).items():
+            if self._config.get(key, self) == value:
+                self._ledger.done()
+            else:
+                self._ledger.drop(NO_PLACE, f"config/{key}, when the run was resumed", value)
+
     def _row(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
         ledger, place = self._ledger, f"step {step}"
         values = _decoded(content)
         if kind == "config":
+            self._configure_again(content)
             return
         if kind not in ("metric", "system_metric") or not isinstance(values, dict):
             ledger.items += 1

@@ -91,6 +91,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     values: Values = Values()
     config: str = ""
     run: str = ""
+    run_id: str = ""
     non_finite: tuple[NonFinite, ...] = ()
     steps: Literal["increase", "any"] = "any"
     restart: Restart | None = None

@@ -1,6 +1,7 @@
 """Reads a log that a program writes as several files of one directory, as if they were one file.
 
-The files are the parts, in the order of their names. A part without an LF at its end has one added, unless it is the
+The files are the parts, in the order of their names; those of a run that other processes went on with in directories of
+their own follow in the order of their times. A part without an LF at its end has one added, unless it is the
 last, so that no line goes on in the next file. The log's path is that of the directory.
 """
 
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 from bisect import bisect_right
 from errno import ESTALE
 from fnmatch import fnmatchcase
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.errors import StreamMissingError
 from toyspec.reading.live_file import Fingerprint
+from toyspec.reading.resumed_parts import folders_of_run, settled_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ _HEAD_BYTES = 1 << 16
 # The first part may have other records than those that the dialect is known by.
 _MOST_HEADS = 4
 _COUNTED_BYTES = 1 << 20
-# Times of files have the resolution of the system's clock, some milliseconds.
-_SETTLED_NANOSECONDS = 100_000_000
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -86,6 +85,7 @@ class Part(NamedTuple):
     """One of the files."""
 
     name: str
+    """Path of the file, relative to the directory of the log."""
     start: int
     """Byte offset of its first byte in the log."""
     size: int
@@ -94,20 +94,15 @@ class Part(NamedTuple):
     """Time of the last change, in nanoseconds."""
 
 
-def settled_change(directory: str) -> int | None:
-    """Return when a file was added to or removed from *directory*; None if that may happen again at the same time."""
-    changed = os.stat(directory).st_mtime_ns
-    return changed if time.time_ns() - changed > _SETTLED_NANOSECONDS else None
-
-
 def status_of(directory: str) -> PartsStatus:
     """Return the status of the parts in *directory*; raise OSError."""
-    changed = settled_change(directory)
-    return Parts(directory).status() if changed is None else _settled_status(directory, changed)
+    folders = [os.path.join(directory, folder) for folder in folders_of_run(directory)]
+    changes = tuple(map(settled_change, folders))
+    return Parts(directory).status() if None in changes else _settled_status(directory, changes)
 
 
 @lru_cache(maxsize=64)
-def _settled_status(directory: str, changed: int) -> PartsStatus:  # noqa: ARG001 - it is a part of the key
+def _settled_status(directory: str, changes: tuple[int | None, ...]) -> PartsStatus:  # noqa: ARG001 - a part of the key
     return Parts(directory).status()
 
 
@@ -121,17 +116,38 @@ class Parts:
         self.size = 0
         """Number of bytes of all, those that were added included."""
         self._descriptor, self._opened = -1, ""
-        self._listed: int | None = None
+        self._folders: dict[str, tuple[str, int | None]] = {}
+        self._searched: int | None = None
         self.update()
 
     def update(self) -> None:
         """Take in what the last part has got, and the parts after it; those before are known."""
-        changed = settled_change(self.path)
-        last = self.parts[-1].name if self.parts else ""
+        changed = settled_change(os.path.dirname(os.path.abspath(self.path)))
+        if not self._folders or changed is None or changed != self._searched:
+            # Another process may have gone on with the run.
+            found = ("" if folder == os.curdir else folder for folder in folders_of_run(self.path))
+            self._folders = {folder: self._folders.get(folder, ("", None)) for folder in (*self._folders, *found)}
+            self._searched = changed if self.parts else None
+        for folder in self._folders:
+            try:
+                self._update_folder(folder)
+            except FileNotFoundError:
+                # Another process's directory is removed once its parts are in a database.
+                if not folder:
+                    raise
+
+    def _update_folder(self, folder: str) -> None:
+        place = os.path.join(self.path, folder)
+        changed = settled_change(place)
+        last, listed = self._folders[folder]
         # A long run has very many parts: they are listed again only if there may be more.
-        names = [last] if last and changed is not None and changed == self._listed else os.listdir(self.path)
-        has_all = [self._add(name) for name in part_names(name for name in names if name >= last)]
-        self._listed = changed if all(has_all) else None
+        names = [last] if last and changed is not None and changed == listed else os.listdir(place)
+        is_end = not last or self.parts[-1].name == os.path.join(folder, last)
+        found = part_names(name for name in names if name > last or (is_end and name == last))
+        has_all = [self._add(os.path.join(folder, name)) for name in found]
+        if found and self.parts and os.path.dirname(self.parts[-1].name) == folder:
+            last = os.path.basename(self.parts[-1].name)
+        self._folders[folder] = (last, changed if all(has_all) else None)
 
     def _add(self, name: str) -> bool:
         """Take in the part *name*, the last or one after it; return False if it has no bytes yet."""
@@ -319,7 +335,9 @@ class LiveParts(Fingerprint):
         except OSError:
             # One of the parts before was removed.
             part = None
-        return (self.path, line) if part is None else (os.path.join(self.path, part.name), line - before)
+        return (
+            (self.path, line) if part is None else (os.path.normpath(os.path.join(self.path, part.name)), line - before)
+        )
 
     def restart(self) -> None:
         """Go back to the first byte of the parts that are there now."""

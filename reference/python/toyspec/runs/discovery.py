@@ -164,7 +164,7 @@ def _united(directory: str, files: list[Stream | PathError]) -> Iterator[Stream 
     log = _log_in_parts(directory, [os.path.basename(file.path) for file in files])
     if log is None or not isinstance(files[0], Stream):
         yield from files
-    else:
+    elif not _is_found_elsewhere(directory, files[0].root):
         yield Stream(log.path, log.size, files[0].root, is_hinted=True, identity=log.version, version=log.version)
 
 
@@ -197,6 +197,8 @@ def walk(
             yield PathError(directory, cause_of(error))
             continue
         for file in files:
+            if file.path == directory and _is_found_elsewhere(directory, root):
+                continue
             yield Stream(
                 file.path,
                 file.size,
@@ -243,6 +245,13 @@ def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
     status = parts_status(directory)
     identity = f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"
     return Listed(os.path.basename(directory), directory, status.st_size, identity)
+
+
+def _is_found_elsewhere(directory: str, root: str | None) -> bool:
+    """Return whether the log in parts in *directory*, found in a search from *root*, is that of an older directory."""
+    from toyspec.reading.resumed_parts import is_first_of_run
+
+    return directory != root and not is_first_of_run(directory)
 
 
 def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool = False) -> Listed:
