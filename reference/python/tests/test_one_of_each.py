@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from command_line import toyspec
 from conversions import SAMPLES, samples
+from toyspec.convert import import_runs
 from toyspec.convert.formats import HOMES
 from toyspec.format.dialects import dialects
 
@@ -93,3 +97,56 @@ def test_each_alone_is_named_the_same(folder: tuple[Path, dict[tuple[str, str], 
             alone = [(each["sort"], each["format"]) for each in lying(root / place)]
             assert key in alone, place
             assert {key[1]} == {name for _, name in alone}, place
+
+
+DAMAGED = {
+    "mlflow.db": (b"SQLite format 3\0garbage", "file is not a database"),
+    "project.db": ((SAMPLES / "trackio" / "demo.db").read_bytes()[:5000], "malformed"),
+    "runs.parquet": ((SAMPLES / "parquet" / "runs.parquet").read_bytes()[:-9], "does not end with its footer"),
+    "metrics.jsonl.gz": (b"\x1f\x8b\x08garbage", "gzip data is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_damaged_source_is_not_passed_over(tmp_path: Path, name: str, *, is_alone: bool) -> None:
+    """A file that cannot be read is an error of import and doctor, and does not stop what is beside it."""
+    data, fact = DAMAGED[name]
+    (tmp_path / "logs" / "deep").mkdir(parents=True)
+    damaged = tmp_path / "logs" / "deep" / name
+    damaged.write_bytes(data)
+    if not is_alone:
+        (tmp_path / "logs" / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
+        shutil.copy(SAMPLES / "trackio" / "demo.db", tmp_path / "logs" / "whole.db")
+    done = toyspec("import", str(tmp_path / "logs"), "--out", str(tmp_path / "runs"))
+    assert 2 == done.returncode
+    assert str(damaged).encode() in done.stderr
+    assert fact.encode() in done.stderr
+    assert is_alone or 2 == len(list((tmp_path / "runs").iterdir()))
+    done = toyspec("doctor", str(tmp_path / "logs"))
+    assert 2 == done.returncode
+    assert str(damaged)[-20:].encode() in done.stdout
+    assert fact.encode() in done.stdout
+
+
+def test_damaged_file_alone_says_why(tmp_path: Path) -> None:
+    """A file that was named is not of an unknown format if it cannot be read."""
+    for name, (data, fact) in DAMAGED.items():
+        (tmp_path / name).write_bytes(data)
+        done = toyspec("import", str(tmp_path / name), "--out", str(tmp_path / "runs"))
+        assert (2, True) == (done.returncode, fact.encode() in done.stderr)
+
+
+def test_compressed_log_of_a_folder_is_imported(tmp_path: Path) -> None:
+    """A log that was packed is a log."""
+    (tmp_path / "metrics.jsonl.gz").write_bytes(gzip.compress(b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n'))
+    (run,) = import_runs([tmp_path], tmp_path / "runs").runs
+    assert (4, 4) == (run.items, run.carried)
+
+
+def test_folder_of_another_database_is_no_error(tmp_path: Path) -> None:
+    """A database of another program is not a damaged one."""
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database:
+        database.execute("CREATE TABLE metrics (x)")
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
+    assert [] == import_runs([tmp_path], tmp_path / "runs").errors

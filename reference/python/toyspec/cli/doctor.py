@@ -87,7 +87,7 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
     for entry, cells in zip(found.formats, lines, strict=True):
         terminal.line(joined(cells))
         # The command names the only file.
-        for example in entry.examples if len(entry.examples) > 1 else ():
+        for example in entry.examples if len(entry.examples) > 1 or entry.read_with is None else ():
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
         if entry.files > len(entry.examples) > 1:
             terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from toyspec.convert.dialect_import import CAUSES, events_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
-from toyspec.errors import SourceError
+from toyspec.errors import SourceError, StreamError
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.recognition import has_text
+from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
+from toyspec.reading.stream_files import unpacked_head
 from toyspec.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ MAPPING = (
 
 # A directory of a training run may have many other files.
 _MOST_FILES = 10_000
-_SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz", ".gz")
+_SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")
 
 
 def names() -> list[str]:
@@ -90,15 +92,25 @@ class DialectImporter:
 
     def _recognised(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read if its content is of the dialect."""
-        if self._name and not has_text(head_of(path, HEAD_BYTES), dialect_named(self._name)):
+        if self._name and not has_text(_head_of(path), dialect_named(self._name)):
             return None
         found = _chosen(path, "auto")
         return found if found is None or self._name in (None, found.dialect.name) else None
 
 
 def _chosen(path: str, name: str) -> ReadAs | None:
-    head = head_of(path, HEAD_BYTES) if is_file(path) else b""
+    head = _head_of(path)
     return DialectChoice(name).choose(head, path=path) if head else None
+
+
+def _head_of(path: str) -> bytes:
+    """Return the first bytes of the file *path*, unpacked; none of what is no file, and of damaged gzip data."""
+    if not path.endswith(".gz"):
+        return head_of(path, HEAD_BYTES)
+    try:
+        return unpacked_head(path, HEAD_BYTES)[0] if is_file(path) else b""
+    except (StreamError, GzipDataError):
+        return b""
 
 
 def format_of(dialect: Dialect) -> Format:
@@ -130,7 +142,7 @@ _ANY = Format(
 
 
 def _stem(path: str) -> str:
-    return os.path.splitext(os.path.basename(path))[0]
+    return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
 
 
 def _may_be_log(name: str) -> bool:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toyspec.convert.formats import ANY_LOG, HOMES, importer, load
+from toyspec.convert.unreadable import damage_of
 from toyspec.errors import ToyspecError
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class Importable:
         with suppress(OSError):
             return next(iter(_own_formats(path)), None)
         return None
+
+    def damage_of(self, path: str) -> str | None:
+        """Return why the file *path* cannot be read; None if it can."""
+        return damage_of(path)
 
     def title_of(self, name: str) -> str:
         """Return the title of the format *name*."""

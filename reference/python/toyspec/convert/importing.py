@@ -15,6 +15,7 @@ from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, discard_
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
+from toyspec.convert.unreadable import unreadable
 from toyspec.convert.watching import Total
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
@@ -149,12 +150,15 @@ def _import_in_parallel(
 def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
     """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
     names = [] if name is None else [name]
+    damaged: list[PathError] = []
+    parts = Parts()
     with _reported(source, report):
         names = names or recognised(source)
         if not names:
+            damaged = list(unreadable(source, lambda _: False))
+        if not names and not damaged:
             fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
             raise SourceError(source, fact)
-    parts = Parts()
     for each in names:
         with _reported(source, report), _without_packages(source, report, is_one_of_many=len(names) > 1):
             if each == ANY_LOG and len(names) > 1:
@@ -163,6 +167,10 @@ def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[t
             for run in importer(each).find_runs(source):
                 parts.add(each, run)
                 yield each, run
+    if names and name is None and os.path.isdir(source):
+        damaged = list(unreadable(source, lambda path: parts.owner_of(path) is not None))
+    known = {error.path for error in report.errors}
+    report.errors += [error for error in damaged if error.path not in known]
 
 
 @contextlib.contextmanager

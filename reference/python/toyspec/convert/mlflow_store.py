@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
@@ -86,9 +85,20 @@ def _is_database(path: str) -> bool:
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs of the databases and the file stores at *path*, a file or a directory, and below."""
     found = False
-    for run in chain(*map(_of_database, _databases(path)), file_runs(path)):
+    refused: list[SourceError] = []
+    for database in _databases(path):
+        # One that cannot be read does not stop the others.
+        try:
+            for run in _of_database(database):
+                found = True
+                yield run
+        except SourceError as error:
+            refused.append(error)
+    for run in file_runs(path):
         found = True
         yield run
+    if refused:
+        raise refused[0]
     if not found:
         raise SourceError(path, "no run of MLflow: neither a database with runs nor a directory `mlruns`")
 

@@ -27,10 +27,13 @@ def is_file(path: str) -> bool:
     return stat.S_ISREG(os.stat(path).st_mode)
 
 
-def files_below(path: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[str]]]:
+def files_below(
+    path: str, wanted: Callable[[str], bool], refused: list[tuple[str, OSError]] | None = None
+) -> Iterator[tuple[str, list[str]]]:
     """Yield each directory at or below *path* and its files, sorted, whose name is *wanted*; only where there is one.
 
-    Links to directories are not followed. A directory that cannot be listed raises OSError if it is *path* itself.
+    Links to directories are not followed. A directory that cannot be listed raises OSError if it is *path* itself; each
+    other one is added to *refused* with its error.
     """
     pending = [(path, 0)]
     while pending:
@@ -38,9 +41,11 @@ def files_below(path: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str,
         try:
             with os.scandir(directory) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
             if directory == path:
                 raise
+            if refused is not None:
+                refused.append((directory, error))
             continue
         found = [entry.path for entry in entries if wanted(entry.name) and entry.is_file()]
         if found:

@@ -107,7 +107,14 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     fragments = _fragments(path) if is_directory else []
     if not databases and not fragments:
         raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
-    runs = [(run_id, name, database) for database in databases for run_id, name in _runs_of(database)]
+    runs: list[tuple[str, str, str]] = []
+    refused: list[SourceError] = []
+    for database in databases:
+        # One that cannot be read does not stop the others.
+        try:
+            runs += [(run_id, name, database) for run_id, name in _runs_of(database)]
+        except SourceError as error:
+            refused.append(error)
     in_fragments = _fragments_of(fragments)
     for run_id, name, database in runs:
         # A run that was resumed goes on in fragments until Trackio takes them into its database.
@@ -119,6 +126,8 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     for run_id, (name, own) in in_fragments.items():
         rows = partial(_events, partial(_fragment_rows, own, run_id), name)
         yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), rows, parts=tuple(own))
+    if refused:
+        raise refused[0]
 
 
 def _runs_of(path: str) -> list[tuple[str, str]]:

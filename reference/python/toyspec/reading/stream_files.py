@@ -168,6 +168,21 @@ def _refuse_special(path: str, mode: int) -> None:
     raise StreamUnreadableError(path, f"a {kind}, not a regular file")
 
 
+def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
+    """Return the first *size* bytes of the file at *path*, unpacked, and whether they were gzip data.
+
+    Raise what ``open_source`` raises.
+    """
+    source = open_source(path, special="refuse")
+    try:
+        head = b""
+        while len(head) < size and (chunk := source.read(size - len(head))):
+            head += chunk
+        return head, source.is_compressed
+    finally:
+        source.close()
+
+
 def stream_size(path: str) -> int:
     """Return the number of bytes of the file or object at *path*; raise OSError."""
     if not is_address(path):

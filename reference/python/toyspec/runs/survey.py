@@ -12,7 +12,7 @@ from toyspec.format.looks import Look, known_start
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
 from toyspec.reading.parts import is_in_parts
 from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.stream_files import open_source
+from toyspec.reading.stream_files import unpacked_head
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ class Importable(Protocol):
 
     def format_of(self, path: str) -> str | None:
         """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
+
+    def damage_of(self, path: str) -> str | None:
+        """Return why the file *path* cannot be read; None if it can."""
 
     def title_of(self, name: str) -> str:
         """Return the title of the format *name*."""
@@ -130,10 +133,10 @@ def _size(path: str) -> int:
 
 def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying | None:
     try:
-        head, is_compressed = _head(path)
+        head, is_compressed = unpacked_head(path, HEAD_BYTES)
     except (StreamError, OSError) as error:
         cause = error.fact if isinstance(error, StreamError) else cause_of(error)
-        return Lying(sort="unreadable", format=cause, title=f"cannot be read: {cause}", read_with=None)
+        return _unreadable(cause)
     own = choice.profile_of(head, path)
     if own is not None:
         return Lying(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
@@ -153,19 +156,13 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
     return None if is_compressed else _foreign(path, head, importable)
 
 
+def _unreadable(cause: str) -> Lying:
+    title = cause if "cannot be read" in cause else f"cannot be read: {cause}"
+    return Lying(sort="unreadable", format=cause, title=title, read_with=None)
+
+
 def _imported(name: str, importable: Importable) -> Lying:
     return Lying(sort="foreign", format=name, title=importable.title_of(name), read_with=f"toyspec import {name}")
-
-
-def _head(path: str) -> tuple[bytes, bool]:
-    source = open_source(path, special="refuse")
-    try:
-        head = b""
-        while len(head) < HEAD_BYTES and (chunk := source.read(HEAD_BYTES - len(head))):
-            head += chunk
-        return head, source.is_compressed
-    finally:
-        source.close()
 
 
 def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
@@ -176,5 +173,8 @@ def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
     look: Look | None = known_start(head)
     if look is None:
         return None
+    damage = importable.damage_of(path)
+    if damage is not None:
+        return _unreadable(damage)
     needs = None if look.read_with is None else look.read_with.split()[0]
     return Lying(sort="foreign", format=look.fact, title=look.fact, read_with=look.read_with, needs=needs)
