@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -295,14 +297,15 @@ def test_live_log_is_followed(tmp_path: Path) -> None:
 
 
 def test_doctor_names_every_format(tmp_path: Path) -> None:
-    """A folder with one log of each dialect, a run, a foreign file and a damaged one are distinguished."""
+    """A folder with one log of each dialect, a run, a foreign file and others are distinguished."""
     for name in NAMES:
         path, _ = sample(name)
         (tmp_path / name).mkdir()
         (tmp_path / name / path.name).write_bytes(content_of(path))
     with start_run(tmp_path, run_id="a") as run:
         run.step(loss=1.0)
-    (tmp_path / "runs.db").write_bytes(b"SQLite format 3\0rest")
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
+        database.execute("CREATE TABLE others (x)")
     (tmp_path / "notes.txt").write_bytes(b"nothing\n")
     (tmp_path / "train.py").write_bytes(b"# step=1 loss=2.5\n# step=2 loss=2.5\n")
     done = toyspec("doctor", "--json", str(tmp_path))

@@ -144,7 +144,7 @@ def test_compressed_log_of_a_folder_is_imported(tmp_path: Path) -> None:
     assert (4, 4) == (run.items, run.carried)
 
 
-def test_folder_of_another_database_is_no_error(tmp_path: Path) -> None:
+def test_folder_of_another_database_is_not_an_error(tmp_path: Path) -> None:
     """A database of another program is not a damaged one."""
     with closing(sqlite3.connect(tmp_path / "other.db")) as database:
         database.execute("CREATE TABLE metrics (x)")

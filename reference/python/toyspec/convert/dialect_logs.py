@@ -104,7 +104,7 @@ def _chosen(path: str, name: str) -> ReadAs | None:
 
 
 def _head_of(path: str) -> bytes:
-    """Return the first bytes of the file *path*, unpacked; none of what is no file, and of damaged gzip data."""
+    """Return the first bytes of the file *path*, unpacked; none of what is not a file, and of damaged gzip data."""
     if not path.endswith(".gz"):
         return head_of(path, HEAD_BYTES)
     try:

@@ -69,7 +69,7 @@ def _beginnings(place: str, changed: int | None) -> tuple[_Beginning, ...]:  # n
 
 
 def _beginning(place: str, folder: str) -> _Beginning | None:
-    """Return what the first record of the parts in *folder*, a directory in *place*, says of its run."""
+    """Return what the first record of the parts in *folder*, a directory in *place*, says about its run."""
     # Imported here: most directories have a stream of toyspec.
     from toyspec.format.dialects import dialects
     from toyspec.reading.parts import part_names
