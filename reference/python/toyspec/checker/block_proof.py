@@ -16,6 +16,7 @@ import msgspec
 from toyspec.format.date_times import is_date_time
 from toyspec.format.integers import take_integers
 from toyspec.format.profiles import tag_of
+from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
 
@@ -168,10 +169,10 @@ def _decoder(profile: Profile) -> msgspec.json.Decoder[Any]:
     types = tuple(_types(profile).values())
     tag = tag_of(profile)
     if tag is None:
-        return msgspec.json.Decoder(types[0])
+        return typed_decoder(types[0])
     # Only a union requires the tag; no line has this one.
     unused = msgspec.defstruct("Unused", [], tag_field=tag, tag="\0")
-    return msgspec.json.Decoder(Union[(*types, unused)])
+    return typed_decoder(Union[(*types, unused)])
 
 
 @cache

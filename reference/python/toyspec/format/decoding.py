@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
 import msgspec
 
 from toyspec.format.line_validation import holds_long_number
+from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
@@ -108,6 +109,9 @@ def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: 
 @cache
 def _member_types(profile: Profile, kind: str | None) -> dict[str, Any]:
     cls = event_types(profile).get(kind)
+    if cls is not None:
+        # With its decoder, the types of its members are known too.
+        _open(cls)
     return {} if cls is None else {field.encode_name: field.type for field in msgspec.structs.fields(cls)}
 
 
@@ -148,7 +152,7 @@ def _closed(profile: Profile) -> _Closed:
     if tag is not None:
         # Only a union requires the tag; no line has this one.
         types = (*types, msgspec.defstruct("Unused", [], tag_field=tag, tag="\0"))
-    decode = msgspec.json.Decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
+    decode = typed_decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
     return _Closed(decode, public, {cls: _tag(cls) for cls in public.values()})
 
 
@@ -162,7 +166,7 @@ def _is_closed(declared: Any) -> bool:
 
 @cache
 def _open(cls: type[msgspec.Struct]) -> Callable[[bytes], Any]:
-    return msgspec.json.Decoder(cls).decode
+    return typed_decoder(cls).decode
 
 
 def _tag(cls: type[msgspec.Struct]) -> str | None:

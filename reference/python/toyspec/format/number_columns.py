@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 
 from toyspec.format.line_validation import decode, holds_long_number
+from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _shape(kind: Kind, keys: tuple[str, ...], extra: tuple[str, ...], phase: str
     found = [(name, attrgetter(f"extra.e{index}")) for index, name in enumerate(extra)]
     found += [(name, attrgetter(f"m{index}")) for index, name in enumerate(numbers)]
     epoch = attrgetter("pepoch") if "epoch" in keys else None
-    decoder = msgspec.json.Decoder(record).decode
+    decoder = typed_decoder(record).decode
     return _Shape(decoder, kind, phase, tuple(found), attrgetter("step"), attrgetter("time"), epoch)
 
 

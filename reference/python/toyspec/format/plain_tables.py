@@ -18,6 +18,7 @@ import msgspec
 from toyspec.format.flattening import flattened
 from toyspec.format.line_validation import decode, holds_long_number
 from toyspec.format.lines import Line
+from toyspec.format.typed_decoders import typed_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -198,7 +199,7 @@ def _decoder_of(kinds: _Kinds) -> Callable[[bytes], Any] | None:
     names = _names_of(kinds, "")
     if made is None or len(set(names)) != len(names):
         return None
-    return msgspec.json.Decoder(made).decode
+    return typed_decoder(made).decode
 
 
 def _names_of(kinds: _Kinds, prefix: str) -> list[str]:

@@ -11,6 +11,7 @@ from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
 from toyspec.format.decoding import event_types
 from toyspec.format.line_validation import validate
+from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
 
@@ -44,7 +45,7 @@ def check_record(line: bytes, kind: str | None) -> None:
     if kind not in event_types("toy/v1") or kind is None:
         return
     if kind not in _decoders:
-        _decoders[kind] = msgspec.json.Decoder(event_types("toy/v1")[kind])
+        _decoders[kind] = typed_decoder(event_types("toy/v1")[kind])
     try:
         event = _decoders[kind].decode(line)
     except msgspec.ValidationError as error:
