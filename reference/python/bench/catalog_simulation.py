@@ -102,12 +102,12 @@ def simulate(directory: str, count: int) -> Simulated:
     out = os.path.join(directory, f"simulated-{count}")
     rows = _Rows(_templates(directory))
 
-    def listed(root: str, **_: object) -> Iterator[Stream]:
+    def listed(root: str, *_: object, **__: object) -> Iterator[Stream]:
         for number in range(count):
             path = os.path.join(root, f"run-{number:08}", "events.jsonl")
             yield Stream(path, len(path) + 5000, root, identity=f"{number}-1795000000000000000-{number}")
 
-    with mock.patch("toyspec.catalog.building.find_streams", listed):
+    with mock.patch("toyspec.catalog.records.find_records", listed):
         began = time.perf_counter()
         build_catalog(os.path.join(directory, "templates"), out=out, workers=rows)
         seconds = time.perf_counter() - began - rows.seconds

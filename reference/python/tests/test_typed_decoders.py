@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
 from toyspec.format import typed_decoders
 
 if TYPE_CHECKING:

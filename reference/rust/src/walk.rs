@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::{self, DirEntry, FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crate::reader::stream_names;
 
@@ -11,6 +12,10 @@ use crate::reader::stream_names;
 const CHECKPOINT: &str = "checkpoint-";
 const CHECKPOINTED: &str = "trainer_state.json";
 const SEAL: &str = "SHA256SUMS";
+/// Directories that are listed at once; more would only take memory.
+const MOST_AHEAD: usize = 1024;
+/// With fewer directories for each, starting threads takes longer than they save.
+const LEAST_DIRECTORIES: usize = 64;
 /// Files of a run that are not streams.
 const OF_A_BUNDLE: [&str; 3] = ["run.json", "flow.json", SEAL];
 
@@ -31,15 +36,35 @@ pub struct Walked {
     pub is_sealed: bool,
 }
 
-/// Goes through a directory and those below it, in the order of their names.
+/// Goes through a directory and those below it, in the order of their names. Directories are listed on several threads.
 pub struct Walk {
+    rules: Rules,
+    /// What is still to be given, the next one last.
+    pending: Vec<Pending>,
+    found: VecDeque<Found>,
+}
+
+type Found = Result<Walked, (PathBuf, io::Error)>;
+
+/// Which files are found.
+struct Rules {
     /// Patterns of names of files that are looked for in directories without a stream.
     hints: Vec<String>,
     /// The names that streams have.
     names: Vec<String>,
-    /// Directories that are still to be listed, the next one last, and whether hints count there.
-    pending: Vec<(PathBuf, bool)>,
-    found: VecDeque<Result<Walked, (PathBuf, io::Error)>>,
+}
+
+enum Pending {
+    /// A directory that is still to be listed, and whether hints count there.
+    Directory(PathBuf, bool),
+    Listed(Listed),
+}
+
+/// What is in a directory.
+struct Listed {
+    found: Vec<Found>,
+    /// Its directories, the last one first.
+    folders: Vec<Pending>,
 }
 
 struct Entry {
@@ -53,23 +78,64 @@ impl Walk {
     /// the patterns `hints` fits, in directories without a stream.
     pub fn new(root: &Path, hints: Vec<String>) -> Walk {
         Walk {
-            hints,
-            names: stream_names().collect(),
-            pending: vec![(root.to_path_buf(), true)],
+            rules: Rules { hints, names: stream_names().collect() },
+            pending: vec![Pending::Directory(root.to_path_buf(), true)],
             found: VecDeque::new(),
         }
     }
 
-    fn list(&mut self, directory: PathBuf, is_hinting: bool) {
+    /// Lists the directories that come next.
+    fn look_ahead(&mut self) {
+        let is_unlisted = |pending: &&Pending| matches!(pending, Pending::Directory(..));
+        let number = self.pending.iter().rev().take(MOST_AHEAD).take_while(is_unlisted).count();
+        let directories = self.pending.split_off(self.pending.len() - number);
+        let threads = match number / LEAST_DIRECTORIES {
+            0 | 1 => 1,
+            most => thread::available_parallelism().map_or(1, usize::from).min(most),
+        };
+        let rules = &self.rules;
+        let share = number.div_ceil(threads).max(1);
+        let mut shares: Vec<Vec<Pending>> = Vec::new();
+        for directory in directories {
+            match shares.last_mut().filter(|last| last.len() < share) {
+                Some(last) => last.push(directory),
+                None => shares.push(vec![directory]),
+            }
+        }
+        thread::scope(|scope| {
+            let own = shares.pop().unwrap_or_default();
+            let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || rules.list_all(share))).collect();
+            let own = rules.list_all(own);
+            for other in others {
+                match other.join() {
+                    Ok(listed) => self.pending.extend(listed),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            self.pending.extend(own);
+        });
+    }
+}
+
+impl Rules {
+    fn list_all(&self, directories: Vec<Pending>) -> Vec<Pending> {
+        let listed = |pending| match pending {
+            Pending::Directory(directory, is_hinting) => Pending::Listed(self.list(directory, is_hinting)),
+            listed => listed,
+        };
+        directories.into_iter().map(listed).collect()
+    }
+
+    fn list(&self, directory: PathBuf, is_hinting: bool) -> Listed {
         let entries = match entries_of(&directory) {
             Ok(entries) => entries,
-            Err(error) => return self.found.push_back(Err((directory, error))),
+            Err(error) => return Listed { found: vec![Err((directory, error))], folders: Vec::new() },
         };
         let mut files: Vec<&Entry> =
             entries.iter().filter(|entry| self.names.contains(&entry.name) && entry.is_file()).collect();
         let is_hinted = files.is_empty();
         if is_hinted && is_hinting {
-            let fits = |entry: &&Entry| self.hints.iter().any(|hint| fits(hint, &entry.name)) && entry.is_file();
+            let fits = |entry: &&Entry| entry.is_file() && self.hints.iter().any(|hint| fits(hint, &entry.name));
             files = entries.iter().filter(fits).collect();
         }
         let bundle = |name: &&Entry| OF_A_BUNDLE.contains(&name.name.as_str());
@@ -77,22 +143,24 @@ impl Walk {
             entries.iter().filter(bundle).map(|entry| format!(" {} {}", entry.name, entry.identity())).collect();
         let is_sealed = entries.iter().any(|entry| entry.name == SEAL);
         let has_log = files.iter().any(|file| file.name == CHECKPOINTED);
-        self.found.extend(files.iter().map(|file| {
-            let path = file.entry.path();
-            let status = fs::metadata(&path).ok();
+        let walked = files.iter().map(|file| {
+            let status = file.status();
             Ok(Walked {
                 size: status.as_ref().map_or(0, Metadata::len),
                 identity: status.map_or(String::new(), |status| identity_of(&status) + &beside),
-                path,
+                path: file.entry.path(),
                 is_hinted,
                 is_link: file.kind.is_symlink(),
                 is_sealed,
             })
-        }));
+        });
+        let found = walked.collect();
         let last = entries.iter().filter(|entry| entry.kind.is_dir()).filter_map(|entry| step_of(&entry.name)).max();
         let is_older = |step: Option<u64>| step.is_some() && (has_log || step != last);
         let folders = entries.iter().rev().filter(|entry| entry.kind.is_dir());
-        self.pending.extend(folders.map(|entry| (entry.entry.path(), is_hinting && !is_older(step_of(&entry.name)))));
+        let folder =
+            |entry: &Entry| Pending::Directory(entry.entry.path(), is_hinting && !is_older(step_of(&entry.name)));
+        Listed { found, folders: folders.map(folder).collect() }
     }
 }
 
@@ -102,8 +170,16 @@ impl Iterator for Walk {
     /// Returns the next file, or a directory that cannot be listed and why; such a one does not stop the rest.
     fn next(&mut self) -> Option<Self::Item> {
         while self.found.is_empty() {
-            let (directory, is_hinting) = self.pending.pop()?;
-            self.list(directory, is_hinting);
+            match self.pending.pop()? {
+                Pending::Listed(listed) => {
+                    self.found.extend(listed.found);
+                    self.pending.extend(listed.folders);
+                }
+                directory => {
+                    self.pending.push(directory);
+                    self.look_ahead();
+                }
+            }
         }
         self.found.pop_front()
     }
@@ -116,8 +192,14 @@ impl Entry {
             || self.kind.is_symlink() && fs::metadata(self.entry.path()).is_ok_and(|found| found.is_file())
     }
 
+    /// Returns the status of the file, or of the one that it links to.
+    fn status(&self) -> Option<Metadata> {
+        // By its name in the directory that is open, a file is found sooner than by its path.
+        if self.kind.is_symlink() { fs::metadata(self.entry.path()) } else { self.entry.metadata() }.ok()
+    }
+
     fn identity(&self) -> String {
-        fs::metadata(self.entry.path()).map_or(String::new(), |status| identity_of(&status))
+        self.status().map_or(String::new(), |status| identity_of(&status))
     }
 }
 

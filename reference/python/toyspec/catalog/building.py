@@ -7,26 +7,25 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
+from toyspec.catalog.index import Comparison, Files
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
-from toyspec.catalog.reading_runs import Plan, ReadRun, is_text, not_read, read_batch
-from toyspec.catalog.tables import Tables
+from toyspec.catalog.reading_runs import Plan, ReadRun, not_read, read_batch
+from toyspec.catalog.records import is_text, records_below
+from toyspec.catalog.tables import LISTS, ROWS, Tables
 from toyspec.distributed.processes import Processes, Start
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import CatalogError
 from toyspec.findings import PathError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.rows import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from toyspec.distributed.crews import Workers
+    from toyspec.runs.discovery import Stream
 
     Progress = Callable[[int, int], None]
 
@@ -121,70 +120,59 @@ def _generation(catalog: str) -> int:
 
 
 def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, options: _Options) -> CatalogReport:
-    tables = Tables(catalog, work)
+    unlisted: list[PathError] = []
+    found = Comparison(_index(catalog, old.index) if old else None, work)
+    found.take(
+        records_below(base.roots, usual_names(options.choice), unlisted.append),
+        lambda: [error.path for error in unlisted if is_text(error.path)],
+    )
+    if old is not None and not found.has_changes:
+        return CatalogReport(old.count, 0, old.count, 0, old.skipped, unlisted)
+    old_rows, gone = found.old_rows()
+    kept = found.runs
+    read, failed = _read(found, base.roots, work, options)
+    errors = unlisted + failed
+    made = Manifest(roots=base.roots, has_values=base.has_values, generation=base.generation + 1)
+    tables = Tables(catalog, work, old_rows, runs=found.runs)
     try:
-        unlisted = _list(base.roots, tables.path("listing.jsonl"), options)
-        tables.load_listing(old.index if old else None, [error.path for error in unlisted if is_text(error.path)])
-        errors = unlisted + _read(tables, options)
-        return _write(catalog, tables, base, old, errors)
+        made.runs = tables.write(old.runs if old else [], made.generation)
+        made.values = tables.write_values(old.values if old else [], made.generation) if base.has_values else []
     finally:
         tables.close()
+    made.index = [f"index/{made.generation:06}.{kind}" for kind in Files._fields]
+    found.write(_index(catalog, made.index))
+    made.count, made.skipped = found.runs, found.skipped
+    made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
+    write_manifest(catalog, made)
+    return CatalogReport(made.count, read, kept, gone, made.skipped, made.errors)
 
 
-def _list(roots: Sequence[str], file_path: str, options: _Options) -> list[PathError]:
-    """Write what is below *roots* into a file, and return what could not be listed."""
+def _index(catalog: str, files: Sequence[str]) -> Files:
+    return Files(*(os.path.join(catalog, file) for file in files))
+
+
+def _read(found: Comparison, roots: Sequence[str], work: str, options: _Options) -> tuple[int, list[PathError]]:
+    """Read what has to be read into files, note what it is, and return the number of streams and what could not be."""
     errors: list[PathError] = []
-    with open(file_path, "wb") as file:
-        file.write(b"")
-        for root in roots:
-            for found in _streams(root, usual_names(options.choice)):
-                if isinstance(found, PathError):
-                    if found.path == root:
-                        raise CatalogError(root, f"{found.message}; the catalog was not changed")
-                    errors.append(found)
-                elif is_text(found.path):
-                    file.write(msgspec.json.encode({
-                        "stream": found.path, "identity": found.identity, "size": found.size, "root": found.root,
-                        "is_hinted": found.is_hinted,
-                    }) + b"\n")  # fmt: skip
-                else:
-                    errors.append(PathError(found.path, "its name is not text in UTF-8, which a catalog cannot hold"))
-    return errors
-
-
-def _streams(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
-    """Yield the streams below *root*; metrics beside events are not a run."""
-    events = ""
-    for found in find_streams(root, hints=hints):
-        if isinstance(found, Stream):
-            directory, _, name = found.path.replace(os.sep, "/").rpartition("/")
-            if name == METRICS_FILE and directory == events:
-                continue
-            events = directory if name == EVENTS_FILE else events
-        if isinstance(found, Stream | PathError):
-            yield found
-
-
-def _read(tables: Tables, options: _Options) -> list[PathError]:
-    """Read what has to be read into files, and return what could not be."""
-    errors: list[PathError] = []
-    total, done = tables.write_todo(), 0
+    total, done, number = found.size(), 0, 0
     plan = Plan(options.choice, options.with_values)
+    places: dict[str, int] = {}
     with (
-        open(tables.path("rows.jsonl"), "wb") as rows,
-        open(tables.path("values.jsonl"), "wb") as values,
-        closing(_results(tables.todo(), plan, options.workers)) as results,
+        open(os.path.join(work, ROWS), "wb") as rows,
+        open(os.path.join(work, LISTS), "wb") as values,
+        closing(_results(found.streams(roots, places), plan, options.workers)) as results,
     ):
-        for stream, found in results:
-            rows.write(found.line)
-            values.write(found.values)
-            if found.error is not None and len(errors) < _MOST_ERRORS:
-                errors.append(PathError(stream.path, found.error))
+        for stream, run in results:
+            rows.write(run.line)
+            values.write(run.values)
+            found.note(places.pop(stream.path), run.kind, stream.identity)
+            if run.error is not None and len(errors) < _MOST_ERRORS:
+                errors.append(PathError(stream.path, run.error))
+            number += 1
             done += stream.size
             if options.on_progress is not None:
                 options.on_progress(done, total)
-    tables.open()
-    return sorted(errors, key=lambda error: error.path)
+    return number, sorted(errors, key=lambda error: error.path)
 
 
 def _results(streams: Iterator[Stream], plan: Plan, workers: int | Workers) -> Generator[tuple[Stream, ReadRun]]:
@@ -202,30 +190,3 @@ def _results(streams: Iterator[Stream], plan: Plan, workers: int | Workers) -> G
 def _again(first: Stream, others: Iterable[Stream]) -> Iterator[Stream]:
     yield first
     yield from others
-
-
-def _write(
-    catalog: str, tables: Tables, base: Manifest, old: Manifest | None, errors: list[PathError]
-) -> CatalogReport:
-    """Write the tables and the manifest; nothing where nothing has changed."""
-    gone = tables.count("known ANTI JOIN listed USING (stream) ANTI JOIN kept USING (stream)", "kind = 'run'")
-    read = tables.count("todo")
-    if old is not None and not read and not gone:
-        tables.close()
-        return CatalogReport(old.count, 0, old.count, 0, old.skipped, errors)
-    generation = base.generation + 1
-    made = Manifest(
-        roots=base.roots,
-        has_values=base.has_values,
-        generation=generation,
-        runs=tables.write(old.runs if old else [], generation),
-        values=tables.write_values(old.values if old else [], generation) if base.has_values else [],
-        index=tables.write_index(generation),
-    )
-    kept, fresh = tables.count("kept", "kind = 'run'"), tables.count("read", "kind = 'run'")
-    made.count = kept + fresh
-    made.skipped = tables.count("kept", "kind = 'foreign'") + tables.count("read", "kind = 'foreign'")
-    made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
-    tables.close()
-    write_manifest(catalog, made)
-    return CatalogReport(made.count, read, kept, gone, made.skipped, made.errors)

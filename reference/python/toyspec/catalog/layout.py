@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MANIFEST = "catalog.json"
-LAYOUT = 1
+LAYOUT = 2
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"
 _WORK = ".work"
+_OWN = (".parquet", ".records", ".kinds")
+"""How the names of the files end that a catalog has, and removes."""
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -51,8 +53,8 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     Each has the runs that started on some days, from the one in its name up to that of the next file.
     """
-    index: str = ""
-    """Path of the table of everything that was found, by which an update knows what has changed."""
+    index: list[str] = []
+    """Paths of the records of everything that was found, by which an update knows what has changed, and their kinds."""
 
 
 class _Version(msgspec.Struct):
@@ -82,7 +84,7 @@ def read_manifest(catalog: str) -> Manifest:
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
     """Make the files of *manifest* the catalog, and remove all others."""
-    for name in (*manifest.runs, *manifest.values, manifest.index):
+    for name in (*manifest.runs, *manifest.values, *manifest.index):
         descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
         try:
             sync_file(SYSTEM_CALLS, descriptor)
@@ -92,14 +94,14 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
     write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
     os.replace(f"{path}.new", path)
     sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.values, manifest.index})
+    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.index})
 
 
 def _remove_others(catalog: str, known: set[str]) -> None:
     for folder in ("runs", "values", "index"):
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(os.path.join(catalog, folder)):
-                if f"{folder}/{name}" not in known and name.endswith(".parquet"):
+                if f"{folder}/{name}" not in known and name.endswith(_OWN):
                     os.unlink(os.path.join(catalog, folder, name))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -22,9 +21,9 @@ from toyspec.runs.summarizing import summarize_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.catalog.index import Kind
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.discovery import Stream
-    from toyspec.runs.summary import RunSummary
 
 # What is left out of a row that is too large.
 _OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "named")
@@ -42,8 +41,9 @@ class Plan(NamedTuple):
 class ReadRun(NamedTuple):
     """What became of one stream."""
 
-    line: bytes
-    """JSON: what the index has of it, and the row of a run."""
+    kind: Kind
+    line: bytes = b""
+    """JSON: the row of a run."""
     values: bytes = b""
     """Lines of JSON: every value of every metric."""
     error: str | None = None
@@ -62,9 +62,9 @@ def read_batch(streams: list[Stream], plan: Plan) -> list[ReadRun]:
     ]
 
 
-def not_read(stream: Stream, reason: str) -> ReadRun:
+def not_read(_: Stream, reason: str) -> ReadRun:
     """Return what is known of a stream that was not read."""
-    return ReadRun(_index_line(stream, "error"), error=reason)
+    return ReadRun("e", error=reason)
 
 
 def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
@@ -76,15 +76,15 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
         return _kept(stream, plan, Digested(summary, findings))
     except StreamError as error:
         if isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted):
-            return ReadRun(_index_line(stream, "hinted" if stream.is_hinted else "foreign"))
+            return ReadRun("h" if stream.is_hinted else "o")
         return not_read(stream, error.fact)
 
 
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
-    row = row_of(summary, digest.findings)
+    row = row_of(summary, digest.findings) | {"stream": stream.path}
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
-    return ReadRun(_index_line(stream, "run", summary, row), values)
+    return ReadRun("l" if summary.is_running else "r", _line(row), values)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
@@ -92,21 +92,8 @@ def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
     return iter(iter_reports(paths, options=options))
 
 
-def _index_line(
-    stream: Stream, kind: str, summary: RunSummary | None = None, row: dict[str, Any] | None = None
-) -> bytes:
-    is_live = summary is not None and summary.is_running
-    found = {"stream": stream.path, "identity": stream.identity, "kind": kind, "is_live": is_live}
-    line = _encode(found if row is None else {**row, **found})
-    if row is not None and len(line) >= LARGEST_LINE:
-        line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE), **found})
+def _line(row: dict[str, Any]) -> bytes:
+    line = _encode(row)
+    if len(line) >= LARGEST_LINE:
+        line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE)})
     return line + b"\n"
-
-
-def is_text(path: str) -> bool:
-    """Return whether the path *path* is text that a table can hold."""
-    try:
-        os.fspath(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in path

@@ -13,15 +13,12 @@ import msgspec
 from toyspec.catalog.rows import COLUMNS, NAMED
 from toyspec.catalog.values import VALUES
 from toyspec.errors import CatalogError
-from toyspec.runs.discovery import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
-_INDEX = {"stream": "VARCHAR", "identity": "VARCHAR", "kind": "VARCHAR", "is_live": "BOOLEAN", "day": "DATE"}
-_LISTED = {"stream": "VARCHAR", "identity": "VARCHAR", "size": "BIGINT", "root": "VARCHAR", "is_hinted": "BOOLEAN"}
 LARGEST_LINE = 1 << 24
 """Number of bytes of the longest line of a source."""
 _MOST_NAMED = 1000
@@ -31,21 +28,29 @@ _MOST_NAMED = 1000
 _WHOLE = {"BIGINT", "UBIGINT"}
 _NO_DAY = "unknown"
 _DAYS = f"SELECT DISTINCT coalesce(day::VARCHAR, '{_NO_DAY}') FROM {{}}"
+ROWS = "rows.jsonl"
+"""Name of the source of the table of runs."""
+LISTS = "values.jsonl"
+"""Name of the source of the table of values."""
+_OLD = "old.jsonl"
 # A day has one file, and days with few rows share one.
 _MOST_RUNS = 20_000
 _MOST_VALUES = 4_000_000
-_TODO = "todo.jsonl"
+# For fewer, threads cost more than they save.
+_FEW_RUNS = 50_000
 
 
-def connect(path: str = ":memory:", *, temporary: str | None = None) -> Any:
+def connect(*, temporary: str | None = None, threads: int | None = None) -> Any:
     """Return a connection to DuckDB, which keeps what does not fit in memory in *temporary*; raise CatalogError."""
     try:
         import duckdb
     except ImportError:
         raise CatalogError("duckdb", _NEEDS) from None
-    connection = duckdb.connect(path)
+    connection = duckdb.connect()
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
+    if threads is not None:
+        connection.execute(f"SET threads = {int(threads)}")
     if temporary is not None:
         connection.execute("SET memory_limit = '1GB'")
         connection.execute(f"SET temp_directory = {text(temporary)}")
@@ -71,72 +76,31 @@ def parquet(catalog: str, files: Sequence[str]) -> str:
 class Tables:
     """The tables of one build, whose sources are files in the directory *work*."""
 
-    def __init__(self, catalog: str, work: str) -> None:
+    def __init__(self, catalog: str, work: str, old_rows: Collection[str], *, runs: int) -> None:
+        """*old_rows* are the paths of streams whose rows do not count any more; *runs* is the number of all runs."""
         self._catalog = catalog
         self._work = work
-        self.open()
-
-    def open(self) -> None:
-        """Open the connection."""
-        self.connection = connect(self.path("tables.duckdb"), temporary=self.path("spilled"))
+        self._has_old = bool(old_rows)
+        with open(self._path(_OLD), "wb") as file:
+            file.writelines(msgspec.json.encode({"stream": stream}) + b"\n" for stream in old_rows)
+        self.connection = connect(temporary=self._path("spilled"), threads=1 if runs < _FEW_RUNS else None)
 
     def close(self) -> None:
         """Close the connection."""
         self.connection.close()
 
-    def path(self, file: str) -> str:
-        """Return the path of a source."""
+    def _path(self, file: str) -> str:
         return os.path.join(self._work, file)
-
-    def load_listing(self, index: str | None, unread: Sequence[str]) -> None:
-        """Make the tables ``listed``, ``todo``, what has changed since *index*, and ``kept``, what has not.
-
-        What was below the paths *unread*, which could not be listed, is kept.
-        """
-        run = self.connection.execute
-        run(f"CREATE TABLE listed AS SELECT * FROM {self._lines('listing.jsonl', _LISTED)}")
-        known = None if index is None else f"read_parquet({text(os.path.join(self._catalog, index))})"
-        run(f"CREATE TABLE known AS SELECT * FROM {known}" if known else f"CREATE TABLE known ({_columns(_INDEX)})")
-        same = "known.identity = listed.identity AND known.identity <> '' AND kind <> 'error' AND NOT is_live"
-        run(f"CREATE TABLE kept AS SELECT known.* FROM known JOIN listed USING (stream) WHERE {same}")
-        for path in unread:
-            below = f"(stream = {text(path)} OR starts_with(stream, {text(path.rstrip('/' + os.sep) + '/')}))"
-            run(f"INSERT INTO kept SELECT * FROM known WHERE {below} AND stream NOT IN (SELECT stream FROM listed)")
-        run("CREATE TABLE todo AS SELECT * FROM listed ANTI JOIN kept USING (stream)")
-
-    def count(self, table: str, where: str = "true") -> int:
-        """Return the number of rows of *table* that meet *where*."""
-        found: int = self.connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0]
-        return found
-
-    def write_todo(self) -> int:
-        """Write what has to be read, the largest first, into a file, and return the number of its bytes.
-
-        The tables are closed until ``open``: what DuckDB has in this process survives no fork.
-        """
-        todo = "SELECT stream, size, root, is_hinted, identity FROM todo ORDER BY size DESC, stream"
-        self.connection.execute(f"COPY ({todo}) TO {text(self.path(_TODO))} (FORMAT json)")
-        size: int = self.connection.execute("SELECT coalesce(sum(size), 0)::BIGINT FROM todo").fetchone()[0]
-        self.close()
-        return size
-
-    def todo(self) -> Iterator[Stream]:
-        """Yield what ``write_todo`` wrote."""
-        with open(self.path(_TODO), "rb") as file:
-            for line in file:
-                found = msgspec.json.decode(line)
-                yield Stream(found.pop("stream"), found.pop("size"), **found)
 
     def write(self, old: Sequence[str], generation: int) -> list[str]:
         """Write the table of runs and return its files: those of *old* whose days have no change, and new ones."""
-        members = {**COLUMNS, "named": "JSON", **_INDEX}
-        self.connection.execute(
-            f"CREATE TABLE read AS SELECT * FROM {self._lines('rows.jsonl', members)} ORDER BY day, stream"
-        )
+        members = {**COLUMNS, "named": "JSON"}
+        self.connection.execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
+        self.connection.execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, members)} ORDER BY day, stream")
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
-        shown += [select for part in NAMED for select in self._named(part)]
-        self.connection.execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read WHERE kind = 'run'")
+        shown += self._named()
+        self.connection.execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")
         return self._write_spans("runs", old, generation, _Form("stream", _MOST_RUNS))
 
     def write_values(self, old: Sequence[str], generation: int) -> list[str]:
@@ -145,25 +109,19 @@ class Tables:
         plain = ", ".join(column for column in VALUES if column not in lists)
         apart = ", ".join(f"unnest({column}) AS {name(column)}" for column in lists)
         self.connection.execute(
-            f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM {self._lines('values.jsonl', VALUES)}"
+            f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM {self._lines(LISTS, VALUES)}"
         )
         form = _Form("stream, metric, step, time, value", _MOST_VALUES)
         return self._write_spans("values", old, generation, form)
 
-    def write_index(self, generation: int) -> str:
-        """Write the index and return its file."""
-        file = f"index/{generation:06}.parquet"
-        columns = ", ".join(_INDEX)
-        every = f"SELECT {columns} FROM kept UNION ALL SELECT {columns} FROM read"
-        self._copy(f"FROM ({every}) ORDER BY stream", file)
-        return file
-
     def _write_spans(self, table: str, old: Sequence[str], generation: int, form: _Form) -> list[str]:
-        """Write the rows of ``fresh`` and those of the files *old* that have rows which are not kept.
+        """Write the rows of ``fresh``, and the files *old* with a day of them or with a row that does not count.
 
         A file has the days from the one in its name up to that of the next file.
         """
-        sources = ("fresh", "known ANTI JOIN kept USING (stream) WHERE kind = 'run'")
+        sources = ["fresh"]
+        if old and self._has_old:
+            sources.append(f"{parquet(self._catalog, old)} SEMI JOIN old USING (stream)")
         days = (self.connection.execute(_DAYS.format(source)).fetchall() for source in sources)
         changed = {day for rows in days for (day,) in rows}
         found: list[str] = []
@@ -179,7 +137,7 @@ class Tables:
         """Write the rows of *span*, those that are kept of the file *old* too, into files of whole days."""
         rows = f"SELECT * FROM fresh WHERE {span.condition}"
         if old is not None:
-            rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, [old])} SEMI JOIN kept USING (stream)"
+            rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, [old])} ANTI JOIN old USING (stream)"
         counts = self.connection.execute(f"SELECT day::VARCHAR, count(*) FROM ({rows}) GROUP BY day ORDER BY day")
         files = []
         for first, last in _groups(counts.fetchall(), form.rows):
@@ -199,34 +157,32 @@ class Tables:
         """Return the SQL that reads the lines of *file*, with *members* and their types."""
         columns = ", ".join(f"{name(member)}: {text(kind)}" for member, kind in members.items())
         form = f"format = 'newline_delimited', maximum_object_size = {LARGEST_LINE}"
-        return f"read_json({text(self.path(file))}, columns = {{{columns}}}, {form})"
+        return f"read_json({text(self._path(file))}, columns = {{{columns}}}, {form})"
 
-    def _named(self, part: str) -> Iterator[str]:
-        """Yield the SQL of the column of each name that runs have in *part*, such as ``config.lr``."""
-        types = self._types(part)
-        if not types:
-            return
-        form = ", ".join(f"{json_text(each.name)}: {json_text(each.type)}" for each in types)
-        source = f"json_transform(named->'$.{part}', {text('{' + form + '}')})"
-        for each in types:
-            yield f"struct_extract({source}, {text(each.name)}) AS {name(f'{part}.{each.name}')}"
+    def _named(self) -> Iterator[str]:
+        """Yield the SQL of the column of each name that runs have, such as ``config.lr``."""
+        every = self._types()
+        for part in NAMED:
+            types = every.get(part, [])
+            form = ", ".join(f"{json_text(each.name)}: {json_text(each.type)}" for each in types)
+            source = f"json_transform(named->'$.{part}', {text('{' + form + '}')})"
+            for each in types:
+                yield f"struct_extract({source}, {text(each.name)}) AS {name(f'{part}.{each.name}')}"
 
-    def _types(self, part: str) -> list[_Named]:
-        """Return the names in *part* with their types, by name; of those that differ in case alone, the first."""
-        keys = (
-            f"SELECT unnest(json_keys(named->'$.{part}')) AS key, named->'$.{part}' AS members FROM read "
-            "WHERE kind = 'run'"
-        )
+    def _types(self) -> dict[str, list[_Named]]:
+        """Return the names in each part with their types, by name; of those that differ in case alone, the first."""
+        parts = (f"SELECT {text(part)} AS part, named->'$.{part}' AS members FROM read" for part in NAMED)
+        keys = f"SELECT part, members, unnest(json_keys(members)) AS key FROM ({' UNION ALL '.join(parts)})"
         typed = "json_type(members, '$.\"' || key || '\"')"
         plain = "NOT regexp_matches(key, '[\"\\\\[:cntrl:]]') AND key <> ''"
         rows = self.connection.execute(
-            f"SELECT key, list_sort(list_distinct(list({typed}))), count(*) FROM ({keys}) WHERE {plain} "
-            f"GROUP BY key ORDER BY count(*) DESC, key LIMIT {_MOST_NAMED}"
+            f"SELECT part, key, list_sort(list_distinct(list({typed}))) FROM ({keys}) WHERE {plain} GROUP BY part, key "
+            f"QUALIFY row_number() OVER (PARTITION BY part ORDER BY count(*) DESC, key) <= {_MOST_NAMED}"
         ).fetchall()
-        found: dict[str, _Named] = {}
-        for key, kinds, _ in sorted(rows):
-            found.setdefault(key.lower(), _Named(key, _type_of(kinds)))
-        return sorted(found.values())
+        found: dict[str, dict[str, _Named]] = {}
+        for part, key, kinds in sorted(rows):
+            found.setdefault(part, {}).setdefault(key.lower(), _Named(key, _type_of(kinds)))
+        return {part: sorted(names.values()) for part, names in found.items()}
 
 
 class _Named(NamedTuple):
@@ -304,10 +260,6 @@ def _type_of(kinds: Iterable[str]) -> str:
 def _day_of(file: str) -> str:
     """Return the day of the file of a table."""
     return os.path.basename(file).partition(".")[0]
-
-
-def _columns(members: dict[str, str]) -> str:
-    return ", ".join(f"{name(member)} {kind}" for member, kind in members.items())
 
 
 def json_text(value: str) -> str:

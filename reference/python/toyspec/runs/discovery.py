@@ -6,8 +6,8 @@ import os
 import re
 import stat
 from fnmatch import fnmatchcase
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -19,8 +19,7 @@ from toyspec.reading.stream_files import STREAM_NAMES, parts_status
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 STANDARD_INPUT = "-"
 # Few enough for little memory, enough that a call costs nothing.
@@ -135,26 +134,48 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
     if engine is None or os.name == "nt":
         yield from walk(root, hints, _listed)
         return
-    for directory, group in groupby(_by_engine(engine, root, hints), _hinting_directory):
+    steps = engine.Walk(root, list(hints))
+    for found in _with_logs_in_parts(_steps(iter(lambda: steps.next(_BATCH), []), root)):
+        if not isinstance(found, bytes):
+            yield found
+
+
+def find_records(root: str, number: int, *, hints: Sequence[str] = ()) -> Iterator[bytes | Found]:
+    """Yield the streams that ``find_streams`` yields; the compiled engine has those that are not hinted as records.
+
+    See ``toyspec.catalog.records``: *number* is that of the root in them.
+    """
+    engine = native()
+    if engine is None or os.name == "nt" or is_address(root) or not os.path.isdir(root):
+        yield from find_streams(root, hints=hints)
+        return
+    steps = engine.Walk(root, list(hints))
+    yield from _with_logs_in_parts(_steps(iter(lambda: steps.records(_BATCH, number), []), root))
+
+
+def _with_logs_in_parts(found: Iterable[bytes | Stream | PathError]) -> Iterator[bytes | Stream | PathError]:
+    """Yield what was *found*, with the files that are the parts of one log as that log."""
+    for directory, group in groupby(found, _hinting_directory):
         if directory is None:
             yield from group
         else:
-            yield from _united(directory, list(group))
+            yield from _united(directory, [each for each in group if not isinstance(each, bytes)])
 
 
-def _by_engine(engine: ModuleType, root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
-    steps = engine.Walk(root, list(hints))
-    while batch := steps.next(_BATCH):
-        for found in batch:
-            if len(found) > 2:
-                path, size, identity, is_hinted, is_link, is_sealed = found
-                yield Stream(path, size, root, is_hinted, identity, identity.partition(" ")[0], is_link, is_sealed)
-            else:
-                path, (number, words) = found
-                yield PathError(path, words if number is None else os.strerror(number))
+def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream | PathError]:
+    """Yield the steps of a walk of the compiled engine."""
+    for found in chain.from_iterable(batches):
+        if isinstance(found, bytes):
+            yield found
+        elif len(found) > 2:
+            path, size, identity, is_hinted, is_link, is_sealed = found
+            yield Stream(path, size, root, is_hinted, identity, identity.partition(" ")[0], is_link, is_sealed)
+        else:
+            path, (number, words) = found
+            yield PathError(path, words if number is None else os.strerror(number))
 
 
-def _hinting_directory(found: Stream | PathError) -> str | None:
+def _hinting_directory(found: bytes | Stream | PathError) -> str | None:
     """Return the directory of a file that its name alone says to be a log; None for all others."""
     return os.path.dirname(found.path) if isinstance(found, Stream) and found.is_hinted else None
 
