@@ -39,7 +39,7 @@ def compare(known: Files | None, work: str, found: Listed, size: int) -> Compari
     return comparison
 
 
-@given(old=found_streams, new=found_streams, size=st.integers(1, 4))
+@given(old=streams, new=streams, size=st.integers(1, 4))
 def test_comparison_is_that_of_sets(
     tmp_path_factory: pytest.TempPathFactory,
     old: list[tuple[str, str, Kind]],

@@ -82,7 +82,7 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
 
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
-    row = row_of(summary, digest.findings) | {"stream": stream.path}
+    row = row_of(summary, digest.findings) | {"stream": stream.path, "identity": stream.identity}
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
     return ReadRun("l" if summary.is_running else "r", _line(row), values)
 
