@@ -34,7 +34,7 @@ def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
         (shutil.copytree if (sample / name).is_dir() else shutil.copy)(sample / name, place)
         found["dialect", sample.name] = f"dialects/{sample.name}"
     for sample in samples():
-        shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py"))
+        shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py", "*.ml"))
         sort = "profile" if sample.name in PROFILES else "foreign"
         # A run of munin is read as it lies, its settings file counts with its events.
         if sample.name != "munin":
@@ -74,7 +74,7 @@ def test_a_run_of_several_files_is_named_once(folder: tuple[Path, dict[tuple[str
     (munin,) = lying(root / "programs" / "munin")
     names = sorted(path.name for path in (root / "programs" / "munin").rglob("*") if path.is_file())
     assert ("dialect", "munin", len(names)) == (munin["sort"], munin["format"], munin["files"])
-    assert ["events.jsonl", "run.json"] == names
+    assert ["confusion_6.json", "events.jsonl", "run.json"] == names
 
 
 def test_every_format_has_a_sample() -> None:
@@ -83,7 +83,8 @@ def test_every_format_has_a_sample() -> None:
     # CSV and MLPerf logs are dialects, with samples there.
     assert {*HOMES, *PROFILES} - {"csv", "mllog"} == names
     assert {dialect.name for dialect in dialects()} == {folder.name for folder in DIALECTS.iterdir()}
-    own = (SAMPLES / "make_own.py").read_text(encoding="utf-8")
+    # One program writes several samples.
+    own = "".join((SAMPLES / name).read_text(encoding="utf-8") for name in ("make_own.py", "munin/make.ml"))
     for folder in samples():
         program = folder / "make.py"
         assert f'"{folder.name}"' in own or "Writes this sample" in program.read_text(encoding="utf-8")

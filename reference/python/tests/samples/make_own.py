@@ -1,8 +1,6 @@
-"""Writes the samples toy, kaun, munin, json and parquet: ``python make_own.py`` with pyarrow 26.0.1, in this directory.
+"""Writes the samples toy, json and parquet: ``python make_own.py`` with pyarrow 26.0.1, in this directory.
 
-toyspec writes all of them. Those of kaun-board and munin are not by the programs: they are libraries of OCaml 5, whose
-packages cannot be installed with a registry of Python; their formats are compared with the sources that spec/kaun and
-schemas/dialects/munin.json name.
+toyspec writes them. Those of kaun-board and munin are by these programs: see munin/make.ml.
 """
 
 import math
@@ -11,7 +9,7 @@ import shutil
 import toyspec
 from toyspec.convert import export_runs
 
-for name in ("toy", "kaun", "munin", "json", "parquet"):
+for name in ("toy", "json", "parquet"):
     shutil.rmtree(name, ignore_errors=True)
 settings = {"lr": 0.001, "layers": 2}
 with toyspec.start_run(
@@ -22,5 +20,5 @@ with toyspec.start_run(
         run.log({"train/loss": math.nan if step == 5 else 2.0 / step, "lr": 0.001}, step=step)
         if step % 3 == 0:
             run.log({"val/acc": step / 8}, step=step)
-for name in ("kaun", "munin", "json", "parquet"):
+for name in ("json", "parquet"):
     export_runs(name, ["toy/first-try"], name)
