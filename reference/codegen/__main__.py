@@ -24,6 +24,7 @@ from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
 from codegen.tables import dialects_module, fields_module, limits_module, looks_module, rules_module, streams_module
 from codegen.typescript_tables import typescript_tables
+from codegen.viewer_dialects import viewer_dialects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,7 @@ def outputs() -> dict[str, str]:
     made["reference/ocaml/lib/tables.ml"] = ocaml_tables()
     made["reference/typescript/src/tables.ts"] = typescript_tables()
     made["reference/typescript/src/messages.ts"] = typescript_messages()
+    made["reference/viewer/src/dialects/tables.ts"] = viewer_dialects()
     made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | navigation(sources.ROOT) | reference_pages() | originals_page()

@@ -6,24 +6,27 @@ import { type PickedFile, type Selection, STREAM_NAMES } from "./selection.js";
 
 const WANTED: ReadonlySet<string> = new Set([...STREAM_NAMES, ...SIDECARS]);
 
+/** Which files of a folder are wanted besides those of bundles, by their names. */
+type AlsoWanted = (name: string) => boolean;
+
 /** Returns what was dropped. Call it while the event is handled: the browser forgets the files afterwards. */
-export function dropped(transfer: DataTransfer): Promise<Selection> {
+export function dropped(transfer: DataTransfer, isAlsoWanted: AlsoWanted = () => false): Promise<Selection> {
   const items = [...transfer.items].filter((item) => item.kind === "file");
   const found = items.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
-  return fromEntries(found);
+  return fromEntries(found, isAlsoWanted);
 }
 
-async function fromEntries(found: { entry: FileSystemEntry | null; file: File | null }[]): Promise<Selection> {
+async function fromEntries(found: { entry: FileSystemEntry | null; file: File | null }[], isAlsoWanted: AlsoWanted): Promise<Selection> {
   const selection: Selection = { files: [], folders: [] };
   for (const { entry, file } of found) {
-    if (entry?.isDirectory) selection.folders.push({ name: entry.name, files: await filesBelow(entry as FileSystemDirectoryEntry) });
+    if (entry?.isDirectory) selection.folders.push({ name: entry.name, files: await filesBelow(entry as FileSystemDirectoryEntry, isAlsoWanted) });
     else if (file) selection.files.push({ path: file.name, blob: file });
   }
   return selection;
 }
 
-/** Returns the files of bundles below a directory; others are not opened. */
-async function filesBelow(root: FileSystemDirectoryEntry): Promise<PickedFile[]> {
+/** Returns the files of bundles below a directory, and what else is wanted; others are not opened. */
+async function filesBelow(root: FileSystemDirectoryEntry, isAlsoWanted: AlsoWanted): Promise<PickedFile[]> {
   const found: PickedFile[] = [];
   const pending = [{ directory: root, path: root.name, isSealed: false }];
   for (let next = pending.pop(); next; next = pending.pop()) {
@@ -36,7 +39,7 @@ async function filesBelow(root: FileSystemDirectoryEntry): Promise<PickedFile[]>
       if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path, isSealed });
       // A directory with the name of a sidecar is one that cannot be read.
       if (entry.isDirectory && isWanted) found.push({ path: `${path}/`, blob: new Blob() });
-      if (entry.isFile && isWanted) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+      if (entry.isFile && (isWanted || isAlsoWanted(entry.name))) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
     }
   }
   return found;
@@ -58,15 +61,21 @@ function fileOf(entry: FileSystemFileEntry): Promise<File> {
 }
 
 /** Returns what was picked in a dialog, files or a folder. */
-export function picked(files: Iterable<File>): Selection {
+export function picked(files: Iterable<File>, isAlsoWanted: AlsoWanted = () => false): Selection {
   const selection: Selection = { files: [], folders: [] };
   const folders = new Map<string, PickedFile[]>();
   const sealed = [...files].map((file) => file.webkitRelativePath).filter((path) => path.endsWith(`/${SEAL}`));
   const isSealed = (path: string) => sealed.some((seal) => path.startsWith(seal.slice(0, -SEAL.length)));
   for (const file of files) {
     const path = file.webkitRelativePath;
-    if (path === "") selection.files.push({ path: file.name, blob: file });
-    else folders.set(path.split("/")[0]!, [...(folders.get(path.split("/")[0]!) ?? []), ...(isWanted(path) || isSealed(path) ? [{ path, blob: file }] : [])]);
+    if (path === "") {
+      selection.files.push({ path: file.name, blob: file });
+      continue;
+    }
+    const root = path.split("/")[0]!;
+    const inside = folders.get(root) ?? [];
+    folders.set(root, inside);
+    if (isWanted(path) || isSealed(path) || isAlsoWanted(file.name)) inside.push({ path, blob: file });
   }
   selection.folders.push(...[...folders].map(([name, inside]) => ({ name, files: inside })));
   return selection;

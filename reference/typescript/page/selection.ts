@@ -44,16 +44,26 @@ export interface Stream {
 }
 
 const EVENTS = "events.jsonl";
+const CHECKPOINTED = "trainer_state.json";
 export const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
 
+/** Which other files of a folder may be logs, by their names; their content has to confirm it. */
+export interface Hints {
+  isLog(name: string): boolean;
+  /** True for one of several files that are one log. */
+  isPart(name: string): boolean;
+}
+
+const NO_HINTS: Hints = { isLog: () => false, isPart: () => false };
+
 /** Returns the streams of a selection in the order in which `toyspec check` lists them. */
-export function streamsIn(selection: Selection): Stream[] {
+export function streamsIn(selection: Selection, hints: Hints = NO_HINTS): Stream[] {
   const found = looseStreams(selection.files);
   for (const folder of selection.folders) {
-    const below = streamsBelow(folder.files);
+    const below = streamsBelow(folder.files, hints);
     const root = folder.name;
-    for (const stream of below) found.push({ ...stream, root, isBelow: stream.path !== `${root}/${stream.name}` });
+    for (const stream of below) found.push({ ...stream, root, isBelow: stream.isBelow || stream.path !== `${root}/${stream.name}` });
     const isBundle = folder.files.some(({ path }) => [...SIDECARS, SEAL].some((name) => path === `${root}/${name}`));
     if (below.length === 0) found.push({ path: root, blob: null, name: "", sidecars: [], isBundle });
   }
@@ -75,7 +85,7 @@ interface Directory {
   directories: Map<string, Directory>;
 }
 
-function streamsBelow(files: readonly PickedFile[]): Stream[] {
+function streamsBelow(files: readonly PickedFile[], hints: Hints): Stream[] {
   const root: Directory = { name: "", files: new Map(), directories: new Map() };
   for (const file of files) {
     const parts = file.path.split("/");
@@ -88,15 +98,31 @@ function streamsBelow(files: readonly PickedFile[]): Stream[] {
     directory.files.set(parts.at(-1)!, file);
   }
   const found: Stream[] = [];
-  const pending = [root];
-  for (let directory = pending.pop(); directory; directory = pending.pop()) {
-    for (const name of [...directory.files.keys()].sort()) {
-      if (STREAM_NAMES.has(name)) found.push(streamIn(directory, directory.files.get(name)!));
-    }
+  const pending = [{ directory: root, hints }];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const { directory } = next;
+    const names = [...directory.files.keys()].sort();
+    const own = names.filter((name) => STREAM_NAMES.has(name)).map((name) => streamIn(directory, directory.files.get(name)!));
+    found.push(...(own.length > 0 ? own : hintedStreams(directory, names, next.hints)));
     const inner = [...directory.directories.keys()].sort().reverse();
-    pending.push(...inner.map((name) => directory.directories.get(name)!));
+    const older = olderCheckpoints(inner, directory.files.has(CHECKPOINTED));
+    pending.push(...inner.map((name) => ({ directory: directory.directories.get(name)!, hints: older.has(name) ? NO_HINTS : next.hints })));
   }
   return found;
+}
+
+/** Returns the checkpoints of Hugging Face's Trainer whose logs are in a later one, or in the directory itself. */
+function olderCheckpoints(names: readonly string[], isInDirectory: boolean): ReadonlySet<string> {
+  const stepOf = (name: string) => Number(name.slice(name.indexOf("-") + 1));
+  const all = names.filter((name) => /^checkpoint-\d{1,18}$/.test(name)).sort((a, b) => stepOf(a) - stepOf(b));
+  return new Set(isInDirectory ? all : all.slice(0, -1));
+}
+
+/** Returns the logs of other programs in a directory without a stream, as far as their names say. */
+function hintedStreams(directory: Directory, names: readonly string[], hints: Hints): Stream[] {
+  const parts = names.filter((name) => hints.isPart(name)).map((name) => directory.files.get(name)!);
+  if (parts.length > 0) return [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [] }];
+  return names.filter((name) => hints.isLog(name)).map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [] }));
 }
 
 function streamIn(directory: Directory, file: PickedFile): Stream {

@@ -5,9 +5,11 @@ import { dropped, picked } from "../../typescript/page/picking.js";
 import type { Selection } from "../../typescript/page/selection.js";
 import { App } from "./app.js";
 import { Folder } from "./backends/folder.js";
+import { HINTS } from "./dialects/usual-names.js";
 import { demo } from "./folder/demo.js";
 
 const DEMO = "#demo";
+const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name);
 
 class Site {
   private backend: Folder | null = null;
@@ -18,7 +20,7 @@ class Site {
   constructor(private readonly root: HTMLElement) {
     for (const input of [this.folder, this.files]) {
       input.addEventListener("change", () => {
-        this.take(picked(input.files ?? []));
+        this.take(picked(input.files ?? [], isAlsoWanted));
         input.value = "";
       });
     }
@@ -45,7 +47,7 @@ class Site {
     document.body.classList.remove("is-dropping");
     if (!event.dataTransfer) return;
     try {
-      this.take(await dropped(event.dataTransfer));
+      this.take(await dropped(event.dataTransfer, isAlsoWanted));
     } catch (error) {
       this.trouble.textContent = `This cannot be read: ${(error as Error).message}`;
     }
@@ -67,6 +69,7 @@ class Site {
           "ul",
           { class: "open-facts" },
           html("li", {}, html("strong", {}, "Any depth. "), "Every ", html("code", {}, "events.jsonl"), " and ", html("code", {}, "metrics.jsonl"), " in the folder is a run, also when compressed with gzip."),
+          html("li", {}, html("strong", {}, "Logs of other programs. "), html("code", {}, "trainer_state.json"), ", tables with a step column, JSON Lines and console output are read in place."),
           html("li", {}, html("strong", {}, "Torn and damaged runs. "), "What can be read is shown, and what cannot is marked."),
           html("li", {}, html("strong", {}, "Live runs. "), "For runs that are being written, use ", html("code", {}, "toyspec view"), ", which shows new steps as they come."),
         ),
@@ -79,7 +82,7 @@ class Site {
     try {
       const backend = (this.backend ??= new Folder());
       const count = backend.open(selection);
-      if (count === 0) this.trouble.textContent = "No run was found: a run is an events.jsonl or a metrics.jsonl, or a log in JSON Lines that you choose as a file.";
+      if (count === 0) this.trouble.textContent = "No run was found: a run is an events.jsonl, a metrics.jsonl or a log of another program by its usual name. Choose a file with another name as a file.";
       else if (!this.root.dataset["view"]) new App(this.root, backend, { open: () => this.folder.click() }).start().catch((error: unknown) => (this.trouble.textContent = String(error)));
     } catch (error) {
       this.trouble.textContent = `The folder cannot be read here: ${(error as Error).message}`;

@@ -76,6 +76,30 @@ def test_folder_from_a_disk(disk: Watch, runs: Path) -> None:
     expect(page.locator(".raw").first).to_contain_text("\\x00\\x00 lost")
 
 
+def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:
+    """Logs by their usual names are runs like all others, with their curves, and the raw line behind a point."""
+    root = tmp_path / "others"
+    texts = {
+        "hf/checkpoint-2/trainer_state.json": '{"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":NaN}]}',
+        "table/metrics.csv": "step,loss\n1,0.5\n2,0.25\n3,0.125\n",
+        "none/report.csv": "name,city\na,b\n",
+    }
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text, "utf-8")
+    page = disk.new_page()
+    page.goto("")
+    choose(page, root)
+    drawn(page)
+    expect(page.locator(".row")).to_have_count(2)
+    page.goto("#runs?cols=%5B%22name%22,%22profile%22,%22best.loss%22%5D&sort=best.loss")
+    expect(page.locator(".row").first).to_contain_text("table")
+    expect(page.locator(".row").first).to_contain_text("0.125")
+    page.goto("#run/table")
+    expect(page.locator("#part-findings")).to_contain_text("toyspec check")
+    expect(page.locator(".facts")).to_contain_text("csv")
+
+
 def test_zoom_reads_single_points_of_the_file(disk: Watch, runs: Path) -> None:
     """A closer look at a run that is kept as buckets reaches each step."""
     page = disk.new_page()

@@ -1,6 +1,7 @@
 /** Takes runs from a folder that the user opens: a worker reads it, and nothing is sent anywhere. */
 
 import { type Selection, streamsIn } from "../../../typescript/page/selection.js";
+import { HINTS } from "../dialects/usual-names.js";
 import type { Answer, Asked, FromWorker, ToWorker } from "../folder/messages.js";
 import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
 
@@ -33,7 +34,7 @@ export class Folder implements Backend {
 
   /** Shows the runs of a selection instead of those before; returns how many streams are in it. */
   open(selection: Selection): number {
-    const streams = streamsIn(selection).filter(({ blob }) => blob !== null);
+    const streams = streamsIn(selection, HINTS).filter(({ blob }) => blob !== null);
     this.post({ open: { root: rootOf(selection), streams } });
     return streams.length;
   }

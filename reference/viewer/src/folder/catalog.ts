@@ -8,12 +8,15 @@ import { type FileReport, type Sidecar, StreamChecker } from "../../../typescrip
 import { streamName } from "../../../typescript/src/profiles.js";
 import { hasManifest, manifestIn } from "../../../typescript/src/sidecars.js";
 import { LIMITS, PROFILES } from "../../../typescript/src/tables.js";
+import { objectLength } from "../dialects/documents.js";
+import { RowReader, readAsOf } from "../dialects/row-reader.js";
 import type { CurveRequest, Detail, Frame, Listing, Point, Run, Severity } from "../protocol.js";
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
 import { rowOf, unreadableRow } from "./rows.js";
-import { type Members, plainValue, Scan } from "./scan.js";
+import { plainValue } from "./plain-values.js";
+import { type Members, Scan } from "./scan.js";
 
 /** A part of a file that is read for one finer curve, in bytes. */
 const MOST_PART = 256 << 20;
@@ -102,7 +105,7 @@ export class Catalog {
     const { offset, line, last } = some.columns;
     const start = offset[index]!;
     const data = new Uint8Array(await stream.blob!.slice(start, start + LIMITS.max_line_bytes).arrayBuffer());
-    const length = data.indexOf(10);
+    const length = scan.rows?.document ? objectLength(data) : data.indexOf(10);
     return { file: stream.name, line: line[index]!, offset: start, length: length < 0 ? data.length : length, place: some.columns[axis][index]!, value: Number.isFinite(last[index]) ? last[index]! : null };
   }
 
@@ -133,18 +136,20 @@ export class Catalog {
   private async scan(entry: Entry): Promise<void> {
     const { stream } = entry;
     const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
-    const options = { name: stream.name, hasManifest: hasManifest(sidecars), budget: this.budget };
-    let scan = new Scan(options);
+    const environment = { name: stream.name, hasManifest: hasManifest(sidecars) };
+    const readAs = await readAsOf(stream.blob!, environment);
+    const options = () => ({ ...environment, budget: this.budget, rows: readAs ? new RowReader(readAs) : undefined });
+    let scan = new Scan(options());
     await feed(stream.blob!, scan, () => this.isClosed);
     if (scan.needsSecond) {
-      scan = new Scan({ ...options, attempts: scan.attempts });
+      scan = new Scan({ ...options(), attempts: scan.attempts });
       await feed(stream.blob!, scan, () => this.isClosed);
     }
     scan.finish();
     if (scan.profile === "kaun/v1") scan.start = manifestOf(sidecars);
     entry.scan = scan;
     // A file of another format below a folder is not a run.
-    if (scan.profile === null && scan.latest.size === 0 && stream.isBelow) {
+    if (scan.profile === null && scan.dialect === null && stream.isBelow) {
       this.entries.delete(entry.id);
       this.removed.set(entry.id, ++this.revision);
       this.changed(entry.id);
@@ -155,6 +160,8 @@ export class Catalog {
 
   private async check(entry: Entry): Promise<void> {
     const { stream } = entry;
+    // What a dialect requires is checked by `toyspec check` alone.
+    if (entry.scan?.dialect != null) return;
     const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
     const checker = new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
     for await (const chunk of chunks(stream.blob!, () => {})) {
@@ -203,9 +210,10 @@ async function finer({ blob, name }: Stream, scan: Scan, metric: string, { whole
   const { offset, line } = whole.columns;
   const first = offset[begin]!;
   const last = end < offset.length ? offset[end]! : scan.committed + scan.gapBytes;
-  if (last - first > MOST_PART || (await isGzip(blob!))) return null;
-  const options = { name, hasManifest: false, budget: new FineBudget(), attempts: scan.attempts, wanted: (each: string) => each === metric };
-  const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first } });
+  const { rows } = scan;
+  if (last - first > MOST_PART || (rows && !rows.canBegin) || (await isGzip(blob!))) return null;
+  const options = { name, hasManifest: false, budget: new FineBudget(), attempts: scan.attempts, rows, wanted: (each: string) => each === metric };
+  const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first, firstTime: scan.firstTime } });
   for (let at = first; at < last; at += PIECE) fine.feed(new Uint8Array(await blob!.slice(at, Math.min(at + PIECE, last)).arrayBuffer()));
   return fine.latest.get(metric)?.buckets() ?? null;
 }

@@ -1,12 +1,14 @@
 /** One run whole: what its page shows. See "GET api/run" of ../../PROTOCOL.md. */
 
-import { Reading } from "../../../typescript/src/reader.js";
+import { Reading, type Report } from "../../../typescript/src/reader.js";
 import type { FileReport } from "../../../typescript/src/checker.js";
 import type { AxisPlace, Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
 import { TOKENS } from "./curves.js";
 import type { Members, Scan } from "./scan.js";
+
+type Account = Pick<Report, "records" | "committed" | "fragment" | "gapBytes" | "size"> & Pick<Detail, "gaps">;
 
 const MOST_ITEMS = 2000;
 const MOST_RECORDS = 500;
@@ -18,19 +20,10 @@ const LISTS: { readonly [kind: string]: string } = {
 /** Returns what the page of a run shows; *report* is what a check of it found. */
 export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
   const found = new Collected();
-  const reading = new Reading({ mode: "salvage", name: stream.name, profile: scan.profile ?? undefined });
   const findings: Finding[] = (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, step: null, t: null, epoch: null, tokens: null }));
   const places = new FindingPlaces(findings);
-  for await (const chunk of chunks(stream.blob!, () => {})) {
-    for (const record of reading.feed(chunk)) {
-      found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
-      places.take(record.line, record.value as Members);
-      const note = record.kind === "note" ? found.last("notes") : undefined;
-      if (note?.["line"] === record.line) places.addTo(note);
-    }
-  }
+  const account = scan.dialect === null ? await recordsOf(stream, scan, found, places) : accountOf(scan);
   places.take(Infinity, {});
-  const account = reading.finish();
   const { config, kind: _kind, t: _t, ...metadata } = scan.start ?? {};
   return {
     id: row.id, row, metadata, end: scan.end, config: config ?? {}, metrics: row.metrics,
@@ -39,6 +32,25 @@ export async function detailOf(stream: Stream, scan: Scan, row: Run, report: Fil
     files: [{ path: stream.name, bytes: stream.blob!.size }, ...stream.sidecars.flatMap(({ name, blob }) => (blob ? [{ path: name, bytes: blob.size }] : []))],
     seal: sealOf(stream, report), left_out: found.leftOut,
   };
+}
+
+/** Takes in the records of one of toyspec's own logs; returns what became of its bytes. */
+async function recordsOf(stream: Stream, scan: Scan, found: Collected, places: FindingPlaces): Promise<Account> {
+  const reading = new Reading({ mode: "salvage", name: stream.name, profile: scan.profile ?? undefined });
+  for await (const chunk of chunks(stream.blob!, () => {})) {
+    for (const record of reading.feed(chunk)) {
+      found.take(record.kind, record.value as Members, { line: record.line, bytes: record.raw.length });
+      places.take(record.line, record.value as Members);
+      const note = record.kind === "note" ? found.last("notes") : undefined;
+      if (note?.["line"] === record.line) places.addTo(note);
+    }
+  }
+  return reading.finish();
+}
+
+/** Returns what became of the bytes of another program's log, whose records are numbers alone. */
+function accountOf({ records, committed, fragment, gapBytes, size, gaps }: Scan): Account {
+  return { records, committed, fragment, gapBytes, size, gaps };
 }
 
 function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {

@@ -10,7 +10,7 @@ const LONGEST = 4096;
 /** Settings that say how many steps a run will do, by their last name. */
 const PLANNED = ["max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps"];
 /** What scalars call the loss, the best first. */
-const LOSS_TAGS = ["loss", "train_loss", "train/loss", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss"];
+const LOSS_TAGS = ["loss", "train_loss", "train/loss", "Loss/train", "train_loss_step", "train_loss_epoch", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss"];
 const SMALLER_IS_BETTER = ["loss", "error", "ppl", "perplexity"];
 
 /** Returns the row of a run; nothing has checked it yet. */
@@ -18,12 +18,12 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
   const start = scan.start ?? {};
   const settings = [...flat(start["config"]), ...flat(start["model"], "model.")].map(([name, value]): [string, Scalar] => [cut(name), scalar(value)]);
   const name = start["name"];
-  const begin = scan.profile === "kaun/v1" ? scan.firstTime : 0;
+  const begin = scan.profile === "kaun/v1" || scan.origin === "unix" ? scan.firstTime : 0;
   return {
     id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
     group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
-    state: scan.state, profile: scan.profile ?? null, dialect: null, started: startOf(start),
+    state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
     seconds: begin === null || scan.lastTime === null ? null : scan.lastTime - begin,
     steps: scan.lastStep, final_loss: finalLossOf(scan), reason: textOf(scan.end?.["reason"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
@@ -45,7 +45,7 @@ export function unreadableRow(id: string, message: string, bytes: number): Run {
 function finalLossOf({ end, profile, latest }: Scan): number | null {
   const said = end?.["final_loss"];
   if (said === null || typeof said === "number") return said;
-  const name = profile === "kaun/v1" ? LOSS_TAGS.find((tag) => latest.has(tag)) : "loss";
+  const name = profile === "kaun/v1" || profile === null ? LOSS_TAGS.find((tag) => latest.has(tag)) : "loss";
   return finite(latest.get(name ?? "")?.final ?? NaN);
 }
 
@@ -79,7 +79,7 @@ export function goalOf({ goals, profile }: Scan, name: string): Goal {
 function startOf(start: Members): string | null {
   const [started, created] = [start["started_at"], start["created_at"]];
   if (typeof started === "string") return started;
-  return typeof created === "number" && created >= 0 && created < 1e11 ? new Date(created * 1000).toISOString() : null;
+  return typeof created === "number" && created >= 0 && created < 1e11 ? new Date(created * 1000).toISOString().replace(/\.\d+Z$/, "Z") : null;
 }
 
 /** Returns every member that is not an object by its name; inner ones by the outer name, a dot and their own. */

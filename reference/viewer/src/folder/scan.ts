@@ -1,13 +1,14 @@
 /** Takes in the lines of one run: its facts, and a pyramid of each of its curves. */
 
-import { numberOf } from "../../../typescript/src/numbers.js";
 import { declaredKind, detectProfile, fallbackProfile, stateOf } from "../../../typescript/src/profiles.js";
-import type { Node, ObjectNode } from "../../../typescript/src/scanner.js";
 import { parsedForSure, reasonOf, validateLine } from "../../../typescript/src/line-validation.js";
 import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
+import type { Row, RowReader } from "../dialects/row-reader.js";
 import type { Json } from "../protocol.js";
 import { Attempts } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
+import { membersOf, numbersOf, systemNumbers } from "./metrics.js";
+import { plainValue } from "./plain-values.js";
 import { type Budget, type PlaceOf, Pyramid } from "./pyramid.js";
 
 export type Members = { [name: string]: Json };
@@ -21,9 +22,6 @@ const LAYOUTS: { readonly [profile in ProfileName]?: Layout } = {
   "toy/v1": { kinds: { step: "extra", scalars: "values" }, nested: "extra" },
   "metrics/v1": { kinds: null, nested: "extra" },
 };
-/** What logs of other programs call a step, the best first. */
-const STEP_NAMES = ["step", "global_step", "_step", "iteration", "iter", "epoch"];
-const PLACE_NAMES: ReadonlySet<string> = new Set([...PLACES, "kind", "phase", "extra"]);
 
 export interface ScanOptions {
   name: string;
@@ -32,11 +30,15 @@ export interface ScanOptions {
   /** The resumptions of the whole stream, from a first scan. */
   attempts?: Attempts | undefined;
   wanted?: ((metric: string) => boolean) | undefined;
+  /** Reads the log of another program. */
+  rows?: RowReader | undefined;
   /** For a part of a stream: its profile, and the line and the offset at which it begins. */
-  from?: { profile: ProfileName | null; line: number; offset: number } | undefined;
+  from?: { profile: ProfileName | null; line: number; offset: number; firstTime: number | null } | undefined;
 }
 
 export class Scan {
+  /** What the times of another program's log are since; null before the first one. */
+  origin: "unix" | "run" | null = null;
   /** Undefined until a record shows it. */
   profile: ProfileName | null | undefined;
   readonly attempts: Attempts;
@@ -78,8 +80,9 @@ export class Scan {
     if (options.from) {
       this.line = options.from.line;
       this.committed = this.size = options.from.offset;
-      this.follow(options.from.profile);
+      this.firstTime = options.from.firstTime;
     }
+    if (options.from || options.rows) this.follow(options.from?.profile ?? null);
   }
 
   /** True after a first scan that found resumptions: only another one can say what they supersede. */
@@ -95,17 +98,37 @@ export class Scan {
     return stateOf(this.profile ?? null, { hasGap: this.gapCount > 0, hasFragment: this.fragment > 0, records: this.records, lastKind: this.lastKind });
   }
 
+  get rows(): RowReader | undefined {
+    return this.options.rows;
+  }
+
+  /** The name of the dialect of another program's log. */
+  get dialect(): string | null {
+    return this.options.rows?.name ?? null;
+  }
+
   get gapNumber(): number {
     return this.gapCount;
   }
 
-  /** Bytes after the last LF. */
+  /** Bytes after the last LF; of a document without its end, those after the last object. */
   get fragment(): number {
+    const document = this.options.rows?.document;
+    if (document) return document.isClosed ? 0 : Math.max(1, this.size - document.committed);
     return this.rest.length + this.dropped;
   }
 
   feed(chunk: Uint8Array): void {
     this.size += chunk.length;
+    const { rows } = this.options;
+    if (rows?.document) {
+      for (const { line, offset, length, data } of rows.cut(chunk)) {
+        Object.assign(this, { line, offset });
+        this.takeRowIn(rows, data, length);
+      }
+      this.committed = rows.document.committed - this.gapBytes;
+      return;
+    }
     const bytes = this.rest.length === 0 ? chunk : joined(this.rest, chunk);
     const end = bytes.lastIndexOf(LF) + 1;
     let at = 0;
@@ -143,6 +166,11 @@ export class Scan {
     const { offset } = this;
     const length = this.dropped + data.length;
     const isLong = length > LIMITS.max_line_bytes;
+    if (this.options.rows) {
+      this.dropped = 0;
+      this.committed += this.takeRowIn(this.options.rows, isLong ? null : data, length + 1) ? length + 1 : 0;
+      return;
+    }
     const line = { number: this.line, offset, length, data: isLong ? null : data, text: isLong ? null : asciiText(data), isTidy: false, head: data.subarray(0, 100) };
     this.dropped = 0;
     const sure = this.profile === undefined ? undefined : parsedForSure(line);
@@ -153,9 +181,7 @@ export class Scan {
     }
     const validated = validateLine(line, LIMITS.max_line_bytes);
     if (validated.status === "unreadable") {
-      this.gapBytes += length + 1;
-      this.gapCount++;
-      if (this.gaps.length < MOST_MARKS) this.gaps.push({ ...placesOf(this.place), line: this.line, offset, length: length + 1, reason: reasonOf(validated) });
+      this.takeGap(length + 1, reasonOf(validated));
       return;
     }
     this.committed += length + 1;
@@ -164,19 +190,49 @@ export class Scan {
     this.takeRecord(plainValue(validated.value) as Members, declaredKind(validated.value, this.profile ?? null));
   }
 
+  private takeGap(length: number, reason: string): void {
+    this.gapBytes += length;
+    this.gapCount++;
+    if (this.gaps.length < MOST_MARKS) this.gaps.push({ ...placesOf(this.place), line: this.line, offset: this.offset, length, reason });
+  }
+
+  /** Takes in a line of another program's log; returns whether it can be read. */
+  private takeRowIn(rows: RowReader, data: Uint8Array | null, length: number): boolean {
+    const row = data === null ? { reason: "line-too-long" } : rows.read(data, this.line === 1);
+    if (row && "reason" in row) this.takeGap(length, row.reason);
+    else if (row) this.takeRow(row);
+    return row === null || !("reason" in row);
+  }
+
+  private takeRow({ step, time, origin, epoch, values, attempt, config, run }: Row): void {
+    this.records++;
+    if (this.learns) this.attempts.learnAttempt(attempt);
+    this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
+    const figure = step ?? this.lastStep ?? 0;
+    if (!this.isOld) {
+      this.origin ??= origin;
+      if (time !== null && origin === this.origin) this.takeTime(time);
+      this.start ??= {};
+      if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
+      if (run !== null) this.start["name"] ??= run;
+      // An evaluation may have an earlier step, or count epochs.
+      if (Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
+    }
+    if (!Number.isFinite(figure)) return;
+    const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;
+    this.place = { step: figure, time: seconds, epoch: epoch ?? NaN };
+    for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, value, this.offset, this.line);
+  }
+
   private follow(profile: ProfileName | null): void {
     this.profile = profile;
-    const layout = profile === null ? { kinds: null, nested: "" } : LAYOUTS[profile];
+    const layout = profile === null ? undefined : LAYOUTS[profile];
     if (layout) this.numbers = new NumberLines(layout, this.attempts.ownPhase, this.options.wanted);
   }
 
   /** Takes in a line whose numbers were read. */
   private takeNumbers(numbers: NumberLines): void {
     const { values, slots, count, kind } = numbers;
-    if (this.profile === null) {
-      this.takeOther(Object.fromEntries(Array.from(slots.subarray(0, count), (slot) => [slot < PLACES.length ? PLACES[slot]! : numbers.metrics[slot - PLACES.length]!, values[slot]!])));
-      return;
-    }
     const isToy = this.profile === "toy/v1";
     const written = isToy ? TIME : WALL;
     const time = numbers.has(written) ? (isToy ? values[TIME]! : values[WALL]! / 1000) : NaN;
@@ -207,7 +263,6 @@ export class Scan {
     this.records++;
     if (this.profile === null || this.profile === undefined) {
       this.lastKind = null;
-      this.takeOther(value);
       return;
     }
     const { tag } = PROFILES[this.profile];
@@ -276,16 +331,6 @@ export class Scan {
     this.addAll(null, value, numbersOf({ [tag]: value["value"] ?? null }), time - (this.firstTime ?? time));
   }
 
-  /** Takes in a record of a log that follows no profile: its numbers, by the first member that counts steps. */
-  private takeOther(value: Members): void {
-    const name = STEP_NAMES.find((each) => typeof value[each] === "number");
-    const step = name === undefined ? this.records : (value[name] as number);
-    this.lastStep = Math.max(this.lastStep ?? -Infinity, step);
-    const metrics = membersOf(value);
-    if (name !== undefined) metrics.delete(name);
-    this.addAll(null, { step, epoch: value["epoch"] ?? null }, metrics, NaN);
-  }
-
   private addAll(kind: string | null, value: Members, metrics: ReadonlyMap<string, number>, time: number): void {
     const step = typeof value["step"] === "number" ? value["step"] : (this.lastStep ?? 0);
     if (kind === "scalars" && !this.isOld && value["step"] !== undefined) this.takeStepNumber(kind, step);
@@ -321,39 +366,6 @@ function placesOf(place: PlaceOf): Places {
 
 function figure(value: Json | undefined): number {
   return typeof value === "number" ? value : NaN;
-}
-
-/** Returns the members that are numbers, or null for one that is not finite. */
-function numbersOf(members: Members | null | undefined, prefix = ""): Map<string, number> {
-  const found = new Map<string, number>();
-  if (members === null || typeof members !== "object" || Array.isArray(members)) return found;
-  for (const [name, value] of Object.entries(members)) if (typeof value === "number" || value === null) found.set(prefix + name, value ?? NaN);
-  return found;
-}
-
-function membersOf(value: Members, prefix = ""): Map<string, number> {
-  const own = Object.fromEntries(Object.entries(value).filter(([name]) => !PLACE_NAMES.has(name)));
-  return new Map([...numbersOf(value["extra"] as Members, prefix), ...numbersOf(own, prefix)]);
-}
-
-function systemNumbers({ t: _time, step: _step, extra, ...own }: Members): Map<string, number> {
-  const found = new Map([...numbersOf(own, "system/"), ...numbersOf(extra as Members, "system/")]);
-  for (const [name, value] of found) if (Number.isNaN(value)) found.delete(name);
-  return found;
-}
-
-/** Returns a value as JSON.parse gives it. */
-export function plainValue(node: Node | ObjectNode): Json {
-  switch (node.type) {
-    case "object":
-      return Object.fromEntries([...node.members].map(([name, member]) => [name, plainValue(member)]));
-    case "array":
-      return node.items.map(plainValue);
-    case "number":
-      return numberOf(node.text);
-    default:
-      return "value" in node ? (node.value as Json) : null;
-  }
 }
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

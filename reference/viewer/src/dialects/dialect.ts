@@ -1,0 +1,48 @@
+/** Dialects: how the logs of other programs are read, as data. See schemas/meta/dialect.json. */
+
+export type TimeUnit = "unix" | "unix-seconds" | "unix-milliseconds" | "run-seconds" | "run-clock" | "date-time" | "any";
+
+export interface TimeKey {
+  key: string;
+  unit: TimeUnit;
+}
+
+export interface Dialect {
+  name: string;
+  rank: "program" | "shape" | "guess";
+  files?: readonly string[];
+  parts?: boolean;
+  form: { type: "lines" | "prefixed" | "document" | "csv" | "pattern"; prefix?: string; rows?: string; delimiter?: string; patterns?: readonly string[] };
+  recognize: { keys?: readonly string[]; any?: readonly string[]; absent?: readonly string[]; text?: string; equals?: { readonly [key: string]: string | number } };
+  step: readonly string[];
+  time?: readonly TimeKey[];
+  epoch?: readonly string[];
+  phase?: readonly string[];
+  values?: { prefix?: string; except?: readonly string[]; name?: string; value?: string };
+  restart?: { key: string; equals: string };
+  config?: string;
+  run?: string;
+  non_finite?: readonly ("bare" | "text" | "null")[];
+}
+
+/** How a file is read: its dialect, and the keys that were chosen among those that it allows. */
+export interface ReadAs {
+  dialect: Dialect;
+  /** Null where the records have none. */
+  step: string | null;
+  time: TimeKey | null;
+  epoch: string | null;
+  phase: string | null;
+}
+
+/** Returns the regular expression of a pattern for file names, as a shell has them. */
+export function namePattern(pattern: string): RegExp {
+  const parts = pattern.replace(/\[[^\]]+\]|[*?]|[^\w]/g, (part) => (part === "*" ? ".*" : part === "?" ? "." : part.length > 1 ? part : `\\${part}`));
+  return new RegExp(`^${parts}$`, "s");
+}
+
+/** Returns a regular expression of a dialect, which is written as Python has them. */
+export function expressionOf(pattern: string): RegExp {
+  const text = pattern.replace(/^\(\?m\)/, "");
+  return new RegExp(text.replaceAll("(?P<", "(?<"), text === pattern ? "" : "m");
+}

@@ -1,0 +1,78 @@
+/** Makes rows from the log of another program, which is read as a dialect says. */
+
+import { chunks } from "../../../typescript/page/unpacking.js";
+import type { Environment } from "../../../typescript/src/profiles.js";
+import type { ReadAs } from "./dialect.js";
+import { type Cut, DocumentCutter } from "./documents.js";
+import { formOf, type RowForm } from "./forms.js";
+import { isMembers, Mapping, type Members, type Neutral } from "./mapping.js";
+import { HEAD_BYTES, recognize } from "./recognition.js";
+
+/** One record, and what it says. */
+export interface Row extends Neutral {
+  /** Number of the attempt, counted from 1; a later one supersedes those before. */
+  attempt: number;
+  config: Members | null;
+  /** The name that the record has for its run. */
+  run: string | null;
+}
+
+/** Reads the lines of one file, or the objects of one document, in their order. */
+export class RowReader {
+  private readonly form: RowForm;
+  private readonly mapping: Mapping;
+  private readonly cutter: DocumentCutter | null;
+  private restarts = 0;
+
+  constructor(readonly readAs: ReadAs) {
+    const { dialect } = readAs;
+    this.form = formOf(dialect);
+    this.mapping = new Mapping(readAs);
+    this.cutter = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "") : null;
+  }
+
+  get name(): string {
+    return this.readAs.dialect.name;
+  }
+
+  /** The cutter of a document; null for lines. */
+  get document(): DocumentCutter | null {
+    return this.cutter;
+  }
+
+  /** True where a part of the file can be read without what is before it, but for a header. */
+  get canBegin(): boolean {
+    return this.cutter === null && this.readAs.dialect.restart === undefined;
+  }
+
+  /** Returns the objects that a chunk of a document completes. */
+  cut(chunk: Uint8Array): Cut[] {
+    return this.cutter?.feed(chunk) ?? [];
+  }
+
+  /** Returns the row of a line, the rule by which it cannot be read, or null for what is not a record. */
+  read(data: Uint8Array, isFirst: boolean): Row | { reason: string } | null {
+    const found = this.form.read(data, isFirst);
+    if (found === null || "reason" in found) return found;
+    const { value } = found;
+    const { config, run, restart } = this.readAs.dialect;
+    if (restart && value[restart.key] === restart.equals) this.restarts++;
+    const [settings, name] = [config === undefined ? undefined : value[config], run === undefined ? undefined : value[run]];
+    return {
+      ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? settings : null,
+      run: typeof name === "string" && name !== "" ? name : null,
+    };
+  }
+}
+
+/** Returns how a file of another program is read; null for one of toyspec's own profiles, and for all others. */
+export async function readAsOf(blob: Blob, environment: Environment): Promise<ReadAs | null> {
+  const head = new Uint8Array(HEAD_BYTES);
+  let length = 0;
+  for await (const chunk of chunks(blob, () => {})) {
+    head.set(chunk.subarray(0, HEAD_BYTES - length), length);
+    length = Math.min(HEAD_BYTES, length + chunk.length);
+    if (length === HEAD_BYTES) break;
+  }
+  return recognize(head.subarray(0, length), environment);
+}

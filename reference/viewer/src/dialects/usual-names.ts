@@ -1,0 +1,12 @@
+/** Which files may be logs of other programs, by their names alone. */
+
+import type { Hints } from "../../../typescript/page/selection.js";
+import { namePattern } from "./dialect.js";
+import { PART_NAMES, USUAL_NAMES } from "./tables.js";
+
+const [LOGS, PARTS] = [USUAL_NAMES.map(namePattern), PART_NAMES.map(namePattern)];
+
+export const HINTS: Hints = {
+  isLog: (name) => LOGS.some((pattern) => pattern.test(name)),
+  isPart: (name) => PARTS.some((pattern) => pattern.test(name)),
+};

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { streamsIn } from "../../typescript/page/selection.js";
+import { namePattern } from "../src/dialects/dialect.js";
+import { recognize } from "../src/dialects/recognition.js";
+import { type Row, RowReader } from "../src/dialects/row-reader.js";
+import { HINTS } from "../src/dialects/usual-names.js";
+import { Catalog } from "../src/folder/catalog.js";
+import { Budget } from "../src/folder/pyramid.js";
+import { rowOf } from "../src/folder/rows.js";
+import { Scan } from "../src/folder/scan.js";
+import type { MetricFacts } from "../src/protocol.js";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../../../..");
+const LF = 0x0a;
+
+interface Said {
+  read_as: { name: string; step: string | null; time: string | null; epoch: string | null; phase: string | null };
+  state: string;
+  gaps: [number, number, number, string][];
+  rows: { line: number; offset: number; attempt: number; step: number | null; time: number | null; epoch: number | null; phase: string | null; values: { [name: string]: number | string | null } }[];
+  row?: { [name: string]: unknown };
+}
+
+/** What Python reads of each log, the damaged ones too: see reference/python/tests/viewer_rows.py. */
+const LOGS = JSON.parse(readFileSync(join(ROOT, "reference/viewer/test/dialect-rows.json"), "utf8")) as { [path: string]: Said };
+
+function bytesOf(name: string): Uint8Array {
+  const [path, isDamaged] = name.split("#") as [string, string?];
+  const file = join(ROOT, path);
+  const parts = statSync(file).isDirectory() ? readdirSync(file).sort().map((part) => join(file, part)) : [file];
+  const data = Buffer.concat(parts.map((part) => readFileSync(part)));
+  if (isDamaged === undefined) return new Uint8Array(data);
+  const middle = data.indexOf(LF, Math.floor(data.length / 2)) + 1;
+  return new Uint8Array(Buffer.concat([data.subarray(0, middle), Buffer.from("\0 lost \xff\n", "latin1"), data.subarray(middle, -5)]));
+}
+
+/** Keeps the rows that a reader gives. */
+class Recorded extends RowReader {
+  readonly rows: Row[] = [];
+
+  override read(data: Uint8Array, isFirst: boolean): ReturnType<RowReader["read"]> {
+    const found = super.read(data, isFirst);
+    if (found && !("reason" in found)) this.rows.push(found);
+    return found;
+  }
+}
+
+function scanned(data: Uint8Array, name: string, size: number): { scan: Scan; rows: Recorded } {
+  const readAs = recognize(data.subarray(0, 1 << 16), { name });
+  assert.ok(readAs, name);
+  const once = (attempts?: Scan["attempts"]) => {
+    const rows = new Recorded(readAs);
+    const scan = new Scan({ name, hasManifest: false, budget: new Budget(), rows, attempts });
+    for (let at = 0; at < data.length; at += size) scan.feed(data.slice(at, at + size));
+    scan.finish();
+    return { scan, rows };
+  };
+  const first = once();
+  return first.scan.needsSecond ? once(first.scan.attempts) : first;
+}
+
+function textOf(value: number): number | string | null {
+  return Number.isFinite(value) ? value : Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+test("logs of other programs are read as Python reads them, whole, damaged, and in pieces of any size", () => {
+  assert.ok(Object.keys(LOGS).length >= 50);
+  for (const [path, expected] of Object.entries(LOGS)) {
+    const data = bytesOf(path);
+    for (const size of [1 << 16, 7]) {
+      const { scan, rows } = scanned(data, path.replace("#damaged", "").split("/").at(-1)!, size);
+      const { dialect, step, time, epoch, phase } = rows.readAs;
+      assert.deepEqual({ name: dialect.name, step, time: time?.key ?? null, epoch, phase }, expected.read_as, path);
+      assert.deepEqual(scan.gaps.map(({ line, offset, length, reason }) => [line, offset, length, reason]), expected.gaps, path);
+      assert.equal(scan.state, expected.state, path);
+      assert.equal(rows.rows.length, expected.rows.length, path);
+      rows.rows.forEach((row, at) => {
+        const own = expected.rows[at]!;
+        assert.deepEqual([row.step, row.time, row.epoch, row.phase, row.attempt], [own.step, own.time, own.epoch, own.phase, own.attempt], `${path}: row ${at}`);
+        const values = Object.fromEntries(Object.entries(own.values).map(([name, value]) => [name, value ?? "nan"]));
+        assert.deepEqual(Object.fromEntries([...row.values].map(([name, value]) => [name, textOf(value)])), values, `${path}: row ${at}`);
+      });
+    }
+  }
+});
+
+test("logs of other programs have the rows that the server lists", () => {
+  for (const [path, { row: listed }] of Object.entries(LOGS)) {
+    if (!listed) continue;
+    const name = path.split("/").at(-1)!;
+    // Trackio names its runs in their logs, all others are named for their files.
+    const id = listed["dialect"] === "trackio" ? "a folder" : String(listed["name"]);
+    const found = rowOf(scanned(bytesOf(path), name, 1 << 16).scan, id);
+    for (const fact of ["dialect", "profile", "name", "started", "seconds", "steps", "final_loss", "progress", "config"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
+    const metrics = listed["metrics"] as { [name: string]: MetricFacts };
+    assert.deepEqual(Object.keys(found.metrics).sort(), Object.keys(metrics).sort(), path);
+    for (const [metric, facts] of Object.entries(metrics)) assert.deepEqual(found.metrics[metric], facts, `${path}: ${metric}`);
+  }
+});
+
+test("a folder has the logs of other programs that its names point to, parts as one, and nothing of files that are none", async () => {
+  const file = (path: string, text: string | Uint8Array) => ({ path, blob: new Blob([text as BlobPart]) });
+  const part = (at: number) => `{"v":1,"kind":"metrics","project":"p","run":"quick fox","log_id":"${at}","step":${at},"metrics":{"loss":${3 - at}}}\n`;
+  const files = [
+    file("runs/hf/checkpoint-1/trainer_state.json", '{"log_history":[{"step":1,"loss":2.5}]}'),
+    file("runs/hf/checkpoint-20/trainer_state.json", '{"log_history":[{"step":1,"loss":2.5},{"step":20,"loss":2.25}]}'),
+    file("runs/hf/trainer_state.json", '{"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":NaN}],"best_metric":null}'),
+    file("runs/csv/metrics.csv", "step,loss\n1,0.5\n2,0.25\n"),
+    file("runs/own/events.jsonl", '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"own"}\n'),
+    file("runs/own/metrics.csv", "step,loss\n1,0.5\n"),
+    file("runs/table/progress.csv", "name,city\na,b\n"),
+    file("runs/inbox/00000001.jsonl", part(1)), file("runs/inbox/00000000.jsonl", part(0)),
+    file("runs/deep/list.json", "[1, 2]"),
+  ];
+  const catalog = new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const { runs } = await catalog.runs();
+  const seen = runs.map(({ id, name, dialect, steps, final_loss }) => [id, name, dialect, steps, final_loss]);
+  assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["inbox", "quick fox", "trackio", 1, 2], ["own", "own", null, null, null]]);
+  const detail = await catalog.detail("hf");
+  assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], null]);
+  const point = await catalog.point({ run: "hf", metric: "loss", axis: "step", at: 1 });
+  assert.equal(new TextDecoder().decode(await catalog.bytes("hf", "trainer_state.json", point!.offset, point!.length)), '{"step":1,"loss":2.5}');
+});
+
+test("zooming into a long table reaches its single rows", async () => {
+  const text = `step,loss\n${Array.from({ length: 20_000 }, (_, at) => `${at},${at === 11_110 ? 99 : 1}\n`).join("")}`;
+  const files = [{ path: "a/metrics.csv", blob: new Blob([text]) }];
+  const catalog = new Catalog(1, "a", streamsIn({ files: [], folders: [{ name: "a", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const point = await catalog.point({ run: "a", metric: "loss", axis: "step", at: 11_110 });
+  assert.deepEqual([point!.place, point!.value, point!.line], [11_110, 99, 11_112]);
+});
+
+test("patterns of file names are those of a shell", () => {
+  const cases: [string, string, boolean][] = [["*.mllog", "a.mllog", true], ["*.mllog", "amllog", false], ["[0-9][0-9].jsonl", "07.jsonl", true], ["[0-9][0-9].jsonl", "7a.jsonl", false], ["a?c", "abc", true], ["a+b", "a+b", true], ["a+b", "aab", false]];
+  for (const [pattern, name, fits] of cases) assert.equal(namePattern(pattern).test(name), fits, `${pattern} ${name}`);
+});
