@@ -314,11 +314,11 @@ export const DIALECTS: readonly Dialect[] = [
   "form": {
    "type": "pattern",
    "patterns": [
-    "(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,;|│\\])}]{1,20}(?P<pairs>\\S.*)"
+    "(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
    ]
   },
   "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,;|\\])}\\x80-\\xff]{1,20}\\S.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
+   "text": "(?m)(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
   },
   "step": [
    "step"
