@@ -36,6 +36,7 @@ export const USUAL_NAMES: readonly string[] = [
  "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl",
  "metrics.tsv",
  "log.tsv",
+ "records.jsonl",
  "wandb-history.jsonl"
 ];
 
@@ -1033,6 +1034,48 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "wandb-inspect",
+  "rank": "program",
+  "files": [
+   "records.jsonl"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "num",
+    "type",
+    "history/item/_step"
+   ],
+   "equals": {
+    "type": "history"
+   }
+  },
+  "step": [
+   "history/item/_step"
+  ],
+  "time": [
+   {
+    "key": "history/item/_timestamp",
+    "unit": "unix-seconds"
+   }
+  ],
+  "epoch": [
+   "history/item/epoch"
+  ],
+  "values": {
+   "prefix": "history/item/",
+   "except": [
+    "history/item/_runtime"
+   ]
+  },
+  "config": "run/config/update",
   "non_finite": [
    "text"
   ]

@@ -221,7 +221,7 @@ export class Scan {
     if (!Number.isFinite(figure)) return;
     const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;
     this.place = { step: figure, time: seconds, epoch: epoch ?? NaN };
-    for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, value, this.offset, this.line);
+    for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
   }
 
   private follow(profile: ProfileName | null): void {
