@@ -109,7 +109,10 @@ def test_runs_that_cannot_be_sealed_are_named(runs: Path, capsys: pytest.Capture
         ([], "no run given"),
         (["-"], "standard input cannot be sealed"),
         (["nothing"], "nothing: No such file or directory"),
-        (["empty"], "empty: no events.jsonl or metrics.jsonl in this directory or below it"),
+        (
+            ["empty"],
+            "empty: no events.jsonl or metrics.jsonl in this directory or below it; `toyspec doctor` names what is there",
+        ),
         (["--force", "runs"], "unexpected argument '--force'"),
     ],
 )

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command_line import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from property_examples import examples
+from toyspec import list_runs
 from toyspec.convert.simple_yaml import parsed, written
 
 OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
@@ -159,6 +161,25 @@ def test_metrics_log_comes_back(tmp_path: Path) -> None:
     expected = [("grad_norm", 1, None), ("loss", 1, 0.5), ("mfu", 1, 0.1)]
     assert [*expected, ("throughput_samples_per_sec", 1, None)] == scalars(back.target)
     assert 0.5 == records(back.target)[1]["t"]
+
+
+@pytest.mark.parametrize("loss", ["train/loss", "train_loss_step"])
+def test_metrics_log_has_the_loss_that_show_finds(tmp_path: Path, loss: str) -> None:
+    """A loss of another name is the loss of the entry, which the report says."""
+    run = write_run(tmp_path / "a", {}, {"kind": "scalars", "t": 1.0, "step": 1, "values": {loss: 0.5, "acc": 0.25}})
+    made = exported("metrics", run, tmp_path / "out")
+    assert {"renamed": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert {("loss", 1, 0.5), ("acc", 1, 0.25)} <= set(scalars(back.target))
+
+
+def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
+    """No time is shown for a run of which none is known: it did not take 0 s."""
+    (tmp_path / "metrics.jsonl").write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
+    (run,) = imported(tmp_path / "metrics.jsonl", tmp_path / "runs").runs
+    (listed,) = list_runs(tmp_path / "runs")
+    assert listed.seconds is None
+    assert b"not known: every record is at 0 s" in toyspec("show", run.target).stdout
 
 
 def test_sample_of_mlflow(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ FOREIGN = {
     "state.json": (json.dumps({"log": [1]}, indent=2).encode(), "a JSON document over several lines", "jq -c ."),
     "all.json": (b'[{"step":1}]\n', "a JSON array on one line", "jq -c '.[]'"),
     "log.csv": (b"name,loss\na,2.5\n", "comma-separated values (CSV)", None),
-    "runs.db": (b"SQLite format 3\0rest", "a SQLite database", "sqlite3"),
-    "tf.events": (bytes(23) + b'brain.Event:2\n"', "a TensorBoard event file", "tensorboard --logdir"),
-    "run.wandb": (b":W&B\xf5\n", "a W&B run file", "wandb leet inspect --json"),
+    "runs.db": (b"SQLite format 3\0rest", "a SQLite database", "toyspec doctor"),
+    "tf.events": (bytes(23) + b'brain.Event:2\n"', "a TensorBoard event file", "toyspec import"),
+    "run.wandb": (b":W&B\xf5\n", "a W&B run file", "toyspec import"),
     "pointer": (b"version https://git-lfs.github.com/spec/v1\noid x\n", "a Git LFS pointer", "git lfs pull"),
     "chat.jsonl": (CHAT, "the first record is not of a known format: keys type, message", None),
     "many.jsonl": (

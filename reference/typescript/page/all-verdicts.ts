@@ -2,7 +2,7 @@
 
 import { MOST_PARTS } from "./curve.js";
 import { checkStream, type Progress, type ReadError, type Skipped, type Verdict } from "./verdicts.js";
-import { onlyOtherFormats, streamMissing } from "../src/messages.js";
+import { noStream, onlyOtherFormats } from "../src/messages.js";
 import type { FromWorker } from "./messages.js";
 import type { Entry } from "./report.js";
 import type { Stream } from "./selection.js";
@@ -32,7 +32,7 @@ type OutcomeOf = { type: "verdict"; verdict: Verdict } | { type: "error"; error:
 
 async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number): Promise<OutcomeOf> {
   const { path, blob, isBundle, isBelow } = stream;
-  if (blob === null && !isBundle) return { type: "error", error: { path, message: streamMissing } };
+  if (blob === null && !isBundle) return { type: "error", error: { path, message: noStream } };
   try {
     const verdict = await checkStream(stream, onProgress, mostParts);
     const { profile, findings } = verdict.report;

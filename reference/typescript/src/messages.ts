@@ -82,7 +82,9 @@ export const foundCharacter = (of: { character: Text }): string => `'${of.charac
 export const sidecarNotAFile = "it is not a regular file";
 export const sidecarTooLong = (of: { limit: Text }): string => `it is longer than ${of.limit} bytes`;
 export const sidecarEmpty = "it is empty";
-export const onlyOtherFormats = (of: { count: Text }): string => `no run in this directory or below it; skipped ${counted(of.count, "file of another format", "files of other formats")}`;
+export const noStream = "no events.jsonl or metrics.jsonl in this directory or below it; `toyspec doctor` names what is there";
+export const noStreamAtAddress = "no events.jsonl or metrics.jsonl below this address; `toyspec import` takes logs of other tools from there";
+export const onlyOtherFormats = (of: { count: Text }): string => `no run in this directory or below it; skipped ${counted(of.count, "file of another format", "files of other formats")}; \`toyspec doctor\` names what is there`;
 export const gzipCut = (of: { size: Text }): string => `the gzip data is cut off after ${counted(of.size, "byte", "bytes")} of unpacked log; copy the file again, or read what is there with \`gzip -dc\``;
 export const gzipDamaged = (of: { size: Text; reason: Text }): string => `the gzip data is damaged after ${counted(of.size, "byte", "bytes")} of unpacked log: ${of.reason}; copy the file again`;
 export const otherFormatAdvice = (of: { command: Text }): string => `read this file with \`${of.command}\``;

@@ -481,7 +481,7 @@ export const RULES: RuleTable[] = [
   "severity": {},
   "profiles": [],
   "summary": "the records are not in a format that toyspec knows",
-  "help": "pass --profile if the file follows a toyspec profile; otherwise use a tool that reads its format",
+  "help": "pass --profile if the file follows a toyspec profile; `toyspec import` converts logs of many other tools",
   "without_profile": "error"
  },
  {
@@ -673,7 +673,7 @@ export const RULES: RuleTable[] = [
    "kaun/v1"
   ],
   "summary": "a directory holds no stream",
-  "help": "name a directory that contains events.jsonl or metrics.jsonl, directly or below"
+  "help": "name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds"
  },
  {
   "id": "run-id-mismatch",
@@ -801,19 +801,19 @@ export const LOOKS: LooksTable = {
    "look": "a TensorBoard event file",
    "at": 23,
    "hex": "627261696e2e4576656e743a",
-   "read_with": "tensorboard --logdir"
+   "read_with": "toyspec import"
   },
   {
    "look": "a W&B run file",
    "at": 0,
    "hex": "3a572642",
-   "read_with": "wandb leet inspect --json"
+   "read_with": "toyspec import"
   },
   {
    "look": "a SQLite database",
    "at": 0,
    "hex": "53514c69746520666f726d6174203300",
-   "read_with": "sqlite3"
+   "read_with": "toyspec doctor"
   },
   {
    "look": "a Git LFS pointer",

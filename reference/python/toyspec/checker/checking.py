@@ -236,7 +236,7 @@ def _check_found(
         return found
     if isinstance(found, NoStream):
         return (
-            PathError(found.path, messages.STREAM_MISSING)
+            PathError(found.path, messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM)
             if walk == "runs" and not found.is_bundle
             else _no_stream(found, options)
         )

@@ -77,7 +77,7 @@ def run(options: Namespace) -> int:
     existing: Existing = "keep" if options.again else "refuse"
     sealed = partial(_sealed, existing=existing, terminal=terminal)
     outcomes: list[Outcome] = [
-        outcome_of(found, sealed, command="seal", missing=messages.STREAM_MISSING) for found in _runs(options.paths)
+        outcome_of(found, sealed, command="seal", missing=messages.NO_STREAM) for found in _runs(options.paths)
     ]
     if len(outcomes) > 1:
         terminal.line(f"{counted(len(outcomes), 'run')}: {tally(outcomes, _OUTCOMES)}")

@@ -212,6 +212,8 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
 def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
     start = run.start
     took = "" if run.seconds is None else duration(run.seconds)
+    if not took and run.last_time is not None:
+        took = "not known: every record is at 0 s"
     if run.started_at is not None:
         yield "started", figure(run.started_at) + (f", took {took}" if took else "")
     elif took:

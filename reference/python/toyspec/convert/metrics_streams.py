@@ -20,6 +20,7 @@ from toyspec.convert.losses import (
     TIME_BACKWARDS,
     TIME_UNUSABLE,
     Cause,
+    Ledger,
 )
 from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.native_profiles import facts, records, streams
@@ -28,14 +29,15 @@ from toyspec.errors import SourceError
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.limits import BINARY32_LIMIT
+from toyspec.runs.metrics_of import LOSS_TAGS, loss_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
-    from toyspec.convert.losses import Ledger
 
 REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
+RENAMED = Cause("renamed", "changed", "the training loss of the run, by whatever name, is the loss of the entry")
 TOO_LARGE = Cause("too-large", "changed", "a number beyond binary32 is written as null")
 
 FORMAT = Format(
@@ -51,7 +53,7 @@ FORMAT = Format(
     lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
     version="toyspec itself",
     import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
-    export_causes=(BINARY32, TOO_LARGE, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
@@ -110,17 +112,29 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
     for run, ledger in runs:
         folder = os.path.join(directory, run.run_id)
         os.makedirs(folder)
+        loss = _loss_of(run)
         with open(os.path.join(folder, METRICS_FILE), "wb") as file:
             for items in by_record(run.items(ledger)):
-                line = _entry(items, ledger)
+                line = _entry(items, loss, ledger)
                 if line is not None:
                     file.write(line + b"\n")
 
 
-def _entry(items: list[Item], ledger: Ledger) -> bytes | None:
+def _loss_of(run: ExportedRun) -> str:
+    """Return the name of the training loss of *run*, as `toyspec show` finds it."""
+    names: set[str] = set()
+    for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
+        if item.kind == "measure" and item.name in LOSS_TAGS:
+            names.add(item.name)
+            if item.name == LOSS_TAGS[0]:
+                break
+    return loss_among(names) or LOSS_TAGS[0]
+
+
+def _entry(items: list[Item], loss: str, ledger: Ledger) -> bytes | None:
     measures = {item.name: item for item in items if item.kind == "measure"}
     step = items[0].step
-    is_entry = step is not None and step <= _MAX_STEP and "loss" in measures
+    is_entry = step is not None and step <= _MAX_STEP and loss in measures
     values: dict[str, float | None] = {}
     for item in items:
         if item.kind != "measure":
@@ -128,7 +142,9 @@ def _entry(items: list[Item], ledger: Ledger) -> bytes | None:
         elif not is_entry:
             ledger.drop(REQUIRED, item.place, item.value)
         else:
-            values[item.name] = _binary32(item, ledger)
+            if item.name == loss != LOSS_TAGS[0]:
+                ledger.changed(RENAMED, item.place, loss, LOSS_TAGS[0])
+            values[LOSS_TAGS[0] if item.name == loss else item.name] = _binary32(item, ledger)
             ledger.done()
     if not is_entry:
         return None

@@ -25,6 +25,8 @@ FOUND_END_OF_LINE = "the end of the line"
 FOUND_DOUBLE_QUOTE = "a double quote"
 SIDECAR_NOT_A_FILE = "it is not a regular file"
 SIDECAR_EMPTY = "it is empty"
+NO_STREAM = "no events.jsonl or metrics.jsonl in this directory or below it; `toyspec doctor` names what is there"
+NO_STREAM_AT_ADDRESS = "no events.jsonl or metrics.jsonl below this address; `toyspec import` takes logs of other tools from there"
 
 
 def _counted(count: object, one: str, many: str) -> str:
@@ -249,7 +251,7 @@ def sidecar_too_long(*, limit: object) -> str:
 
 
 def only_other_formats(*, count: object) -> str:
-    return f"no run in this directory or below it; skipped {_counted(count, 'file of another format', 'files of other formats')}"
+    return f"no run in this directory or below it; skipped {_counted(count, 'file of another format', 'files of other formats')}; `toyspec doctor` names what is there"
 
 
 def gzip_cut(*, size: object) -> str:

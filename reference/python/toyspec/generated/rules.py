@@ -205,8 +205,8 @@ HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; lar
                 'extra',
  'integer-as-float': 'nothing to do for toyspec readers, which return the integer; other readers may need '
                      'digits only',
- 'unknown-format': 'pass --profile if the file follows a toyspec profile; otherwise use a tool that reads '
-                   'its format',
+ 'unknown-format': 'pass --profile if the file follows a toyspec profile; `toyspec import` converts logs of '
+                   'many other tools',
  'run-start-missing': 'write run_start first and flush it before the computation starts',
  'run-start-repeated': 'give each run a directory of its own; to continue a run, write run_resume',
  'event-after-run-end': 'write run_end once, last',
@@ -224,7 +224,8 @@ HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; lar
  'wall-time-goes-backwards': 'measure from the start of training on a monotonic clock; after a restart '
                              'continue from the last value',
  'not-readable-by-source': "nothing to do for toyspec readers; the source system's own reader refuses null",
- 'stream-missing': 'name a directory that contains events.jsonl or metrics.jsonl, directly or below',
+ 'stream-missing': 'name a directory that contains events.jsonl or metrics.jsonl, directly or below; '
+                   '`toyspec doctor` names what a directory holds',
  'run-id-mismatch': 'rename the directory to the run_id, or correct the run_id',
  'sidecar-unreadable': 'write the file under a temporary name and rename it; readers can do without it',
  'seal-broken': 'restore the file from a copy; if the change is intended, `toyspec seal --again` replaces '

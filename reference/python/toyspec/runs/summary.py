@@ -183,8 +183,10 @@ class RunSummary:
 
     @property
     def seconds(self) -> float | None:
-        """Time from the start of the run to its last record; None where no record has one."""
+        """Time from the start of the run to its last record; None where no record has one, or all steps are at 0."""
         if self.first_time is None or self.last_time is None:
+            return None
+        if not self.last_time and self.first_step != self.last_step:
             return None
         begin = self.first_time if self.profile == "kaun/v1" or self._time_origin == "unix" else 0.0
         return self.last_time - begin

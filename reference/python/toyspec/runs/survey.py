@@ -176,5 +176,7 @@ def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
     damage = importable.damage_of(path)
     if damage is not None:
         return _unreadable(damage)
-    needs = None if look.read_with is None else look.read_with.split()[0]
-    return Lying(sort="foreign", format=look.fact, title=look.fact, read_with=look.read_with, needs=needs)
+    # What toyspec itself would read was tried above.
+    command = None if look.read_with is None or look.read_with.startswith("toyspec ") else look.read_with
+    needs = None if command is None else command.split()[0]
+    return Lying(sort="foreign", format=look.fact, title=look.fact, read_with=command, needs=needs)
