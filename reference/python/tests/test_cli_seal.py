@@ -111,7 +111,7 @@ def test_runs_that_cannot_be_sealed_are_named(runs: Path, capsys: pytest.Capture
         (["nothing"], "nothing: No such file or directory"),
         (
             ["empty"],
-            "empty: no events.jsonl or metrics.jsonl in this directory or below it; `toyspec doctor` names what is there",
+            "empty: no events.jsonl or metrics.jsonl in this directory or below it; `toyspec doctor` names",
         ),
         (["--force", "runs"], "unexpected argument '--force'"),
     ],
