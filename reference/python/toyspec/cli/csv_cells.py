@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import TextIO
 
 Cell = str | float | bool | None
 
@@ -26,6 +27,11 @@ def csv_row(cells: Sequence[Cell]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(_inert, cells))
     return line.getvalue()
+
+
+def write_csv(stream: TextIO, rows: Iterable[Sequence[Cell]]) -> None:
+    """Write *rows* as lines of ``csv_row``."""
+    csv.writer(stream, lineterminator="\n").writerows(map(_inert, row) for row in rows)
 
 
 def _inert(cell: Cell) -> str | float | None:

@@ -13,7 +13,7 @@ from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
-from toyspec.cli.run_tables import STATES, RunTable
+from toyspec.cli.run_tables import STATES, ListedRows, RunRows, RunTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Sequence
 
+    from toyspec.catalog.reading import Catalog
+    from toyspec.findings import PathError
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Extent, Runs
@@ -137,40 +139,69 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
-    left_out = 0
-    if options.catalog is None:
+    catalog = None if options.catalog is None else _catalog(options)
+    if catalog is not None and not asked and not options.where and not options.json:
+        return _list_catalog(catalog, options)
+    if catalog is None:
         options.roots = options.roots or list(configuration.roots) or ["."]
         found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
     else:
-        found, left_out = _of_catalog(options)
+        found = _of_catalog(catalog, options)
     met = _met(found, options.where, asked, choice)
     met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
-    table = RunTable(
-        met[: options.number],
-        options.roots,
-        columns,
-        left_out=left_out + max(0, len(met) - (options.number or len(met))),
-    )
+    total = len(met) if catalog is None or len(found) == len(catalog) or options.where else len(catalog)
+    met = met[: options.number]
     if options.json:
-        _print_json(table.runs, columns)
-    elif options.csv:
-        table.print_csv()
-    elif met and options.md:
-        table.print_markdown()
+        _print_json(met, columns)
     elif met:
-        table.print_text(Terminal(color=options.color))
+        _print(RunTable(RunRows(met, options.roots, columns), columns, left_out=total - len(met)), options)
+    elif options.csv:
+        RunTable(RunRows([], options.roots, columns), columns).print_csv()
     elif len(found):
         sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
-    elif not found.errors:
-        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(found.skipped)}; ")
+    else:
+        _report_none(found.errors, found.skipped, options)
+    return _report_errors(found.errors)
+
+
+def _list_catalog(catalog: Catalog, options: Namespace) -> int:
+    """Print the usual columns of the runs of a catalog and return an exit code."""
+    try:
+        runs = catalog.listed(order=options.sort, reverse=options.reverse, limit=options.number)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
+    manifest = catalog.manifest
+    if runs or options.csv:
+        _print(RunTable(ListedRows(runs, options.roots), left_out=len(catalog) - len(runs)), options)
+    else:
+        _report_none(manifest.errors, manifest.skipped, options)
+    return _report_errors(manifest.errors)
+
+
+def _print(table: RunTable, options: Namespace) -> None:
+    if options.csv:
+        table.print_csv()
+    elif options.md:
+        table.print_markdown()
+    else:
+        table.print_text(Terminal(color=options.color))
+
+
+def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
+    if not errors:
+        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; ")
         sys.stderr.write("`toyspec doctor` names what else is there\n")
-    for error in found.errors:
+
+
+def _report_errors(errors: Sequence[PathError]) -> int:
+    """Name what could not be read; return an exit code."""
+    for error in errors:
         sys.stderr.write(f"toyspec ls: {shown(error.path)}: {printable(error.message)}\n")
-    return exit_codes.USAGE if found.errors else exit_codes.OK
+    return exit_codes.USAGE if errors else exit_codes.OK
 
 
-def _of_catalog(options: Namespace) -> tuple[Runs, int]:
-    """Return the runs of the catalog that may be listed, and the number of those that come after them."""
+def _catalog(options: Namespace) -> Catalog:
+    """Return the catalog that *options* name."""
     # Imported when used: start-up time counts.
     from toyspec.catalog.reading import Catalog
 
@@ -178,15 +209,22 @@ def _of_catalog(options: Namespace) -> tuple[Runs, int]:
         raise UsageError("--catalog reads no run, so --full and --profile do not apply; build the catalog with them")
     try:
         catalog = Catalog(options.catalog)
-        if options.roots:
-            raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
-        options.roots = catalog.manifest.roots
-        if options.number is None or options.where or options.sort not in ORDERS:
-            return catalog.runs(), 0
-        found = catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
     except CatalogError as error:
         raise UsageError(str(error)) from None
-    return found, len(catalog) - len(found)
+    if options.roots:
+        raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
+    options.roots = catalog.manifest.roots
+    return catalog
+
+
+def _of_catalog(catalog: Catalog, options: Namespace) -> Runs:
+    """Return the runs of the catalog that may be listed."""
+    try:
+        if options.number is None or options.where or options.sort not in ORDERS:
+            return catalog.runs()
+        return catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
 
 
 def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice: DialectChoice) -> list[Fields]:

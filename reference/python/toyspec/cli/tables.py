@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli.columns import cut_apart, width
@@ -17,12 +18,19 @@ _LEAST_NAME_COLUMNS = 20
 
 def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[list[str]]:
     """Yield each row with its cells filled to the width of their columns, the text aligned as *sides* says."""
-    widths = [max(width(cell) for cell in column) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield [
-            " " * (columns - width(cell)) + cell if side == "right" else cell + " " * (columns - width(cell))
-            for cell, columns, side in zip(row, widths, sides, strict=True)
-        ]
+    columns = [_filled(column, side) for column, side in zip(zip(*rows, strict=True), sides, strict=True)]
+    return map(list, zip(*columns, strict=True))
+
+
+def _filled(column: Sequence[str], side: Side) -> list[str]:
+    """Return the cells of a column, filled to one width."""
+    if all(map(str.isascii, column)):
+        fill = str.rjust if side == "right" else str.ljust
+        return list(map(fill, column, repeat(max(map(len, column)))))
+    widths = list(map(width, column))
+    most = max(widths)
+    gaps = [" " * (most - each) for each in widths]
+    return [gap + cell if side == "right" else cell + gap for cell, gap in zip(column, gaps, strict=True)]
 
 
 def joined(cells: Sequence[str]) -> str:
