@@ -16,18 +16,21 @@ def printable(text: str) -> str:
 
 def markup(text: str) -> str:
     """Return *text* for XML, HTML and SVG."""
-    harmless = printable(text)
+    return _with_entities(printable(text))
+
+
+def _with_entities(text: str) -> str:
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
-        harmless = harmless.replace(character, entity)
-    return harmless
+        text = text.replace(character, entity)
+    return text
 
 
 def markdown(text: str) -> str:
     """Return *text* for a cell of a table in Markdown."""
-    harmless = markup(text)
+    harmless = printable(text)
     for character in "\\|`*_[]{}#!":
         harmless = harmless.replace(character, f"\\{character}")
-    return harmless
+    return _with_entities(harmless)
 
 
 def _escape(character: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
-_RUN_KEYS = _RUN_REQUIRED | {"error"}
+_RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
 _KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes", "text_bytes"}
 _LONG = "<long>"
@@ -36,7 +36,7 @@ class Session(Case):
 
     @property
     def runs(self) -> list[Mapping[str, Any]]:
-        """The consecutive runs in the same directory: exist, end, records, outcome, perhaps error."""
+        """The consecutive runs in the same directory: exist, end, records, outcome, perhaps error, held_by_another."""
         return [self.content, *self.content.get("then", [])]
 
     @property

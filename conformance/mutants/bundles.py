@@ -334,11 +334,20 @@ class TakesEmptyStreams(Oracle):
                 super().demand_open(stream, exist, profile)
 
 
+class LetsInASecondWriter(Oracle):
+    """Opens a stream that another writer holds."""
+
+    class bundles_type(Bundles):
+        def locked(self, descriptor: int) -> int:
+            return descriptor
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="writer", proves=proves, reason=reason)
 
 
 ALL: tuple[Mutant, ...] = (
+    _mutant(LetsInASecondWriter, "writing/one-writer", "outcome is written, expected refused"),
     _mutant(EndsWithoutAWord, "stream/run-end-written", "records, expected"),
     _mutant(EndsTwice, "stream/run-end-last", "wrote event-after-run-end"),
     _mutant(ForgetsWhatItEndedWith, "stream/final-step", "final_step is missing"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from conformance import locking
 from conformance.comparing import record_differences
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
@@ -40,7 +42,9 @@ def _play(session: Session, stage: Stage) -> list[str]:
         before = _found(directory)
         members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
         request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
-        answer = stage.answer(request)
+        stream = os.path.join(directory, session.stream_name)
+        with locking.holding(stream) if run.get("held_by_another") else nullcontext():
+            answer = stage.answer(request)
         if run["outcome"] == EITHER and answer["outcome"] == "refused":
             return file_differences(before, _found(directory))[:_SHOWN]
         if answer["outcome"] != run["outcome"] != EITHER:
