@@ -34,6 +34,9 @@ def test_names_that_differ_stay_different() -> None:
     assert ["llama-…1-001", "llava-…1-001", "gemma-…1-001"] == cut_apart(dates, 12)
     assert ["run-a…", "run-b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
     assert ["…n-a-…ast", "…n-b-…ast"] == cut_apart(["run-a-and-more-last", "run-b-and-yet-more-last"], 9)
+    others = ["gpt-small-lr0.001-20261121-001", "gpt-small-lr0.0006-20261121-001", "mlp"]
+    assert ["…lr0.001…", "…lr0.0006…", "mlp"] == cut_apart(others, 12)
+    assert ["gpt-sm…lr0.001…", "gpt-sm…lr0.0006…", "mlp"] == cut_apart(others, 16)
     sweep = [f"llama-lr-{lr}-wd-{wd}-20261121" for lr in (1, 2) for wd in (1, 2)]
     assert ["llama-lr-1…1…", "llama-lr-1…2…", "llama-lr-2…1…", "llama-lr-2…2…"] == cut_apart(sweep, 14)
     assert ["same", "same"] == cut_apart(["same", "same"], 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -161,6 +162,35 @@ def test_charts_of_one_run(root: Path) -> None:
         await pilot.press("escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: any("unreadable line" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_compared_runs(root: Path) -> None:
+    """3 shows the results of the selected runs with the best marked and the settings that differ; the rest by keys."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space", "space", "3")
+        await until(pilot, lambda: "comparing 2 runs" in text(app)[0])
+        lines = text(app)
+        losses = re.findall(r"([\d.]+)( \*)?", next(line for line in lines if line.startswith("loss lowest")))
+        assert [float(value) == min(float(each) for each, _ in losses) for value, _ in losses] == [
+            bool(mark) for _, mark in losses
+        ]
+        assert 2 == len(losses)
+        assert "settings 1 of 1 differ" in lines
+        assert any(line.startswith("lr ") for line in text(app))
+        assert "← → runs" in text(app)[-1]
+        assert all(width(line) <= 80 for line in text(app))
+        await pilot.resize_terminal(40, 10)
+        await until(pilot, lambda: any("1 to 1 of 2" in line for line in text(app)))
+        first = text(app)
+        await pilot.press("right", "j")
+        await until(pilot, lambda: any("2 to 2 of 2" in line for line in text(app)))
+        assert first[2] != text(app)[2]
+        assert all(width(line) <= 40 for line in text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: any("llama" in line and "complete" in line for line in text(app)))
 
     played(root, play)
 

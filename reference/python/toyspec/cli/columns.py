@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Fewer letters of a start say nothing.
+_LEAST_KEPT = 3
 _ELLIPSIS = "…"
 # A point is part of a number.
 _WORDS = re.compile(r"([-_/ ]+)")
@@ -51,17 +53,28 @@ def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
     """Return *texts*, cut to *limit* columns, at least 8, so that different ones stay different.
 
     Each is cut in its middle. Where that makes two alike, what all names share is cut, word by word; else what the
-    alike ones share at their start.
+    alike ones share, word by word or at their start.
     """
     limit = max(limit, 8)
     different = list(dict.fromkeys(texts))
     found = {text: cut_middle(text, limit) for text in different}
     if len(set(found.values())) < len(different):
-        found = _without_shared_words(different, limit) or found
+        found = _without_shared_words(different, limit) or _grouped(found, limit)
     if len(set(found.values())) < len(different):
         _separate(different, limit, found)
         _number_alike(found, limit)
     return [found[text] for text in texts]
+
+
+def _grouped(cuts: dict[str, str], limit: int) -> dict[str, str]:
+    """Return *cuts*, those that are alike without the words that their texts share, as far as they fit so."""
+    alike: dict[str, list[str]] = {}
+    for text, shown in cuts.items():
+        alike.setdefault(shown, []).append(text)
+    found = dict(cuts)
+    for group in alike.values():
+        found |= (_without_shared_words(group, limit) or {}) if len(group) > 1 else {}
+    return found
 
 
 def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | None:
@@ -69,14 +82,18 @@ def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | 
     words = [_WORDS.split(text) for text in texts]
     if len(set(map(len, words))) > 1:
         return None
+    first = list(words[0])
     shared = [len(set(column)) == 1 for column in zip(*words, strict=True)]
     # The start of a name says most; a date and a number at its end say least.
     for begin, end in reversed([span for span in _spans(shared) if width("".join(words[0][slice(*span)])) > 1]):
         for each in words:
             each[begin:end] = [_ELLIPSIS, *([""] * (end - begin - 1))]
         found = ["".join(each) for each in words]
-        if max(map(width, found)) <= limit:
-            return dict(zip(texts, found, strict=True))
+        room = limit - max(map(width, found))
+        if room >= 0:
+            # Of a shared start as much is kept as fits.
+            kept = _fitting("".join(first[:end]), room) if begin == 0 and room >= _LEAST_KEPT else ""
+            return {text: kept + cut_text for text, cut_text in zip(texts, found, strict=True)}
     return None
 
 

@@ -23,8 +23,9 @@ def configure(parser: Parser) -> None:
         "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
         "\n"
         "The keys are those of `toyspec view`: j and k move, space selects, / filters,\n"
-        "enter opens a run, m shows another metric, l is log scale, ? lists all keys, q\n"
-        "quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦ unreadable lines, ┊ resumed.\n"
+        "enter opens a run, 3 compares the selected ones, m shows another metric, l is\n"
+        "log scale, ? lists all keys, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
+        "unreadable lines, ┊ resumed.\n"
         "\n"
         "Needs Textual: python -m pip install 'toyspec[tui]'."
     )

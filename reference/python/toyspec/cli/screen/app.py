@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
+from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.live_runs import LiveRuns, Wanted
 from toyspec.cli.screen.run_list import RunList
 from toyspec.errors import ExpressionError
@@ -33,22 +34,27 @@ if TYPE_CHECKING:
     from toyspec.view.catalog import Catalog
     from toyspec.view.curve_frames import Axis
 
+View = Literal["runs", "charts", "compare"]
+
 INTERRUPTED = 130
 TERMINATED = 143
 _AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 _SORTS = ("started", "name", "best", "last", "steps", "state")
 _MOST_CURVES = 20
+_MOST_COMPARED = 24
 _MOST_PANELS = 6
 _MOST_METRICS = 500
 _NAME_COLUMNS = 24
-_KEYS = "? keys  q quit  / filter  s sort  space select  enter run  m metric  l log"
+_KEYS = "? keys  q quit  / filter  s sort  space select  enter run  3 compare  m metric"
+_COMPARE_KEYS = "? keys  q quit  / filter  j k lines  ← → runs  esc back   * best"
 _HELP = """\
 j k ↑ ↓  move in the table            space   select the run
 enter    charts of this run           ctrl+a  select all that are listed
-esc      clear, close, go back        /       filter: lr < 1e-3 and val/acc > .7
-1 2      runs, charts                 s S     sort by another column
+esc      clear, close, go back        /       filter: lr < 1e-3 and acc > .7
+1 2 3    runs, charts, compare        s S     sort by another column
 m M      next, previous metric        l       log scale
-x        step, time, epoch, tokens    q       quit
+x        step, time, epoch, tokens    ← →     in a comparison: other runs
+q        quit
 
 \N{MULTIPLICATION SIGN} not finite   ¦ unreadable line   ┊ resumed   dim: done again by a later attempt"""
 
@@ -64,7 +70,8 @@ class WatchApp(App[int]):
     Input { height: 1; border: none; padding: 0; display: none; }
     Input.open, #help.open { display: block; }
     #charts { height: 1fr; grid-size: 1; grid-gutter: 0 2; }
-    .charts RunList { display: none; }
+    .charts RunList, .compare RunList, .compare #charts { display: none; }
+    .compare ComparePane { display: block; }
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
@@ -83,6 +90,9 @@ class WatchApp(App[int]):
         Binding("escape", "close", "back", priority=True),
         Binding("1", "view('runs')", "runs"),
         Binding("2", "view('charts')", "charts"),
+        Binding("3", "view('compare')", "compare"),
+        Binding("left", "runs(-1)", "previous runs"),
+        Binding("right", "runs(1)", "next runs"),
         Binding("m", "metric(1)", "next metric"),
         Binding("M", "metric(-1)", "previous metric"),
         Binding("l", "log", "log scale"),
@@ -103,7 +113,7 @@ class WatchApp(App[int]):
         self._snapshot: Snapshot | None = None
         self._filter: Expression = expression("")
         self._refused = ""
-        self._view: Literal["runs", "charts"] = "runs"
+        self._view: View = "runs"
         self._opened: str | None = None
         self._metric = ""
         self._scale: Scale = "linear"
@@ -116,6 +126,7 @@ class WatchApp(App[int]):
         yield Static(id="top", markup=False)
         yield RunList()
         yield Grid(*(ChartPane() for _ in range(_MOST_PANELS)), id="charts")
+        yield ComparePane()
         yield Static(_HELP, id="help", markup=False)
         yield Input(placeholder="lr < 1e-3 and val/acc > .7", select_on_focus=False)
         yield Static(_KEYS, id="keys", markup=False)
@@ -201,6 +212,9 @@ class WatchApp(App[int]):
             self._metric = min(names, key=lambda name: ("loss" not in name.lower(), len(name)), default="")
         self._list.show(listed, self._metric)
         self._list.styles.height = min(len(listed) + 1, max(self.size.height // 2, 4))
+        if self._view == "compare":
+            self._update_comparison(listed)
+            return
         runs = self._runs_in_sight()
         metrics = self._shown_metrics()
         wanted = Wanted(tuple(runs), tuple(metrics), self._axis)
@@ -208,6 +222,17 @@ class WatchApp(App[int]):
             self._live.ask(wanted)
         self._update_charts(runs, metrics)
         self._update_top(len(listed))
+
+    def _update_comparison(self, listed: Sequence[dict[str, Any]]) -> None:
+        """Compare the selected runs, all that are listed without a selection."""
+        selected = self._list.selected
+        chosen = [row for row in listed if row["id"] in selected] or list(listed)
+        shown = chosen[:_MOST_COMPARED]
+        self.query_one(ComparePane).show(shown, [selected.get(row["id"]) for row in shown])
+        left_out = len(chosen) - len(shown)
+        parts = [f"toyspec watch {printable(self._root)}", f"comparing {len(shown)} run{'s' * (len(shown) != 1)}"]
+        parts += [f"{left_out} more: select those to compare"] if left_out else []
+        self.query_one("#top", Static).update(cut(self._refused or "  ".join(parts), max(self.size.width, 1)))
 
     def _shown_metrics(self) -> list[str]:
         if self._view == "runs":
@@ -253,14 +278,22 @@ class WatchApp(App[int]):
         self.exit(code)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
+        """Move the cursor; in a comparison, its lines."""
+        if self._view == "compare":
+            self.query_one(ComparePane).scroll_lines(by)
+            return
         self._list.move(by)
         self._update()
+
+    def action_runs(self, by: int) -> None:
+        """Show other runs of a comparison."""
+        if self._view == "compare":
+            self.query_one(ComparePane).scroll_runs(by)
 
     def action_select(self) -> None:
         """Select the run under the cursor, or no longer."""
         current = self._list.current
-        if current is None:
+        if current is None or self._view == "compare":
             return
         if current["id"] in self._list.selected:
             del self._list.selected[current["id"]]
@@ -294,18 +327,20 @@ class WatchApp(App[int]):
             self._close_filter()
         elif help_.has_class("open"):
             help_.remove_class("open")
-        elif self._view == "charts":
+        elif self._view != "runs":
             self.action_view("runs")
         else:
             self._list.selected.clear()
             self._colors = 0
         self._update()
 
-    def action_view(self, view: Literal["runs", "charts"]) -> None:
-        """Show the table with a chart, or charts alone."""
+    def action_view(self, view: View) -> None:
+        """Show the table with a chart, charts alone, or a comparison."""
         self._view = view
         self._opened = self._opened if view == "charts" else None
         self.screen.set_class(view == "charts", "charts")
+        self.screen.set_class(view == "compare", "compare")
+        self.query_one("#keys", Static).update(_COMPARE_KEYS if view == "compare" else _KEYS)
         self._update()
 
     def action_metric(self, by: int) -> None:

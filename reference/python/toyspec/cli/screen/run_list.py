@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 """Colours of selected runs, which repeat."""
 
-_STATES = {"complete": "green", "running": "bold green", "torn": "yellow", "damaged": "bold red"}
+STATES = {"complete": "green", "running": "bold green", "torn": "yellow", "damaged": "bold red"}
+"""Styles of the states of runs."""
+
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
@@ -86,7 +88,7 @@ class RunList(Widget):
         color = self.selected.get(row["id"])
         mark = Text("● " if color is not None else "  ", style="" if color is None else COLORS[color % len(COLORS)])
         line = Text("\n").append_text(mark).append(cells[0]).append("  ")
-        line.append(_right(cells[1], widths[1]), style=_STATES.get(row["state"], ""))
+        line.append(_right(cells[1], widths[1]), style=STATES.get(row["state"], ""))
         line.append("".join(f"  {_right(cell, each)}" for cell, each in zip(cells[2:], widths[2:], strict=False)))
         if row is self.current:
             line.pad_right(max(self.size.width - line.cell_len + 1, 0))
