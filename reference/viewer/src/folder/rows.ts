@@ -24,7 +24,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
     state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
-    seconds: begin === null || scan.lastTime === null ? null : scan.lastTime - begin,
+    seconds: begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin,
     steps: scan.lastStep, final_loss: finalLossOf(scan), reason: textOf(scan.end?.["reason"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
@@ -47,6 +47,11 @@ function finalLossOf({ end, profile, latest }: Scan): number | null {
   if (said === null || typeof said === "number") return said;
   const name = profile === "kaun/v1" || profile === null ? LOSS_TAGS.find((tag) => latest.has(tag)) : "loss";
   return finite(latest.get(name ?? "")?.final ?? NaN);
+}
+
+/** Returns whether all steps are at 0: nothing took time by such a log. */
+function hasNoTimes({ latest, lastTime, lastStep }: Scan): boolean {
+  return lastTime === 0 && [...latest.values()].some(({ first }) => first.step !== lastStep);
 }
 
 function textOf(value: Json | undefined): string | null {
