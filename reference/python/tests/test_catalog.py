@@ -122,7 +122,9 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
     after = digests(out)
     days = ("2026-11-01", "2026-11-04", "unknown")
     same = {f"{table}/{day}.000001.parquet" for table in ("runs", "values") for day in days}
-    assert same == {name for name in before if after.get(name) == before[name]}
+    manifest = Catalog(out).manifest
+    assert same == {name for name in (*manifest.runs, *manifest.values) if after[name] == before.get(name)}
+    assert {name for name in before if name.endswith("parquet")} - same == {*manifest.former}
 
 
 def test_run_that_is_sealed_later_has_changed(runs: Path, tmp_path: Path) -> None:
@@ -195,7 +197,8 @@ def test_build_that_is_stopped_leaves_the_catalog(
     assert 9 == len(Catalog(out))
     assert not (out / ".work").exists()
     manifest = Catalog(out).manifest
-    assert {str(file.relative_to(out)) for file in out.glob("*/*")} == {*manifest.runs, *manifest.index}
+    known = {*manifest.runs, *manifest.index, *manifest.former}
+    assert {str(file.relative_to(out)) for file in out.glob("*/*")} == known
 
 
 def test_two_builders(runs: Path, tmp_path: Path) -> None:
@@ -226,8 +229,7 @@ def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
         update_catalog(runs)
     with pytest.raises(CatalogError, match="not empty and not a catalog"):
         build_catalog(runs, out=runs)
-    file = out / Catalog(out).manifest.runs[0]
-    file.write_bytes(b"PAR1")
+    (out / Catalog(out).manifest.runs[0]).write_bytes(b"PAR1")
     with pytest.raises(CatalogError, match="cannot be read"):
         Catalog(out).runs()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
-from toyspec import build_catalog
+from toyspec import Catalog, CatalogError, build_catalog, update_catalog
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 
@@ -63,3 +64,35 @@ def test_catalog_without_runs(catalog: Path, capsys: pytest.CaptureFixture[str])
     assert "no runs below" in capsys.readouterr().err
     assert exit_codes.OK == main(["ls", "--catalog", empty, "--csv"])
     assert "run,state,reason,last_step,final_loss,seconds,started_at\n" == capsys.readouterr().out
+
+
+def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
+    """What was opened before an update is read after it, as it was."""
+    for number in range(2):
+        (tmp_path / "runs" / str(number)).mkdir(parents=True)
+        (tmp_path / "runs" / str(number) / "events.jsonl").write_text(START % (number, "2026-11-22T10:00:00Z"))
+        if number:
+            assert 1 == update_catalog(tmp_path / "catalog").read
+        else:
+            build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+            before = Catalog(tmp_path / "catalog")
+    assert (1, 2) == (len(before.listed()), len(Catalog(tmp_path / "catalog").listed()))
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    with pytest.raises(CatalogError, match=r"was written twice while it was read .*; try again"):
+        before.runs()
+
+
+@pytest.mark.parametrize(
+    ("sql", "advice"),
+    [
+        ("select * from values", "has no table values; build it again with --values"),
+        ("select * from other", "The tables are runs."),
+        ("select final_los from runs", 'Candidate bindings: "final_loss"'),
+        ("select config.lr from runs", '"config.lr"'),
+        ("select * from read_text('/etc/passwd')", "reaches only the tables of the catalog"),
+    ],
+)
+def test_failed_query_says_what_to_do(catalog: Path, sql: str, advice: str) -> None:
+    """The reason comes with what there is."""
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        Catalog(catalog).query(sql)

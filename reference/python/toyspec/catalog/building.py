@@ -76,8 +76,10 @@ def build_catalog(
     options = _Options(dialect or DialectChoice(), values, workers, on_progress)
     catalog = os.path.abspath(os.fspath(out))
     with writing(catalog) as work:
-        before = _generation(catalog)
-        return _build(catalog, work, Manifest(roots=places, has_values=values, generation=before), None, options)
+        before = _manifest(catalog)
+        base = Manifest(roots=places, has_values=values, generation=before.generation)
+        base.former = [*before.runs, *before.values]
+        return _build(catalog, work, base, None, options)
 
 
 def update_catalog(
@@ -111,12 +113,12 @@ def _outermost(roots: Sequence[str]) -> list[str]:
     return [root for root in folders if not any(root.startswith(folders[other]) for other in folders if other != root)]
 
 
-def _generation(catalog: str) -> int:
-    """Return the number of times that there was a catalog of any version: names of files are used once."""
+def _manifest(catalog: str) -> Manifest:
+    """Return the manifest of the directory *catalog*, an empty one if it is not a catalog of this version."""
     try:
-        return read_manifest(catalog).generation
+        return read_manifest(catalog)
     except CatalogError:
-        return 0
+        return Manifest(roots=[], generation=0)
 
 
 def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, options: _Options) -> CatalogReport:
@@ -139,6 +141,7 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
         made.values = tables.write_values(old.values if old else [], made.generation) if base.has_values else []
     finally:
         tables.close()
+    made.former = sorted({*old.runs, *old.values} - {*made.runs, *made.values}) if old else base.former
     made.index = [f"index/{made.generation:06}.{kind}" for kind in Files._fields]
     found.write(_index(catalog, made.index))
     made.count, made.skipped = found.runs, found.skipped

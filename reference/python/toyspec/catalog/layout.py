@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from toyspec.system_calls import SYSTEM_CALLS, sync_directory, sync_file, try_lo
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
 LAYOUT = 2
@@ -53,6 +54,8 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     Each has the runs that started on some days, from the one in its name up to that of the next file.
     """
+    former: list[str] = []
+    """Paths of the files of the catalog before that it does not have: those who opened that one still read them."""
     index: list[str] = []
     """Paths of the records of everything that was found, by which an update knows what has changed, and their kinds."""
 
@@ -60,6 +63,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 class _Version(msgspec.Struct):
     catalog: int
     toyspec: str = "?"
+    roots: list[str] = []
 
 
 def read_manifest(catalog: str) -> Manifest:
@@ -76,10 +80,23 @@ def read_manifest(catalog: str) -> Manifest:
         version = msgspec.json.decode(data, type=_Version)
         if version.catalog != LAYOUT:
             fact = f"layout {version.catalog}, written by toyspec {version.toyspec}; this version reads layout {LAYOUT}"
-            raise CatalogError(catalog, f"{fact}; build it again, or use that version")
+            raise CatalogError(catalog, f"{fact}; {again(catalog, version.roots)}, or use that version")
         return msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise CatalogError(path, f"not the file of a catalog: {error}; build it again") from None
+
+
+def again(catalog: str, roots: Sequence[str]) -> str:
+    """Return the advice to build the directory *catalog* of *roots* again."""
+    return f"build it again with `{shlex.join(['toyspec', 'catalog', 'build', *roots, '--out', catalog])}`"
+
+
+def unreadable(catalog: str, manifest: Manifest, error: Exception) -> CatalogError:
+    """Return the error for a catalog whose files cannot be read, with what to do."""
+    fact = str(error).partition("\n")[0]
+    if read_manifest(catalog).generation != manifest.generation:
+        return CatalogError(catalog, f"was written twice while it was read ({fact}); try again")
+    return CatalogError(catalog, f"cannot be read: {fact}; {again(catalog, manifest.roots)}")
 
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
@@ -94,7 +111,7 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
     write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
     os.replace(f"{path}.new", path)
     sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.index})
+    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.former, *manifest.index})
 
 
 def _remove_others(catalog: str, known: set[str]) -> None:

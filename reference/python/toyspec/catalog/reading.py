@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.catalog.layout import read_manifest
+from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.listed_runs import ListedRun
 from toyspec.catalog.rows import COLUMNS, CatalogRun
 from toyspec.catalog.tables import connect, name, parquet, text
-from toyspec.errors import CatalogError
 from toyspec.runs.listing import Runs
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Catalog:
         try:
             found: list[tuple[Any, ...]] = connection.execute(f"SELECT {columns} FROM runs {rest}").fetchall()
         except duckdb.Error as error:
-            raise CatalogError(self.path, f"cannot be read: {error}; build it again") from None
+            raise unreadable(self.path, self.manifest, error) from None
         finally:
             connection.close()
         return found
@@ -101,8 +100,10 @@ class Catalog:
                 raise ValueError("a query is one SELECT; the catalog cannot be changed")
             found = connection.execute(statements[0])
             return Answer([column[0] for column in found.description], found.fetchall())
+        except duckdb.IOException as error:
+            raise unreadable(self.path, self.manifest, error) from None
         except duckdb.Error as error:
-            raise ValueError(str(error).partition("\n")[0]) from None
+            raise ValueError(_reason(error, self.manifest)) from None
         finally:
             connection.close()
 
@@ -125,12 +126,28 @@ class Catalog:
             connection.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             connection.close()
-            raise CatalogError(self.path, f"cannot be read: {error}; build it again") from None
+            raise unreadable(self.path, self.manifest, error) from None
         return connection
 
 
 def _run_of(row: tuple[Any, ...]) -> CatalogRun:
     return CatalogRun(dict(zip(COLUMNS, row, strict=True)))
+
+
+def _reason(error: Exception, manifest: Manifest) -> str:
+    """Return why a query failed, and what to do about it."""
+    fact, _, more = str(error).partition("\n")
+    if "Table with name values does not exist" in fact and not manifest.has_values:
+        return "this catalog has no table values; build it again with --values"
+    if "Table with name" in fact:
+        return f"{fact} The tables are runs{' and values' if manifest.has_values else ''}."
+    if "Permission Error" in fact:
+        return f"{fact}; a query reaches only the tables of the catalog"
+    if "Binder Error" not in fact:
+        return fact
+    near = " ".join(more.split("\n", 1)[0].split()) if more.lstrip().startswith("Candidate bindings") else ""
+    listed = '`toyspec query "describe runs"` lists the columns; names with a dot or a slash are quoted: "config.lr"'
+    return f"{fact} {f'{near}. ' if near else ''}{listed}"
 
 
 def _ordering(order: Order, reverse: bool) -> str:

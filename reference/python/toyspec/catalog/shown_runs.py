@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.catalog.layout import read_manifest
+from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.tables import connect, name, parquet
-from toyspec.errors import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +57,6 @@ def shown_runs(catalog: str) -> Iterator[ShownRun]:
         while rows := found.fetchmany(_BATCH):
             yield from map(ShownRun._make, rows)
     except duckdb.Error as error:
-        raise CatalogError(catalog, f"cannot be read: {error}; build it again") from None
+        raise unreadable(catalog, manifest, error) from None
     finally:
         connection.close()
