@@ -13,7 +13,7 @@ pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 from loopback_store import BUCKET
 from toyspec import Catalog, CatalogError, build_catalog, list_runs, start_run, update_catalog
 from toyspec.catalog import building, tables
-from toyspec.catalog.layout import MANIFEST, writing
+from toyspec.catalog.layout import MANIFEST
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 
@@ -199,13 +199,6 @@ def test_build_that_is_stopped_leaves_the_catalog(
     manifest = Catalog(out).manifest
     known = {*manifest.runs, *manifest.index, *manifest.former}
     assert {str(file.relative_to(out)) for file in out.glob("*/*")} == known
-
-
-def test_two_builders(runs: Path, tmp_path: Path) -> None:
-    """The second builder is refused, and says why."""
-    fact = "another process is writing this catalog"
-    with writing(str(tmp_path / "catalog")), pytest.raises(CatalogError, match=fact):
-        build_catalog(runs, out=tmp_path / "catalog")
 
 
 def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:

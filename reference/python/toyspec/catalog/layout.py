@@ -133,13 +133,14 @@ def writing(catalog: str) -> Iterator[str]:
     if others and not os.path.lexists(os.path.join(catalog, MANIFEST)) and not _is_beginning(others):
         raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
     lock = os.open(os.path.join(catalog, _LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        try_lock(SYSTEM_CALLS, lock)
+    except BlockingIOError:
+        os.close(lock)
+        fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
+        raise CatalogError(catalog, fact) from None
     work = os.path.join(catalog, _WORK)
     try:
-        try:
-            try_lock(SYSTEM_CALLS, lock)
-        except BlockingIOError:
-            fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
-            raise CatalogError(catalog, fact) from None
         # What a killed build has left.
         shutil.rmtree(work, ignore_errors=True)
         os.mkdir(work)
