@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from toyspec import check_bytes
 from toyspec.convert import import_runs
+from toyspec.convert.scalar_lines import line_of_record
+from toyspec.format.canonical import encode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,3 +125,25 @@ def test_console_value_is_whole_or_text(tmp_path: Path) -> None:
     assert ("no-place", "1.02nan") == (loss.cause, loss.examples[0].value)
     stream = (path.parent / "runs" / "train" / "events.jsonl").read_text(encoding="utf-8")
     assert '"values":{"loss":1.25,"loss.1":1.5}' in stream
+
+
+place = st.fixed_dictionaries(
+    {"t": st.floats(0, 1e12)},
+    optional={"step": st.integers(0, 2**70), "epoch": st.floats(0, 1e300), "phase": st.sampled_from(["train", "eval"])},
+)
+measures = st.dictionaries(
+    st.text(max_size=5) | st.sampled_from(["loss", "a/b", 'q"', "é", "\x7f"]),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    max_size=5,
+)
+
+
+@given(place, measures)
+def test_line_of_a_record_is_canonical(members: dict[str, Any], values: dict[str, float | None]) -> None:
+    """The fast way writes what the canonical writer does, or leaves the record to it."""
+    record = {"kind": "scalars"} | {name: members[name] for name in ("phase", "t", "step", "epoch") if name in members}
+    record["values"] = values
+    line = line_of_record(dict(record))
+    assert line in (None, encode(record) + b"\n")
+    is_plain = set("".join(values)) <= set(" abcdefghijklmnopqrstuvwxyz/_0123456789")
+    assert line is not None or not is_plain or members.get("step", 0) > 2**53

@@ -16,7 +16,7 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.measures import as_measure
-from toyspec.convert.scalar_lines import lines_of_records
+from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import LAST_WALL, Timeline
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members
 from toyspec.format.flattening import flattened
@@ -151,7 +151,7 @@ class _Import:
         is_usable = times[0] >= timeline.last and times == sorted(times) and said.times[-1] < LAST_WALL
         return times if is_usable else None
 
-    def _of_row(self, row: rows.Row) -> Iterator[dict[str, Any]]:
+    def _of_row(self, row: rows.Row) -> Events:
         place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"
         members = self._members(row, place)
         self._ledger.items += len(members)
@@ -170,7 +170,7 @@ class _Import:
         for key, value in members.items():
             if key not in used:
                 self._settle_other(key, value, place)
-        yield record
+        yield record if note is not None else line_of_record(record) or record
 
     def _members(self, row: rows.Row, place: str) -> Mapping[str, Any]:
         """Return the members of *row*, flattened; those whose name another one has are dropped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.encode
 _encode_lines = msgspec.json.Encoder().encode_lines
+# What is not the same in every writer of JSON.
+_ODD = re.compile(r"[^ !#-\[\]-~]")
+_LARGEST_STEP = 2**53
 _MEMBERS = {"phase": str, "t": float, "step": int, "epoch": float}
 
 
@@ -54,6 +58,19 @@ def line_of_scalars(t: float, step: int | None, values: dict[str, float | None])
     if step is None:
         return _encode({"kind": "scalars", "t": t, "values": members}) + b"\n"
     return _encode({"kind": "scalars", "t": t, "step": step, "values": members}) + b"\n"
+
+
+def line_of_record(record: dict[str, Any]) -> bytes | None:
+    """Return the line of *record*, a ``scalars`` record with its members in canonical order, values last and finite.
+
+    None if a name or the step needs the canonical writer.
+    """
+    values = record["values"]
+    names = sorted(values)
+    if _ODD.search("".join(names)) or record.get("step", 0) > _LARGEST_STEP:
+        return None
+    record["values"] = {name: values[name] for name in names}
+    return _encode(record) + b"\n"
 
 
 def lines_of_records(members: dict[str, Sequence[Any]], values: dict[str, Sequence[float]]) -> bytes:

@@ -14,7 +14,7 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)\s?[=: ]\s?([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))/gi;
+const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)\s?[=: ]\s?([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))((?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "None", "null"]);
 /** A string, or a word for a number that is not finite; the strings are kept. */
@@ -70,8 +70,9 @@ function withWords(text: string): Found {
   }
 }
 
-/** Rows of cells under the header in the first line. A header that comes again is passed over. */
+/** Rows of cells under the header in the first line. A header that comes again is passed over. A repeated name has a number after it. */
 export class CsvForm implements RowForm {
+  private first: readonly string[] = [];
   /** Names of the columns; null before the first line. */
   header: readonly string[] | null = null;
 
@@ -83,11 +84,12 @@ export class CsvForm implements RowForm {
     if (cells === null) return { reason: validateText(data, isFirst).problems.find(({ rule }) => rule !== "invalid-json")?.rule ?? BAD_ROW.reason };
     if (cells.length === 0) return null;
     if (this.header === null) {
-      this.header = cells;
+      this.first = cells;
+      this.header = differentNames(cells);
       return null;
     }
-    const { header } = this;
-    if (cells.length === header.length && cells.every((cell, at) => cell === header[at])) return null;
+    const { first, header } = this;
+    if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
     if (cells.length !== header.length) return BAD_ROW;
     return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, cellOf(cell)]]))) };
   }
@@ -138,19 +140,37 @@ class PatternForm implements RowForm {
       if (!found) continue;
       const { pairs, ...groups } = found.groups ?? {};
       const cells = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : [[name, cellOf(part)] as const]));
-      return { value: { ...pairsIn(pairs ?? ""), ...Object.fromEntries(cells) } };
+      return { value: withPairs(Object.fromEntries(cells), pairs ?? "") };
     }
     return null;
   }
 }
 
-/** Returns the numbers in a text by the names before them. */
-function pairsIn(text: string): Members {
-  const found = [...text.matchAll(PAIR)].map(([, name, figure]): [string, Json] => {
-    const plain = figure!.replaceAll(/[,_]/g, "");
-    return [name!, notFinite(plain) ?? cellOf(plain)];
-  });
-  return Object.fromEntries(found);
+/** Returns some members and the numbers in a text by the names before them, each under a name of its own. */
+function withPairs(members: Members, text: string): Members {
+  const pairs = [...text.matchAll(PAIR)];
+  const known = Object.keys(members);
+  const names = differentNames([...known, ...pairs.map(([, name]) => name!)]).slice(known.length);
+  return { ...members, ...Object.fromEntries(pairs.map(([, , figure, glued], at) => [names[at]!, figureOf(figure!, glued!)])) };
+}
+
+/** Returns the number in a figure; the text where something follows that is not a part of one. */
+function figureOf(figure: string, glued: string): Json {
+  if (glued !== "") return figure + glued;
+  const plain = figure.replaceAll(/[,_]/g, "");
+  return notFinite(plain) ?? cellOf(plain);
+}
+
+/** Returns names that differ: one that occurred before has a number after it. */
+function differentNames(names: readonly string[]): string[] {
+  const taken = new Set(names);
+  const found = new Set<string>();
+  for (const name of names) {
+    let unused = name;
+    for (let count = 1; found.has(unused) || (count > 1 && taken.has(unused)); count++) unused = `${name}.${count}`;
+    found.add(unused);
+  }
+  return [...found];
 }
 
 /** Returns the number in the text of a cell, or the text. */
