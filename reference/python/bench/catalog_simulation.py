@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toyspec.distributed.crews import Call
 
 _TEMPLATES = 200
+_MOST_LISTED = 100_000
 _SLOT = re.compile(rb'run-\d{8}|2026-\d\d-\d\d|(?<="seed":)\d+|(?<=\\"seed\\":)\d+|\d+\.\d{4,}')
 _QUERY = 'select count(*), avg("last.loss") from runs where "config.lr" > 0.0005'
 
@@ -42,6 +43,8 @@ class Simulated(NamedTuple):
     first: float
     """Seconds of ``toyspec ls --catalog DIR -n 20``."""
     first_peak: int
+    whole: float | None
+    """Seconds of ``toyspec ls --catalog DIR``, the whole table; None of more runs than a table has."""
     query: float
     """Seconds of a query over all runs."""
     query_peak: int
@@ -114,8 +117,9 @@ def simulate(directory: str, count: int) -> Simulated:
     peak = most_memory()
     size = sum(os.path.getsize(os.path.join(place, file)) for place, _, files in os.walk(out) for file in files)
     first, first_peak = _command("ls", "--catalog", out, "-n", "20")
+    whole = _command("ls", "--catalog", out)[0] if count <= _MOST_LISTED else None
     query, query_peak = _command("query", "--catalog", out, _QUERY)
-    return Simulated(count, seconds, size, peak, first, first_peak, query, query_peak)
+    return Simulated(count, seconds, size, peak, first, first_peak, whole, query, query_peak)
 
 
 def _templates(directory: str) -> list[ReadRun]:
@@ -148,14 +152,15 @@ def _templates(directory: str) -> list[ReadRun]:
     return kept
 
 
-def sentence(found: dict[str, float]) -> str:
+def sentence(found: dict[str, Any]) -> str:
     """Return what was found, for a page."""
     count, seconds = found["runs"], found["build"]
+    whole = "" if found["whole"] is None else f"; the whole table takes {found['whole']:.2f} s"
     return (
         f"A catalog of {count:,} runs that were generated, each with a row of its own, is written in {seconds:,.0f} s "
         f"({count / seconds:,.0f} rows/s) with {found['peak'] / 1e6:,.0f} MB of memory. Its files have "
         f"{found['size'] / 1e6:,.0f} MB, {found['size'] / count:.0f} bytes a run. `toyspec ls --catalog -n 20` takes "
-        f"{found['first']:.2f} s and {found['first_peak'] / 1e6:,.0f} MB there, and a query over all runs "
+        f"{found['first']:.2f} s and {found['first_peak'] / 1e6:,.0f} MB there{whole}. A query over all runs takes "
         f"{found['query']:.2f} s and {found['query_peak'] / 1e6:,.0f} MB."
     )
 
