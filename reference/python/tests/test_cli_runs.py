@@ -123,6 +123,22 @@ def test_ls_says_what_it_did_not_read(
     assert "--full" not in told
 
 
+def test_show_fits_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that is too long for the first line has a line of its own on a terminal; other programs get one line."""
+    run = write_run(tmp_path / ("long-" * 8), *steps(2.5), end())
+    main(["show", str(run)])
+    assert str(run / "events.jsonl") in capsys.readouterr().out.splitlines()[0]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["show", "--color", "never", str(run)])
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert f"{'long-' * 8}  complete  toy/v1" == first
+    assert second.endswith("long-/events.jsonl")
+    assert len(second) <= 60
+
+
 @pytest.mark.parametrize(
     ("order", "names"),
     [("loss", "bca"), ("name", "abc"), ("state", "bac"), ("steps", "cab"), ("took", "bca"), ("started", "abc")],

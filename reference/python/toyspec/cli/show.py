@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import padded, width, wrapped
+from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.formats.inert_json import inert_json
@@ -134,10 +134,10 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
     known = list(dict.fromkeys(options.metric))
     require_metrics(known, list(summary.series))
     _print_head(summary, terminal, options.run)
-    for name in known:
-        if name in summary.series:
-            extremes = ", ".join(_extremes(summary.series[name], _better(summary, name)))
-            terminal.line(f"  {terminal.styled(shortened(name, _NAME_CHARS), 'dim')}  {extremes}")
+    named = {name: shortened(name, _NAME_CHARS) for name in known if name in summary.series}
+    for name, title in named.items():
+        extremes = ", ".join(_extremes(summary.series[name], _better(summary, name)))
+        terminal.line(f"  {terminal.styled(padded(title, max(map(width, named.values()))), 'dim')}  {extremes}")
     scale: Scale = "log" if options.log else "linear"
     print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
     return exit_codes.OK
@@ -148,7 +148,11 @@ def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
     place = [] if run == STANDARD_INPUT else [shown(summary.path)]
     name = "standard input" if run == STANDARD_INPUT else shown(summary.name)
     form = summary.profile or (summary.dialect.name if summary.dialect else "")
-    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *place]))
+    room = columns() - width(f"{name}  {summary.state}  {form}  ")
+    is_apart = terminal.interactive and any(width(path) > room for path in place)
+    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *([] if is_apart else place)]))
+    if is_apart:
+        terminal.line(f"  {cut_start(place[0], columns() - 2)}")
 
 
 def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:
