@@ -172,9 +172,10 @@ impl Extremes {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
 
-    use super::{digest, Part};
+    use super::{digest, DigestReader, Part};
     use crate::State;
 
     #[test]
@@ -200,5 +201,20 @@ mod tests {
         let resumed = text.replace("{\"kind\":\"st", "{\"kind\":\"run_resume\",\"t\":3.0,\"from_step\":2}\n");
         assert!(digest(Path::new("r/other.jsonl"), resumed.as_bytes()).is_none());
         assert!(digest(Path::new("r/other.jsonl"), b"{}\n").is_none());
+    }
+
+    #[test]
+    fn what_takes_more_than_its_records_has_no_digest() {
+        let folder = std::env::temp_dir().join(format!("toyspec-digests-{}", std::process::id()));
+        let stream = folder.join("events.jsonl");
+        fs::create_dir_all(&folder).unwrap();
+        let text = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n";
+        fs::write(&stream, text).unwrap();
+        let mut has_digest = |most_bytes| DigestReader::default().read(&stream, most_bytes).unwrap().is_some();
+        let by_size = [has_digest(text.len() - 1), has_digest(text.len()), has_digest(text.len() + 1)];
+        fs::write(folder.join("SHA256SUMS"), "").unwrap();
+        let is_sealed_read = has_digest(text.len());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(([false, true, true], false), (by_size, is_sealed_read));
     }
 }
