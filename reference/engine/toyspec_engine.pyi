@@ -49,6 +49,8 @@ class PieceFields(TypedDict):
     steps: tuple[int, int] | None
     columns: list[tuple[str, bytes, bytes]]
     rows: tuple[bytes, bytes, bytes | None] | None
+    places: list[tuple[bytes, bytes, bytes | None]]
+    minimized: list[tuple[str, bool]]
 
 Facts: TypeAlias = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
 """First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
@@ -110,6 +112,9 @@ class Walk:
 
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
+
+def member_columns(data: bytes, profile: Profile, names: list[str]) -> list[PieceFields]:
+    """As ``columns``, of the metrics that are members of the records by these names alone."""
 
 def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """As ``columns``, for steps alone, with step, time and epoch of each."""

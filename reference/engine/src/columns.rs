@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use toyspec::{columns, step_columns, Column, Piece, Profile, Rows};
+use toyspec::{columns, member_columns, step_columns, Column, Columns, Piece, Profile, Rows};
 
 use crate::failures::{caught, failure};
 
@@ -14,7 +14,7 @@ type ColumnFields<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type RowFields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
 /// A piece of whole lines. Without columns, it is lines that Python reads.
-#[derive(IntoPyObject)]
+#[derive(Default, IntoPyObject)]
 pub(crate) struct PieceFields<'py> {
     bytes: usize,
     /// Number of lines; 0 where Python reads them.
@@ -26,6 +26,8 @@ pub(crate) struct PieceFields<'py> {
     steps: Option<(i64, i64)>,
     columns: Vec<ColumnFields<'py>>,
     rows: Option<RowFields<'py>>,
+    places: Vec<RowFields<'py>>,
+    minimized: Vec<(String, bool)>,
 }
 
 /// Returns what whole lines of a stream of a profile hold, in their order.
@@ -37,6 +39,18 @@ pub(crate) fn columns_of<'py>(
     profile: &str,
 ) -> PyResult<Vec<PieceFields<'py>>> {
     found(py, data, profile, columns)
+}
+
+/// As `columns`, of the metrics that are members of the records by these names alone.
+#[pyfunction]
+#[pyo3(name = "member_columns")]
+pub(crate) fn member_columns_of<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyBytes>,
+    profile: &str,
+    names: Vec<String>,
+) -> PyResult<Vec<PieceFields<'py>>> {
+    found(py, data, profile, |text, profile| member_columns(text, profile, &names))
 }
 
 /// As `columns`, for steps alone, with the place of each.
@@ -54,7 +68,7 @@ fn found<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyBytes>,
     profile: &str,
-    read: fn(&[u8], Profile) -> Vec<Piece>,
+    read: impl Fn(&[u8], Profile) -> Vec<Piece> + Sync,
 ) -> PyResult<Vec<PieceFields<'py>>> {
     let profile = Profile::of(profile).ok_or_else(|| PyValueError::new_err("no such profile"))?;
     let text = data.as_bytes();
@@ -64,46 +78,43 @@ fn found<'py>(
 
 fn fields(py: Python<'_>, piece: Piece) -> PieceFields<'_> {
     match piece {
-        Piece::Lines(bytes) => PieceFields {
-            bytes,
-            lines: 0,
-            last: 0,
-            kinds: Vec::new(),
-            phase: None,
-            times: None,
-            steps: None,
-            columns: Vec::new(),
-            rows: None,
-        },
-        Piece::Columns(found) => PieceFields {
-            bytes: found.bytes,
-            lines: found.lines,
-            last: found.last,
-            kinds: found.kinds,
-            phase: found.phase,
-            times: found.times,
-            steps: found.steps,
-            columns: found.columns.into_iter().map(|column| buffers(py, column)).collect(),
-            rows: found.rows.map(|rows| row_fields(py, rows)),
-        },
+        Piece::Lines(bytes) => PieceFields { bytes, ..PieceFields::default() },
+        Piece::Columns(found) => column_fields(py, found),
+    }
+}
+
+fn column_fields(py: Python<'_>, found: Columns) -> PieceFields<'_> {
+    PieceFields {
+        bytes: found.bytes,
+        lines: found.lines,
+        last: found.last,
+        kinds: found.kinds,
+        phase: found.phase,
+        times: found.times,
+        steps: found.steps,
+        columns: found.columns.into_iter().map(|column| buffers(py, column)).collect(),
+        rows: found.rows.map(|rows| row_fields(py, &rows)),
+        places: found.places.iter().map(|rows| row_fields(py, rows)).collect(),
+        minimized: found.minimized,
     }
 }
 
 fn buffers(py: Python<'_>, column: Column) -> ColumnFields<'_> {
-    (column.name, whole(py, &column.steps), real(py, &column.values))
+    let (steps, values) = (whole(py, &column.steps), real(py, &column.values));
+    (column.name, steps, values)
 }
 
-fn row_fields(py: Python<'_>, rows: Rows) -> RowFields<'_> {
+fn row_fields<'py>(py: Python<'py>, rows: &Rows) -> RowFields<'py> {
     let epochs = (!rows.epochs.is_empty()).then(|| real(py, &rows.epochs));
     (whole(py, &rows.steps), real(py, &rows.times), epochs)
 }
 
 fn whole<'py>(py: Python<'py>, numbers: &[i64]) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>())
+    PyBytes::new(py, numbers.iter().map(|number| number.to_ne_bytes()).collect::<Vec<_>>().as_flattened())
 }
 
 fn real<'py>(py: Python<'py>, numbers: &[f64]) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>())
+    PyBytes::new(py, numbers.iter().map(|number| number.to_ne_bytes()).collect::<Vec<_>>().as_flattened())
 }
 
 /// Returns the lowest, the highest and the mean of each `level` successive finite numbers, a power of two; the numbers

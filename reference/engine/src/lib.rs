@@ -23,6 +23,7 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch::Batch>()?;
     module.add_class::<walk::Walk>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::member_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::folded, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;

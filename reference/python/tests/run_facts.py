@@ -17,4 +17,15 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         return str(error)
     curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
     measured = [(step, run.measured.value(step)) for step in run.measured.steps]
-    return run.row(), run.kinds, run.first_step, run.evals, run.goals, run.report, curves, measured, run.measures
+    return (
+        run.row(),
+        run.kinds,
+        run.first_step,
+        run.evals,
+        run.goals,
+        run.report,
+        curves,
+        measured,
+        run.measures,
+        run.minimized,
+    )

@@ -9,20 +9,16 @@ import subprocess
 import sys
 import time
 import tomllib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command_line import command, environment
-from run_facts import facts
 from toyspec import EngineError, check, check_bytes, engine
 from toyspec.checker import CheckOptions, open_checker
 from toyspec.findings import FileReport
-from toyspec.runs.rows import row_of
 from toyspec.version import __version__
-from toyspec.view.run_files import RunFile
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
@@ -190,80 +186,3 @@ def test_mutated_streams_are_checked_alike(monkeypatch: pytest.MonkeyPatch) -> N
             data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
         native, python = both(monkeypatch, lambda data=bytes(data): check_bytes(data, name="events.jsonl"))
         assert native == python, bytes(data)
-
-
-@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1"])
-def test_summaries_of_the_corpus_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of numbers say what records say: curves, times, kinds, measures and the report."""
-    root = Path(__file__).resolve().parents[3] / "conformance/cases" / profile
-    for path in sorted(root.rglob("*.jsonl"))[::3]:
-        native, python = both(monkeypatch, partial(facts, path))
-        assert native == python, path
-
-
-def long_stream(path: Path) -> Path:
-    """Write thousands of steps below *path*: two phases, nulls, epochs, steps that repeat, damage and a cut end."""
-    chance = random.Random(7)
-    lines = [START]
-    for number in range(9000):
-        loss = chance.choice([b"null", b"%.6f" % chance.random()]) if number > 4000 else b"1.5"
-        line = b'{"kind":"step","t":%d,"step":%d,"loss":%b,"extra":{"acc":%d}}\n' % (
-            number,
-            number % 8000,
-            loss,
-            number,
-        )
-        phase, epoch = line.replace(b"{", b'{"phase":"eval",', 1), line.replace(b"}}", b'},"epoch":0.5}')
-        lines.append(chance.choices([line, phase, epoch, line[9:]], [90, 10, 5, 1])[0])
-    (path / "events.jsonl").write_bytes(b"".join(lines)[:-20])
-    return path / "events.jsonl"
-
-
-def test_summary_of_a_long_stream_is_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So it is with thousands of steps."""
-    long_stream(tmp_path)
-    native, python = both(monkeypatch, partial(facts, tmp_path))
-    assert native == python
-    assert {"loss", "acc"} <= set(native[0] and native[6])
-
-
-def scanned(path: Path) -> list[Any]:
-    """Return what the viewer's server makes of a stream: its row, its marks, and every bucket of its curves."""
-    file = RunFile(str(path))
-    try:
-        file.read()
-    finally:
-        file.close()
-    data = path.read_bytes()
-    found: list[Any] = [row_of(file.scan.summary, "run"), file.scan.gaps, file.scan.resumes]
-    for curves in (file.scan.latest, *file.scan.abandoned):
-        for name, curve in curves.items():
-            buckets = curve.buckets()
-            columns = {key: list(column) for key, column in buckets.columns.items()}
-            # A block of lines begins where an engine likes: at a line before the points.
-            for offset, line in zip(columns.pop("offset"), columns.pop("line"), strict=True):
-                assert data[: int(offset)].count(b"\n") == line - 1
-            # As text, since NaN is not equal to itself.
-            found.append((name, buckets.level, buckets.tail, str(columns), str(curve.first_places)))
-    return found
-
-
-@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1", "kaun-v1"])
-def test_curves_of_the_viewer_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The columns of the engine give the viewer's server the points that plain Python gives."""
-    root = Path(__file__).resolve().parents[3] / "conformance/cases" / profile
-    for path in sorted(root.rglob("*.jsonl"))[::9]:
-        native, python = both(monkeypatch, partial(scanned, path))
-        assert native == python, path
-
-
-def test_curves_of_a_long_run_are_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So they are when buckets hold many points, and when a resumption supersedes some of them."""
-    path = long_stream(tmp_path)
-    resume = b'{"kind":"run_resume","t":9000,"from_step":5000}\n'
-    path.write_bytes(path.read_bytes() + b"}\n" + resume + b"".join(map(step, range(5001, 9000))))
-    native, python = both(monkeypatch, partial(scanned, path))
-    assert native == python
-    levels = [level for _, level, *_ in native[3:]]
-    assert max(levels) > 1
-    assert len(levels) > len({name for name, *_ in native[3:]})

@@ -22,8 +22,8 @@ VARIABLE = "TOYSPEC_ENGINE"
 _INSTALL = "install it with `python -m pip install 'toyspec[fast]'`, or in a clone with `make engine`"
 
 
-# The method of Walk that was added last: in a clone, an engine that was built before has the same version.
-_NEWEST = "records"
+# What was added last: in a clone, an engine that was built before has the same version.
+_NEWEST = "member_columns"
 
 
 class Choice(NamedTuple):
@@ -64,6 +64,6 @@ def _loaded() -> tuple[ModuleType | None, str]:
         return None, "toyspec-engine is not installed" if is_missing else f"toyspec-engine does not load: {error}"
     if toyspec_engine.__version__ != __version__:
         return None, f"toyspec-engine {toyspec_engine.__version__} is of another version than toyspec {__version__}"
-    if not hasattr(getattr(toyspec_engine, "Walk", None), _NEWEST):
+    if not hasattr(toyspec_engine, _NEWEST):
         return None, "toyspec-engine was built from older sources; build it again with `make engine`"
     return toyspec_engine, ""

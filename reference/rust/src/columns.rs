@@ -1,16 +1,10 @@
 //! The numbers of records as columns, without an object for each value.
 
+use crate::layouts::{Layout, Layouts};
 use crate::line_validation::{LineValidator, Status};
-use crate::schema::{member, Constant, KindTable};
+use crate::record_numbers::{said, Chosen, MAX_METRICS};
 use crate::tables::MAX_LINE_BYTES;
-use crate::tape::{Kind, Node};
 use crate::Profile;
-
-/// Kinds of toy/v1 whose records say more than their numbers.
-const SPEAKING: [&str; 6] = ["run_start", "run_end", "run_resume", "eval", "scalars", "define"];
-const MILLISECONDS: f64 = 1000.0;
-/// Records with more metrics than this in one piece are left to the caller.
-const MAX_COLUMNS: usize = 256;
 
 /// One metric: a value for each step that has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +38,10 @@ pub struct Columns {
     pub columns: Vec<Column>,
     /// Where each line is; None unless it was asked for.
     pub rows: Option<Rows>,
+    /// Where the values of each metric are, for lines that have one of several; empty unless it was asked for.
+    pub places: Vec<Rows>,
+    /// What the last line of a metric says that says whether smaller values are better.
+    pub minimized: Vec<(String, bool)>,
 }
 
 /// Where each of several steps is.
@@ -53,7 +51,7 @@ pub struct Rows {
     pub steps: Vec<i64>,
     /// The times, in seconds.
     pub times: Vec<f64>,
-    /// The epochs; empty where no step has one.
+    /// The epochs, NaN where a step has none; empty where no step has one.
     pub epochs: Vec<f64>,
 }
 
@@ -62,7 +60,7 @@ pub struct Rows {
 enum Taken {
     /// All that say nothing but numbers.
     All,
-    /// Steps alone; those of one piece have the same metrics.
+    /// Steps alone, with their places; those of one piece have the same metrics. Scalars, each of some metric.
     Steps,
 }
 
@@ -75,187 +73,63 @@ pub enum Piece {
     Lines(usize),
 }
 
-/// What one record says.
-struct Said<'t> {
-    kind: &'static str,
-    time: Option<f64>,
-    step: Option<i64>,
-    phase: Option<&'static str>,
-    epoch: Option<f64>,
-    metrics: Vec<(Node<'t>, f64)>,
-}
-
 /// Returns what whole lines of a stream of a profile hold, in their order.
 pub fn columns(text: &[u8], profile: Profile) -> Vec<Piece> {
-    pieces_of(text, profile, Taken::All)
+    pieces_of(text, profile, Taken::All, Chosen::All)
+}
+
+/// As `columns`, of the metrics that are members of the records by these names alone.
+pub fn member_columns(text: &[u8], profile: Profile, names: &[String]) -> Vec<Piece> {
+    pieces_of(text, profile, Taken::All, Chosen::Members(names))
 }
 
 /// As `columns`, for steps alone, with the place of each. The steps of a piece have the same metrics and phase.
 pub fn step_columns(text: &[u8], profile: Profile) -> Vec<Piece> {
-    pieces_of(text, profile, Taken::Steps)
+    pieces_of(text, profile, Taken::Steps, Chosen::All)
 }
 
-fn pieces_of(text: &[u8], profile: Profile, taken: Taken) -> Vec<Piece> {
+fn pieces_of(text: &[u8], profile: Profile, taken: Taken, chosen: Chosen) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut validator = LineValidator::default();
+    let mut layouts = Layouts::default();
     let mut start = 0;
-    for end in memchr::memchr_iter(b'\n', text) {
-        let line = &text[start..end];
-        let size = end + 1 - start;
-        let is_plain = line.len() <= MAX_LINE_BYTES
-            && validator.validate(line, false) == Status::Readable
-            && validator.problems.listed.is_empty();
-        let said = validator.record(line).filter(|_| is_plain).and_then(|record| said(record, profile));
-        let said = said.filter(|said| taken == Taken::All || said.is_placed());
-        if !said.is_some_and(|said| take(&mut pieces, &said, size, taken)) {
+    while start < text.len() {
+        let (layout, end) = if let Some((layout, end)) = layouts.read(text, start) {
+            (Some(layout), end)
+        } else {
+            let Some(length) = memchr::memchr(b'\n', &text[start..]) else { break };
+            let end = start + length + 1;
+            let layout = layout_of(&mut validator, &text[start..end], profile, chosen);
+            (layout.map(|layout| layouts.add(layout)), end)
+        };
+        let size = end - start;
+        let layout = layout.filter(|layout| taken == Taken::All || layout.step.is_some() && layout.time.is_some());
+        if !layout.is_some_and(|layout| take(&mut pieces, layout, size, taken)) {
             match pieces.last_mut() {
                 Some(Piece::Lines(bytes)) => *bytes += size,
                 _ => pieces.push(Piece::Lines(size)),
             }
         }
-        start = end + 1;
+        start = end;
     }
     pieces
 }
 
-/// Returns what a record says; None where that is more than numbers.
-fn said(record: Node, profile: Profile) -> Option<Said> {
-    match profile {
-        Profile::Toy => said_by_event(record),
-        Profile::Metrics => said_by_entry(record),
-        Profile::Kaun => None,
-    }
-}
-
-fn said_by_event(record: Node) -> Option<Said> {
-    let parts = Parts::of(record)?;
-    let tag = parts.kind.filter(|tag| tag.kind() == Kind::String)?;
-    let name = std::str::from_utf8(tag.body()).ok()?;
-    let table = Profile::Toy.kind(name).filter(|table| !SPEAKING.contains(&table.name))?;
-    let time = parts.time_in(parts.t)?;
-    if table.name != "step" {
-        return Some(Said { kind: table.name, time, step: None, phase: None, epoch: None, metrics: Vec::new() });
-    }
-    let phase = match parts.phase {
-        None => None,
-        Some(phase) => Some(known_phase(table, phase)?),
-    };
-    let step = parts.step.and_then(step_of).filter(|_| time.is_some_and(|time| time >= 0.0))?;
-    Some(Said { kind: table.name, time, step: Some(step), phase, epoch: parts.epoch, metrics: parts.metrics()? })
-}
-
-fn said_by_entry(record: Node) -> Option<Said> {
-    let parts = Parts::of(record)?;
-    let time = parts.time_in(parts.wall_time_ms)?.map(|time| time / MILLISECONDS);
-    let step = parts.step.and_then(step_of)?;
-    // What the schema does not declare is not a metric of an entry.
-    let table = Profile::Metrics.kind("entry")?;
-    if parts.numbers.iter().any(|(key, _)| member(table.fields, &key.string()).is_none()) {
-        return None;
-    }
-    Some(Said { kind: "entry", time, step: Some(step), phase: None, epoch: parts.epoch, metrics: parts.metrics()? })
-}
-
-impl Said<'_> {
-    fn is_placed(&self) -> bool {
-        self.step.is_some() && self.time.is_some()
-    }
-}
-
-/// The members of a record, by what they are for.
-#[derive(Default)]
-struct Parts<'t> {
-    kind: Option<Node<'t>>,
-    t: Option<Node<'t>>,
-    wall_time_ms: Option<Node<'t>>,
-    step: Option<Node<'t>>,
-    phase: Option<Node<'t>>,
-    epoch: Option<f64>,
-    extra: Option<Node<'t>>,
-    numbers: Vec<(Node<'t>, f64)>,
-}
-
-impl<'t> Parts<'t> {
-    /// Returns the members of a record; None where a key has an escape, or a number is not finite.
-    fn of(record: Node<'t>) -> Option<Parts<'t>> {
-        let mut parts = Parts::default();
-        for (key, value) in record.members() {
-            match key.body() {
-                b"kind" => parts.kind = Some(value),
-                b"t" => parts.t = Some(value),
-                b"wall_time_ms" => parts.wall_time_ms = Some(value),
-                b"step" => parts.step = Some(value),
-                b"phase" => parts.phase = Some(value),
-                // Anything but an object is a member like others, which is rare.
-                b"extra" if value.kind() == Kind::Object => parts.extra = Some(value),
-                b"extra" => return None,
-                // One that is not a number does not count.
-                b"epoch" => parts.epoch = finite(value),
-                b"layer" | b"head" | b"token_id" => {}
-                _ => parts.numbers.extend(metric(key, value)?),
-            }
-        }
-        Some(parts)
-    }
-
-    /// Returns a time that may be missing; None where it is not a number.
-    fn time_in(&self, time: Option<Node>) -> Option<Option<f64>> {
-        time.map_or(Some(None), |value| finite(value).map(Some))
-    }
-
-    /// Returns the metrics, those of the extra first; None where two of them have the same name.
-    fn metrics(self) -> Option<Vec<(Node<'t>, f64)>> {
-        let Some(extra) = self.extra else { return Some(self.numbers) };
-        let mut found = Vec::with_capacity(self.numbers.len() + 4);
-        for (key, value) in extra.members() {
-            found.extend(metric(key, value)?);
-        }
-        let is_twice = |key: &Node| found.iter().any(|(other, _)| other.body() == key.body());
-        if self.numbers.iter().any(|(key, _)| is_twice(key)) {
-            return None;
-        }
-        found.extend(self.numbers);
-        (found.len() <= MAX_COLUMNS).then_some(found)
-    }
-}
-
-/// Returns the value of a member that is a number or null; Some(None) for others. None where the caller reads the line.
-fn metric<'t>(key: Node<'t>, value: Node<'t>) -> Option<Option<(Node<'t>, f64)>> {
-    if key.body().contains(&b'\\') {
-        return None;
-    }
-    match value.kind() {
-        Kind::Null => Some(Some((key, f64::NAN))),
-        Kind::Number => finite(value).map(|number| Some((key, number))),
-        _ => Some(None),
-    }
-}
-
-/// Returns the phase as the schema lists it.
-fn known_phase(table: &'static KindTable, phase: Node) -> Option<&'static str> {
-    let schema = member(table.fields, "phase").filter(|_| phase.kind() == Kind::String)?;
-    let mut known = schema.values.iter().filter_map(|value| match value {
-        Constant::Text(text) => Some(*text),
-        Constant::Integer(_) => None,
-    });
-    known.find(|text| phase.is_named(text))
-}
-
-/// Returns a number that counts, written as an integer.
-fn step_of(value: Node) -> Option<i64> {
-    value.literal().parse().ok().filter(|step| value.kind() == Kind::Number && *step >= 0)
-}
-
-fn finite(value: Node) -> Option<f64> {
-    let number = value.literal().parse().ok().filter(|number: &f64| number.is_finite());
-    number.filter(|_| value.kind() == Kind::Number)
+/// Returns the layout of a line, with its line feed, that says nothing but numbers.
+fn layout_of(validator: &mut LineValidator, whole: &[u8], profile: Profile, chosen: Chosen) -> Option<Layout> {
+    let line = &whole[..whole.len() - 1];
+    let is_plain = line.len() <= MAX_LINE_BYTES
+        && validator.validate(line, false) == Status::Readable
+        && validator.problems.listed.is_empty();
+    let record = validator.record(line).filter(|_| is_plain)?;
+    Layout::of(whole, record, said(record, profile, chosen)?, profile)
 }
 
 /// Adds a record to the columns that come last, or begins new ones; returns false where it has too many metrics.
-fn take(pieces: &mut Vec<Piece>, said: &Said, size: usize, taken: Taken) -> bool {
+fn take(pieces: &mut Vec<Piece>, said: &Layout, size: usize, taken: Taken) -> bool {
     let fits = |columns: &Columns| match taken {
         Taken::All => said.step.is_none() || columns.steps.is_none() || columns.phase.as_deref() == said.phase,
-        Taken::Steps => columns.is_alike(said),
+        Taken::Steps => said.is_scalar() || columns.is_alike(said),
     };
     if !matches!(pieces.last(), Some(Piece::Columns(columns)) if fits(columns)) {
         let rows = (taken == Taken::Steps).then(Rows::default);
@@ -267,16 +141,16 @@ fn take(pieces: &mut Vec<Piece>, said: &Said, size: usize, taken: Taken) -> bool
 
 impl Columns {
     /// Returns whether a step has the phase, the metrics and an epoch as those that are here.
-    fn is_alike(&self, said: &Said) -> bool {
+    fn is_alike(&self, said: &Layout) -> bool {
         let has_epochs = self.rows.as_ref().is_some_and(|rows| !rows.epochs.is_empty());
         self.phase.as_deref() == said.phase
             && has_epochs == said.epoch.is_some()
-            && self.columns.len() == said.metrics.len()
-            && said.metrics.iter().enumerate().all(|(place, (key, _))| self.place_of(place, *key).is_some())
+            && self.columns.len() == said.names.len()
+            && said.names.iter().enumerate().all(|(place, name)| self.place_of(place, name).is_some())
     }
 
-    fn take(&mut self, said: &Said, size: usize) -> bool {
-        if self.columns.len() + said.metrics.len() > 2 * MAX_COLUMNS {
+    fn take(&mut self, said: &Layout, size: usize) -> bool {
+        if self.columns.len() + said.names.len() > 2 * MAX_METRICS {
             return false;
         }
         self.last = self.bytes;
@@ -294,41 +168,149 @@ impl Columns {
             self.phase = said.phase.map(String::from);
         }
         self.steps = Some((self.steps.map_or(step, |(first, _)| first), step));
-        if let (Some(rows), Some(time)) = (&mut self.rows, said.time) {
-            rows.steps.push(step);
-            rows.times.push(time);
-            rows.epochs.extend(said.epoch);
+        if let Some(rows) = &mut self.rows {
+            rows.take(said);
         }
-        for (place, (key, value)) in said.metrics.iter().enumerate() {
-            let column = self.column(place, *key);
-            column.steps.push(step);
-            column.values.push(*value);
+        for (place, (name, value)) in said.names.iter().zip(&said.values).enumerate() {
+            let index = self.index_of(place, name);
+            self.columns[index].steps.push(step);
+            self.columns[index].values.push(*value);
+            if self.rows.is_some() && said.is_scalar() {
+                self.places.resize_with(self.columns.len(), Rows::default);
+                self.places[index].take(said);
+            }
+            if let Some(minimize) = said.minimize {
+                match self.minimized.iter_mut().find(|(other, _)| other == name) {
+                    Some((_, known)) => *known = minimize,
+                    None => self.minimized.push((name.clone(), minimize)),
+                }
+            }
         }
         true
     }
 
     /// Returns the index of the column of a metric; mostly, it is at the place that the metric has in its record.
-    fn place_of(&self, place: usize, key: Node) -> Option<usize> {
-        let is_there = self.columns.get(place).is_some_and(|column| key.body() == column.name.as_bytes());
-        if is_there {
+    fn place_of(&self, place: usize, name: &str) -> Option<usize> {
+        if self.columns.get(place).is_some_and(|column| column.name == name) {
             return Some(place);
         }
-        self.columns.iter().position(|column| key.body() == column.name.as_bytes())
+        self.columns.iter().position(|column| column.name == name)
     }
 
-    fn column(&mut self, place: usize, key: Node) -> &mut Column {
-        let index = self.place_of(place, key).unwrap_or_else(|| {
-            self.columns.push(Column { name: key.string().into_owned(), steps: Vec::new(), values: Vec::new() });
+    /// Returns the index of the column of a metric, a new one where there is none.
+    fn index_of(&mut self, place: usize, name: &str) -> usize {
+        self.place_of(place, name).unwrap_or_else(|| {
+            self.columns.push(Column { name: name.to_string(), steps: Vec::new(), values: Vec::new() });
             self.columns.len() - 1
-        });
-        &mut self.columns[index]
+        })
+    }
+}
+
+impl Rows {
+    /// Adds a step; scalars of one metric may lack an epoch.
+    fn take(&mut self, said: &Layout) {
+        self.steps.extend(said.step);
+        self.times.extend(said.time);
+        self.epochs.extend(said.epoch.or(said.is_scalar().then_some(f64::NAN)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{columns, Column, Columns, Piece};
+    use super::{columns, member_columns, step_columns, Column, Columns, Piece};
+    use crate::test_random::{rounds, Random};
     use crate::Profile;
+
+    const LINES: [&str; 8] = [
+        r#"{"kind":"step","t":1.5,"step":1,"loss":2.5,"extra":{"acc":null,"n":[1,2]},"epoch":0.5}"#,
+        r#"{"kind":"step","phase":"eval","t":1.5,"step":12,"loss":null,"lr":1e-3,"layer":1}"#,
+        r#"{"kind":"tap","t":2,"step":3,"layer":0,"stats":{"rms":1.0}}"#,
+        r#"{"step":7,"wall_time_ms":5.0,"loss":0.25,"extra":{"lr":0.5}}"#,
+        r#"{"type":"scalar","step":3,"epoch":1,"tag":"loss","value":0.5,"wall_time":1.5}"#,
+        r#"{"type":"scalar","step":3,"tag":"acc","value":null,"minimize":true,"wall_time":2}"#,
+        r#"{"type":"scalar","step":4,"tag":"\u006c","value":1}"#,
+        "{",
+    ];
+    const NUMBERS: [&str; 16] = [
+        "0",
+        "-0",
+        "7",
+        "-3",
+        "01",
+        "1.",
+        "1.5",
+        "2.50",
+        "1e5",
+        "1E-300",
+        "1e999",
+        "null",
+        "true",
+        "12345678901234567",
+        "9223372036854775808",
+        "\"1\"",
+    ];
+
+    /// Each line alone is read without a known layout: whole texts say the same.
+    #[test]
+    fn known_layouts_change_nothing() {
+        let mut random = Random::new(3);
+        let mut by_columns = 0;
+        for round in 0..rounds(2_000) {
+            let profile = [Profile::Toy, Profile::Metrics, Profile::Kaun][round % 3];
+            let mut text = String::new();
+            for _ in 0..1 + random.below(8) {
+                let line = LINES[random.below(LINES.len())];
+                let parts: Vec<&str> = line.split_inclusive(':').collect();
+                let at = random.below(parts.len());
+                let number = parts[at].find(|first: char| first.is_ascii_digit()).filter(|_| random.below(2) == 0);
+                for (index, part) in parts.iter().enumerate() {
+                    let Some(start) = number.filter(|_| index == at) else {
+                        text += part;
+                        continue;
+                    };
+                    let digits = part[start..].find(|next: char| !next.is_ascii_digit()).unwrap_or(part.len() - start);
+                    text += &part[..start];
+                    text += NUMBERS[random.below(NUMBERS.len())];
+                    text += &part[start + digits..];
+                }
+                text += ["\n", "\n", "\n", "\r\n", " \n"][random.below(5)];
+            }
+            let of_loss = |text: &[u8], profile| member_columns(text, profile, &["loss".to_string()]);
+            for read in [columns, step_columns, of_loss] {
+                let whole = read(text.as_bytes(), profile);
+                let alone: Vec<Piece> =
+                    text.split_inclusive('\n').flat_map(|line| read(line.as_bytes(), profile)).collect();
+                assert_eq!(points(&alone), points(&whole), "{text}");
+                by_columns += points(&whole).len();
+            }
+        }
+        assert!(by_columns > rounds(2_000), "{by_columns}");
+    }
+
+    /// Returns the values of all columns in an order of their own, and the bytes that are left to the caller.
+    fn points(pieces: &[Piece]) -> Vec<String> {
+        let mut left = 0;
+        let mut found = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Lines(bytes) => left += bytes,
+                Piece::Columns(columns) => {
+                    for column in &columns.columns {
+                        let each = column.steps.iter().zip(&column.values);
+                        found.extend(
+                            each.map(|(step, value)| format!("{} {step} {value:?} {:?}", column.name, columns.phase)),
+                        );
+                    }
+                    let rows = columns.rows.iter().chain(&columns.places);
+                    found
+                        .extend(rows.flat_map(|rows| rows.steps.iter().zip(&rows.times)).map(|row| format!("{row:?}")));
+                }
+            }
+        }
+        found.sort();
+        found.push(left.to_string());
+        found
+    }
 
     #[test]
     fn records_that_say_more_than_numbers_are_left_alone() {

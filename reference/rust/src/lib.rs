@@ -20,6 +20,7 @@ mod digests;
 mod ends;
 mod escape;
 mod follower;
+mod layouts;
 mod lines;
 mod live_file;
 mod locks;
@@ -32,6 +33,7 @@ mod phrases;
 mod profile;
 mod reader;
 mod record;
+mod record_numbers;
 mod run_facts;
 mod scanner;
 mod schema;
@@ -55,7 +57,7 @@ pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
     StreamChecker, LARGE_BYTES,
 };
-pub use columns::{columns, step_columns, Column, Columns, Piece, Rows};
+pub use columns::{columns, member_columns, step_columns, Column, Columns, Piece, Rows};
 pub use composer::{check_run_id, Composer};
 pub use digests::{Digest, DigestReader, Extremes, Numbers, Part};
 pub use ends::{Ends, EndsReader};

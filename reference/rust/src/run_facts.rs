@@ -1,6 +1,7 @@
 //! What the telling lines of a run say of it, where they are plain.
 
 use crate::line_validation::LineValidator;
+use crate::record_numbers::finite;
 use crate::tape::{Kind, Node};
 use crate::Profile;
 
@@ -158,11 +159,4 @@ fn loss_of(value: Node) -> Option<Loss> {
         Kind::Number if value.is_integer() => value.literal().parse().ok().map(Loss::Whole),
         _ => finite(value).map(Loss::Real),
     }
-}
-
-/// Returns a finite number; the integer `-0` is 0.
-fn finite(value: Node) -> Option<f64> {
-    let number =
-        value.literal().parse().ok().filter(|number: &f64| number.is_finite() && value.kind() == Kind::Number)?;
-    Some(if value.is_integer() { number + 0.0 } else { number })
 }

@@ -131,6 +131,13 @@ impl<'t> Node<'t> {
         })
     }
 
+    /// Returns kind, first byte and end of all that is in an object and is neither key nor container, at any depth.
+    pub fn scalars(self) -> impl Iterator<Item = (Kind, usize, usize)> + use<'t> {
+        let inside = &self.entries[self.index + 1..self.end_of(Kind::Object).max(self.index + 1)];
+        let is_scalar = |entry: &&Entry| !matches!(entry.kind, Kind::Key | Kind::Replaced | Kind::Array | Kind::Object);
+        inside.iter().filter(is_scalar).map(|entry| (entry.kind, entry.at as usize, entry.end as usize))
+    }
+
     /// Returns the value of a member.
     pub fn get(self, key: &str) -> Option<Node<'t>> {
         self.members().find(|(name, _)| name.is_named(key)).map(|(_, value)| value)

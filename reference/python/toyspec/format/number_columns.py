@@ -54,6 +54,10 @@ class Piece(TypedDict):
     """Name, steps and values of each metric; NaN stands for null."""
     rows: tuple[Any, Any, Any] | None
     """Step, time in seconds and epoch of each line; the epochs are None where no line has one."""
+    places: list[tuple[Any, Any, Any]]
+    """The same of each column, if each line has one of several; else they are those of the lines, and this is empty."""
+    minimized: list[tuple[str, bool]]
+    """Metrics of which a line says whether smaller values are better."""
 
 
 class _Shape(NamedTuple):
@@ -102,8 +106,11 @@ def _leave(pieces: list[Piece], size: int) -> None:
         pieces[-1]["bytes"] += size
         return
     pieces.append(
-        Piece(bytes=size, lines=0, last=0, kinds=[], phase=None, times=None, steps=None, columns=[], rows=None)
-    )
+        Piece(
+            bytes=size, lines=0, last=0, kinds=[], phase=None, times=None, steps=None, columns=[], rows=None, places=[],
+            minimized=[],
+        )
+    )  # fmt: skip
 
 
 def _piece(shape: _Shape, found: list[Any], lines: list[bytes]) -> Piece:
@@ -122,6 +129,8 @@ def _piece(shape: _Shape, found: list[Any], lines: list[bytes]) -> Piece:
         steps=(steps[0], steps[-1]),
         columns=[(name, steps, _values(list(map(value, found)))) for name, value in shape.metrics],
         rows=(steps, times, None if shape.epoch is None else array("d", map(shape.epoch, found))),
+        places=[],
+        minimized=[],
     )
 
 

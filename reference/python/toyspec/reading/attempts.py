@@ -103,21 +103,16 @@ class Attempts:
         following = bisect_right(self._lines, line)
         return self._from_steps[following] if following < len(self._lines) else None
 
-    @property
-    def last_attempt(self) -> int:
-        """Number of the last attempt in the log of another program, counted from 1."""
-        return self._attempt
-
     def latest(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield those of *records*, the same again and in order, that no later attempt supersedes."""
-        following = 0
-        for record in records:
-            if self._attempt > 1 and getattr(record, "attempt", self._attempt) < self._attempt:
-                continue
-            while following < len(self._lines) and self._lines[following] <= record.line:
-                following += 1
-            if following == len(self._lines) or not self.is_superseded(record, self._from_steps[following]):
-                yield record
+        """Yield those of *records*, the same again, that no later attempt supersedes."""
+        return (record for record in records if not self.is_abandoned(record))
+
+    def is_abandoned(self, record: Record) -> bool:
+        """Return whether a later attempt supersedes *record*."""
+        if record.profile != "toy/v1":
+            return self._attempt > 1 and getattr(record, "attempt", self._attempt) < self._attempt
+        kept = self.last_step_kept(record.line)
+        return kept is not None and self.is_superseded(record, kept)
 
     def is_superseded(self, record: Record, from_step: int) -> bool:
         """Return whether a resumption after *record* from *from_step* supersedes it."""

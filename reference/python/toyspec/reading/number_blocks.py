@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,11 +15,16 @@ from toyspec.format.number_columns import columns as plain_columns
 from toyspec.reading.records import RecordFeed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.format.number_columns import Piece
+    from toyspec.reading.attempts import Attempts
+    from toyspec.reading.records import Record
 
-_PROFILES = ("toy/v1", "metrics/v1")
+    Number = TypeVar("Number", int, float)
+
+# In plain Python, a scalar takes as long by columns as by itself.
+_PROFILES = {"native": ("toy/v1", "metrics/v1", "kaun/v1"), "python": ("toy/v1", "metrics/v1")}
 
 
 class Rows(NamedTuple):
@@ -41,7 +46,7 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     """Byte offset of the first line."""
     kinds: list[tuple[str, int]]
-    """Number of records by kind; metrics entries count as entry."""
+    """Number of records by kind; metrics entries count as entry, kaun scalars as scalar."""
     phase: str | None
     """The phase that the steps name."""
     times: tuple[float, float] | None
@@ -51,49 +56,58 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, tuple[array[int], array[float]]]
     """The steps and the values of each metric: see ``metrics_of``. NaN stands for null."""
     rows: Rows | None
-    """Where each step is; None where there is no step."""
+    """Where each step is; None where there is no step, or where places were not asked for."""
+    places: dict[str, Rows] = {}
+    """Where the values of each metric are, if each record has one of several; else they are in every row."""
+    minimized: dict[str, bool] = {}
+    """Whether smaller values of a metric are better, by the last record that says so."""
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return sum(number for _, number in self.kinds)
 
 
 class NumberFeed(RecordFeed):
     """Gives blocks of numbers where it can, and records and gaps elsewhere."""
 
-    _reads = "columns"
-    """The function of the compiled engine that gives the blocks."""
-
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records, gaps and blocks of numbers that *chunk* commits, in order."""
         found: list[Any] = []
-        while chunk and (not self._is_decided or self.size > self.committed):
-            end = chunk.find(b"\n") + 1 or len(chunk)
-            found += super().feed(chunk[:end])
-            chunk = chunk[end:]
-        if self._profile not in _PROFILES:
-            return found + super().feed(chunk)
-        whole = chunk.rfind(b"\n") + 1
         at = 0
-        for piece in self._pieces(chunk[:whole], self._profile):
-            lines = chunk[at : at + piece["bytes"]]
-            found += [self._block(piece, lines)] if piece["lines"] else super().feed(lines)
-            at += piece["bytes"]
-        return found + super().feed(chunk[whole:])
-
-    def _pieces(self, text: bytes, profile: Profile) -> Sequence[Piece]:
+        while at < len(chunk) and (not self._is_decided or self.size > self.committed):
+            end = chunk.find(b"\n", at) + 1 or len(chunk)
+            found += super().feed(chunk[at:end])
+            at = end
         engine = native()
-        if engine is None:
-            return plain_columns(text, profile)
-        pieces: Sequence[Piece] = getattr(engine, self._reads)(text, profile)
+        if self._profile is None or self._profile not in _PROFILES["python" if engine is None else "native"]:
+            return found + super().feed(chunk[at:])
+        text = chunk[at : chunk.rfind(b"\n") + 1]
+        pieces = plain_columns(text, self._profile) if engine is None else self._pieces(engine, text, self._profile)
+        for piece in pieces:
+            end = at + piece["bytes"]
+            found += (
+                [self._block(piece, chunk[at + piece["last"] : end])] if piece["lines"] else super().feed(chunk[at:end])
+            )
+            at = end
+        return found + super().feed(chunk[at:])
+
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
+        """Return what the compiled *engine* finds in the whole lines *text*."""
+        pieces: Sequence[Piece] = engine.columns(text, profile)
         return pieces
 
-    def _block(self, piece: Piece, lines: bytes) -> NumberBlock:
+    def _block(self, piece: Piece, last_line: bytes) -> NumberBlock:
         assert self._profile is not None
         number, offset = self._splitter.position
-        self._splitter.skip(piece["lines"], len(lines))
-        last = lines[piece["last"] : -1]
+        self._splitter.skip(piece["lines"], piece["bytes"])
+        last = last_line[:-1]
         value = decode(last)
         assert value is not None, "the engine takes readable lines only"
         self.records += piece["lines"] - 1
         self._record(Line(number + piece["lines"] - 1, offset + piece["last"], len(last), last, b""), value)
-        rows = piece.get("rows")
+        rows = piece["rows"]
+        names = [name for name, _, _ in piece["columns"]]
         return NumberBlock(
             profile=self._profile,
             line=number,
@@ -103,14 +117,85 @@ class NumberFeed(RecordFeed):
             times=piece["times"],
             steps=piece["steps"],
             columns={name: (_whole(steps), _real(values)) for name, steps, values in piece["columns"]},
-            rows=None if rows is None else Rows(_whole(rows[0]), _real(rows[1]), rows[2] and _real(rows[2])),
+            rows=None if rows is None else _rows(rows),
+            places=dict(zip(names, map(_rows, piece["places"]), strict=False)),
+            minimized=dict(piece["minimized"]),
         )
 
 
 class StepFeed(NumberFeed):
-    """Gives blocks of nothing but steps with the same metrics, the place of each, and every other record."""
+    """Gives blocks of nothing but steps or scalars, the place of each, and every other record.
 
-    _reads = "step_columns"
+    The steps of a block have the same metrics.
+    """
+
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
+        pieces: Sequence[Piece] = engine.step_columns(text, profile)
+        return pieces
+
+
+class LossFeed(NumberFeed):
+    """Gives blocks with no metric but the loss that is a member of the steps."""
+
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
+        pieces: Sequence[Piece] = engine.member_columns(text, profile, ["loss"])
+        return pieces
+
+
+def parted(block: NumberBlock, attempts: Attempts) -> tuple[NumberBlock | None, NumberBlock | None]:
+    """Return the steps of *block* that no later attempt supersedes, and those that one does; None for none.
+
+    The block is from a ``StepFeed``.
+    """
+    kept = attempts.last_step_kept(block.line) if block.profile == "toy/v1" else None
+    if kept is None or block.rows is None or (block.phase or attempts.own_phase) != "train":
+        return block, None
+    steps = block.rows.steps
+    return (
+        _part(block, [at for at, step in enumerate(steps) if step <= kept]),
+        _part(block, [at for at, step in enumerate(steps) if step > kept]),
+    )
+
+
+def latest(items: Iterable[Record | NumberBlock], attempts: Attempts) -> Iterator[Record | NumberBlock]:
+    """Yield of *items*, from a ``StepFeed`` and in order, what no later attempt supersedes."""
+    for item in items:
+        if not isinstance(item, NumberBlock):
+            if not attempts.is_abandoned(item):
+                yield item
+            continue
+        kept, _ = parted(item, attempts)
+        if kept is not None:
+            yield kept
+
+
+def _part(block: NumberBlock, chosen: list[int]) -> NumberBlock | None:
+    """Return the *chosen* rows of *block*."""
+    rows = block.rows
+    assert rows is not None
+    if len(chosen) in (0, len(rows.steps)):
+        return block if chosen else None
+    steps, times = _picked(rows.steps, chosen), _picked(rows.times, chosen)
+    return NumberBlock(
+        profile=block.profile,
+        line=block.line,
+        offset=block.offset,
+        kinds=[("step", len(chosen))],
+        phase=block.phase,
+        times=(times[0], times[-1]),
+        steps=(steps[0], steps[-1]),
+        columns={name: (steps, _picked(values, chosen)) for name, (_, values) in block.columns.items()},
+        rows=Rows(steps, times, None if rows.epochs is None else _picked(rows.epochs, chosen)),
+    )
+
+
+def _picked(numbers: array[Number], chosen: list[int]) -> array[Number]:
+    return array(numbers.typecode, [numbers[at] for at in chosen])
+
+
+def _rows(rows: tuple[Any, Any, Any]) -> Rows:
+    steps, times, epochs = rows
+    return Rows(_whole(steps), _real(times), None if epochs is None else _real(epochs))
 
 
 def _whole(numbers: Any) -> array[int]:

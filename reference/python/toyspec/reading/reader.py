@@ -42,6 +42,8 @@ AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
 _CHUNK_BYTES = 1 << 16
+# Much is done for each chunk beside its numbers.
+_NUMBER_CHUNK_BYTES = 1 << 20
 
 
 class Reading:
@@ -79,12 +81,13 @@ class Reading:
             return self._records
         return (record if record.event is None else record.event for record in self._records)
 
-    def give_numbers(self) -> bool:
+    def give_numbers(self, of: Literal["records", "steps"] = "records") -> bool:
         """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
 
-        In the log of another program it is a ``RowBlock``.
+        With ``steps``, the blocks have nothing but steps, and the place of each. In the log of another program it is a
+        ``RowBlock``.
         """
-        return self._walk.gives_numbers()
+        return self._walk.gives_numbers(of)
 
     @property
     def report(self) -> ReadReport:
@@ -124,6 +127,7 @@ class _Walk:
         self.report: ReadReport | None = None
         self._mode = mode
         self._new_feed = feed
+        self._chunk_bytes = _CHUNK_BYTES
 
     def gives_events(self) -> bool:
         """Switch to bare events if nothing was read yet and records are not needed; return whether it did."""
@@ -132,16 +136,17 @@ class _Walk:
         self._new_feed = partial(self._new_feed, target="bare event")
         return True
 
-    def gives_numbers(self) -> bool:
+    def gives_numbers(self, of: Literal["records", "steps"]) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
         if self._has_begun or self._attempts == "latest":
             return False
         if self._new_feed.func is not RecordFeed:
             self._new_feed = partial(self._new_feed, target="blocks")
             return True
-        from toyspec.reading.number_blocks import NumberFeed
+        from toyspec.reading.number_blocks import NumberFeed, StepFeed
 
-        kind: type[RecordFeed] = NumberFeed
+        kind: type[RecordFeed] = NumberFeed if of == "records" else StepFeed
+        self._chunk_bytes = _NUMBER_CHUNK_BYTES
         self._new_feed = partial(kind, **self._new_feed.keywords)
         return True
 
@@ -189,7 +194,7 @@ class _Walk:
 
     def _read(self, account: _Account) -> bytes:
         try:
-            return self.source.read(_CHUNK_BYTES)
+            return self.source.read(self._chunk_bytes)
         except OSError as error:
             raise unreadable(self.source.name, error, offset=account.feed.size) from error
 
@@ -233,7 +238,7 @@ class _Account:
                     self.note(gap)
                 found = [item for item in found if not isinstance(item, Gap)]
         self.block = found
-        self.records += self.feed.records - records if first is None else len(found)
+        self.records += self.feed.records - records if first is None else sum(map(_records_in, found))
         return first
 
     def note(self, gap: Gap) -> None:
@@ -284,6 +289,10 @@ class _Account:
 
     def _dialect(self) -> DialectUse | None:
         return None if isinstance(self.feed, RecordFeed) else self.feed.read_as.use
+
+
+def _records_in(item: Any) -> int:
+    return 1 if isinstance(item, Record) else int(item.records)
 
 
 def read(  # noqa: PLR0913 - each is an option of its own

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import closing
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from math import isnan
+from typing import TYPE_CHECKING, Any, Literal
 
+from toyspec.engine import native
 from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
 from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.places.addresses import is_address, path_in, public
+from toyspec.read_reports import Gap
 from toyspec.reading.attempts import Attempts
-from toyspec.reading.reader import Mode, Reading
+from toyspec.reading.number_blocks import LossFeed, NumberBlock
+from toyspec.reading.reader import Reading
 from toyspec.reading.records import RecordFeed
-from toyspec.reading.stream_files import open_source, unreadable
+from toyspec.reading.stream_files import Source, open_source, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
+
+# As much as is read of many numbers at once.
+_CHUNK_BYTES = 1 << 20
 
 
 class RunLog:
@@ -104,7 +112,8 @@ class RunLog:
 
         Raises StreamReplacedError or StreamMissingError if the stream that was opened is no longer there.
         """
-        return [record for record in self._latest() if record.kind == "step"]
+        records = self._items(partial(RecordFeed, profile="toy/v1"))
+        return [record for record in self._attempts.latest(records) if record.kind == "step"]
 
     @property
     def loss_curve(self) -> list[float | None]:
@@ -113,12 +122,21 @@ class RunLog:
         The run's own phase is that of its run_start, else train. Read from the file on first use; raises as ``steps``
         does.
         """
-        return [loss for _, loss in self.loss_by_step]
+        return list(self._losses[1])
 
     @cached_property
     def loss_by_step(self) -> list[tuple[int, float | None]]:
         """Number and loss of the same steps."""
-        return [(record["step"], _number(record["loss"])) for record in self._latest() if self._has_loss(record)]
+        return list(zip(*self._losses, strict=True))
+
+    @cached_property
+    def _losses(self) -> tuple[list[int], list[float | None]]:
+        steps: list[int] = []
+        losses: list[float | None] = []
+        for some, values in self._loss_parts():
+            steps.extend(some)
+            losses.extend(values)
+        return steps, losses
 
     def _repr_html_(self) -> str:
         from toyspec.runs.run_html import run_html
@@ -128,50 +146,83 @@ class RunLog:
 
     def _learn(self) -> None:
         config: Record | None = None
-        reading = self._read("tail")
-        for record in reading:
-            self._attempts.learn(record)
-            if record.kind == "run_start" and config is None:
-                config = self.config = record
-            elif record.kind == "run_end":
-                self.run_end = record
-            elif config is not None and self._has_loss(record):
-                self._last_loss = _number(record["loss"])
+        reading = self._read()
+        items: Iterator[Any] = iter(reading)
+        for item in items:
+            if isinstance(item, NumberBlock):
+                if config is not None:
+                    self._last_loss = next(reversed(self._losses_in(item)[1]), self._last_loss)
+                continue
+            self._attempts.learn(item)
+            if item.kind == "run_start" and config is None:
+                config = self.config = item
+            elif item.kind == "run_end":
+                self.run_end = item
+            elif config is not None and self._has_loss(item):
+                self._last_loss = _number(item["loss"])
         self.report = reading.report
         if config is None:
             raise RunStartMissingError(self._stream, "no run_start", report=self.report)
         if self._attempts:
             self._last_loss = None
-            for record in self._latest():
-                if self._has_loss(record):
-                    self._last_loss = _number(record["loss"])
+            for _, losses in self._loss_parts():
+                self._last_loss = next(reversed(losses), self._last_loss)
 
-    def _read(self, mode: Mode) -> Reading:
+    def _read(self) -> Reading:
+        return Reading(self._source(), mode="tail", attempts="all", feed=_loss_feed())
+
+    def _source(self) -> Source:
         # The directory was named, not this file: a FIFO in its place must not block.
-        source = open_source(self._stream, special="refuse")
-        return Reading(source, mode=mode, attempts="all", feed=partial(RecordFeed, profile="toy/v1"))
+        return open_source(self._stream, special="refuse")
 
     def _has_loss(self, record: Record) -> bool:
         """Return whether *record* is a step of the run's own phase with a valid loss."""
         return self._attempts.is_own_step(record) and _is_loss(record.get("loss", ""))
 
-    def _latest(self) -> Iterator[Record]:
-        return self._attempts.latest(self._records())
+    def _loss_parts(self) -> Iterator[tuple[Sequence[int], Sequence[float | None]]]:
+        """Yield number and loss of the steps of the latest attempt that have one, many at a time."""
+        for item in self._items(_loss_feed()):
+            if isinstance(item, NumberBlock):
+                yield self._losses_in(item)
+            elif self._has_loss(item) and not self._attempts.is_abandoned(item):
+                yield [item["step"]], [_number(item["loss"])]
 
-    def _records(self) -> Iterator[Record]:
-        """Yield the records that the stream had when the run was opened."""
-        matching = 0
-        with self._read("prefix") as reading:
-            for record in reading:
-                changed = record.line == self.config.line and record != self.config
-                if changed or record.offset >= self.report.committed_bytes:
-                    break
-                matching += 1
-                yield record
-        if matching != self.report.records:
+    def _losses_in(self, block: NumberBlock) -> tuple[Sequence[int], Sequence[float | None]]:
+        own = self._attempts.own_phase
+        steps, values = block.columns.get("loss", ((), ()))
+        if not steps or (block.phase or own) != own:
+            return (), ()
+        losses = [None if isnan(value) else value for value in values] if isnan(sum(values)) else values
+        kept = self._attempts.last_step_kept(block.line)
+        if kept is None or own != "train" or max(steps) <= kept:
+            return steps, losses
+        chosen = [at for at, step in enumerate(steps) if step <= kept]
+        return [steps[at] for at in chosen], [losses[at] for at in chosen]
+
+    def _items(self, feed: partial[RecordFeed]) -> Iterator[Any]:
+        """Yield the records and blocks that the stream had when the run was opened; raise if it is another one."""
+        made, left, is_same = feed(), self.report.committed_bytes, False
+        with closing(self._source()) as source:
+            while left and (chunk := self._chunk(source, left)):
+                left -= len(chunk)
+                for item in made.feed(chunk):
+                    is_same = is_same or (item.line == self.config.line and item == self.config)
+                    if not isinstance(item, Gap):
+                        yield item
+        if not is_same or made.gap_bytes or made.records != self.report.records:
             raise StreamReplacedError(
                 self._stream, "the stream was replaced since the run was opened; open the run again"
             )
+
+    def _chunk(self, source: Source, most: int) -> bytes:
+        try:
+            return source.read(min(most, _CHUNK_BYTES))
+        except OSError as error:
+            raise unreadable(self._stream, error) from error
+
+
+def _loss_feed() -> partial[RecordFeed]:
+    return partial(RecordFeed if native() is None else LossFeed, profile="toy/v1")
 
 
 def _is_loss(value: object) -> bool:

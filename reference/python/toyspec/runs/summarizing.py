@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.reading.foreign_files import unknown_format
 from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.number_blocks import latest
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
 from toyspec.runs.extents import Extent
@@ -42,7 +43,9 @@ def summarize_run(
         again = RunSummary(stream, measure)
         again.attempts = summary.attempts
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
-            again.take(summary.attempts.latest(reading))
+            if report.dialect is None:
+                reading.give_numbers("steps")
+            again.take(latest(reading, summary.attempts))
         summary = again
     summary.report = report
     summary.dialect = report.dialect

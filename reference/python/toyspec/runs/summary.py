@@ -248,8 +248,13 @@ class RunSummary:
         first, self.last_step = block.steps
         self.first_step = first if self.first_step is None else self.first_step
         self._take_columns(block.columns)
-        if self._measure is not None:
-            self.measured.add_all(*block.columns.get(self._measure_among(block.columns), ((), ())))
+        self.minimized.update(block.minimized)
+        if self._measure is None:
+            return
+        # A scalar has one metric, and the first that is a loss counts.
+        groups = [[name] for name in block.columns] if block.profile == "kaun/v1" else [list(block.columns)]
+        for names in groups:
+            self.measured.add_all(*block.columns.get(self._measure_among(names), ((), ())))
 
     def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
         for name, (steps, values) in columns.items():

@@ -54,7 +54,8 @@ class Pyramid:
 
     def _begin(self, place: tuple[float, float, float]) -> None:
         if not self.points:
-            self.first_places = place
+            step, time, epoch = place
+            self.first_places = float(step), time, epoch
 
     def _add_some(self, places: Places, values: Sequence[float], done: int, at: tuple[int, int]) -> int:
         """Add points from *done* on; return how many are done."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
 from toyspec.read_reports import Gap
-from toyspec.reading.number_blocks import NumberBlock, Rows
+from toyspec.reading.number_blocks import NumberBlock, parted
 from toyspec.reading.rows import Row
 from toyspec.runs.curves import Curve
 from toyspec.runs.metrics_of import metrics_of
@@ -88,50 +88,40 @@ class Scan:
 
     def _take_block(self, block: NumberBlock) -> None:
         attempts = self.summary.attempts
-        rows = block.rows
-        kept = None if self._learns or block.profile != "toy/v1" else attempts.last_step_kept(block.line)
+        kept, rest = (block, None) if self._learns else parted(block, attempts)
         is_own = (block.phase or attempts.own_phase) == attempts.own_phase
-        if (
-            kept is not None
-            and is_own
-            and attempts.own_phase == "train"
-            and rows is not None
-            and max(rows.steps) > kept
-        ):
-            self._take_split(block, kept)
-            return
-        self.summary.take([block], "attempts" if self._learns else "nothing")
-        if rows is None or not is_own:
-            return
-        for name, (steps, values) in block.columns.items():
-            curve = self._curve(name)
-            if curve is not None:
-                is_whole = len(steps) == len(rows.steps)
-                places = (rows.steps, rows.times, rows.epochs) if is_whole else _places_of(steps, block)
-                curve.add_all(places, values, (block.offset, block.line))
-        self._place = (rows.steps[-1], rows.times[-1], nan if rows.epochs is None else rows.epochs[-1])
+        if rest is not None and is_own:
+            self._draw(rest, self._stretch())
+        if kept is not None:
+            self.summary.take([kept])
+            if is_own:
+                self._draw(kept, self.latest)
+        if block.rows is not None and block.columns and is_own:
+            rows = block.rows
+            time = self._of_run(block, array("d", rows.times[-1:]))[0]
+            self._place = (rows.steps[-1], time, nan if rows.epochs is None else rows.epochs[-1])
 
-    def _take_split(self, block: NumberBlock, kept: int) -> None:
-        """Take in a block of which a later attempt supersedes the steps after *kept*."""
-        assert block.rows is not None
-        inside = [at for at, step in enumerate(block.rows.steps) if step <= kept]
-        outside = [at for at, step in enumerate(block.rows.steps) if step > kept]
-        for name, (steps, values) in block.columns.items():
-            places = _places_of(steps, block)
-            curve = self._curve(name, self._stretch())
-            if curve is not None:
-                chosen = [at for at, step in enumerate(steps) if step > kept]
-                curve.add_all(_picked(places, chosen), [values[at] for at in chosen], (block.offset, block.line))
-        if inside:
-            self._take_block(_part(block, inside))
-        last = outside[-1]
-        self._place = (block.rows.steps[last], block.rows.times[last], nan)
+    def _draw(self, block: NumberBlock, where: dict[str, Pyramid]) -> None:
+        """Add the values of *block* to the curves *where*."""
+        for name, (_, values) in block.columns.items():
+            rows = block.places.get(name, block.rows)
+            curve = self._curve(name, where)
+            if curve is not None and rows is not None:
+                places = (rows.steps, self._of_run(block, rows.times), rows.epochs)
+                curve.add_all(places, values, (block.offset, block.line))
+
+    def _of_run(self, block: NumberBlock, times: array[float]) -> array[float]:
+        """Return *times* of *block* as seconds of the run."""
+        if block.profile != "kaun/v1" or block.times is None:
+            return times
+        begin = self._first_time = block.times[0] if self._first_time is None else self._first_time
+        return array("d", [since if isfinite(since) else nan for since in (time - begin for time in times)])
 
     def _take_record(self, record: Record) -> None:
         summary = self.summary
         if self._learns:
             summary.attempts.learn(record)
-        is_abandoned = not self._learns and self._is_abandoned(record)
+        is_abandoned = not self._learns and summary.attempts.is_abandoned(record)
         if not is_abandoned:
             summary.take([record])
         if record.kind == "run_resume" and record.profile == "toy/v1":
@@ -166,13 +156,6 @@ class Scan:
             self.abandoned.append({})
         self._ends_stretch = False
         return self.abandoned[-1]
-
-    def _is_abandoned(self, record: Record) -> bool:
-        attempts = self.summary.attempts
-        if record.profile != "toy/v1":
-            return getattr(record, "attempt", attempts.last_attempt) < attempts.last_attempt
-        kept = attempts.last_step_kept(record.line)
-        return kept is not None and attempts.is_superseded(record, kept)
 
     def _resume(self, record: Record) -> None:
         if len(self.resumes) < MOST_MARKS:
@@ -240,49 +223,3 @@ def _system_metrics(value: dict[str, Any]) -> dict[str, Any]:
 def _named(place: tuple[float, float, float]) -> dict[str, float | None]:
     names = ("step", "time", "epoch")
     return {name: figure if isfinite(figure) else None for name, figure in zip(names, place, strict=True)}
-
-
-def _places_of(steps: Any, block: NumberBlock) -> Any:
-    """Return the places of values at *steps*, some of the rows of *block*."""
-    rows = block.rows
-    assert rows is not None
-    if len(steps) == len(rows.steps):
-        return rows.steps, rows.times, rows.epochs
-    chosen, at = [], 0
-    for step in steps:
-        while rows.steps[at] != step:
-            at += 1
-        chosen.append(at)
-        at += 1
-    return _picked((rows.steps, rows.times, rows.epochs), chosen)
-
-
-def _picked(places: Any, chosen: list[int]) -> Any:
-    steps, times, epochs = places
-    return (
-        array("q", [steps[at] for at in chosen]),
-        array("d", [times[at] for at in chosen]),
-        None if epochs is None else array("d", [epochs[at] for at in chosen]),
-    )
-
-
-def _part(block: NumberBlock, chosen: list[int]) -> NumberBlock:
-    """Return the *chosen* rows of *block*."""
-    assert block.rows is not None
-    steps, times, epochs = _picked(block.rows, chosen)
-    kept = set(steps)
-    columns = {}
-    for name, (at_steps, values) in block.columns.items():
-        inside = [at for at, step in enumerate(at_steps) if step in kept]
-        columns[name] = (array("q", [at_steps[at] for at in inside]), array("d", [values[at] for at in inside]))
-    return NumberBlock(
-        profile=block.profile,
-        line=block.line,
-        offset=block.offset,
-        kinds=[("step", len(chosen))],
-        phase=block.phase,
-        times=(times[0], times[-1]),
-        steps=(steps[0], steps[-1]),
-        columns=columns,
-        rows=Rows(steps, times, epochs),
-    )

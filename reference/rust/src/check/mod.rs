@@ -18,7 +18,7 @@ mod split;
 #[cfg(test)]
 mod split_test;
 mod stream;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,0 +1,220 @@
+//! What one record says with numbers, where nothing else of it counts.
+
+use crate::schema::{member, Constant, KindTable};
+use crate::tape::{Kind, Node};
+use crate::Profile;
+
+/// Kinds of toy/v1 whose records say more than their numbers.
+const SPEAKING: [&str; 6] = ["run_start", "run_end", "run_resume", "eval", "scalars", "define"];
+const MILLISECONDS: f64 = 1000.0;
+/// Records with more metrics than this are left to the caller.
+pub(crate) const MAX_METRICS: usize = 256;
+
+/// A number, after the place where it is.
+pub(crate) type Placed<'t, T> = (Node<'t>, T);
+
+/// What one record says.
+#[derive(Default)]
+pub(crate) struct Said<'t> {
+    pub kind: &'static str,
+    /// In seconds.
+    pub time: Option<Placed<'t, f64>>,
+    pub step: Option<Placed<'t, i64>>,
+    pub phase: Option<&'static str>,
+    pub epoch: Option<Placed<'t, f64>>,
+    /// Whether smaller values of its metric are better.
+    pub minimize: Option<bool>,
+    /// Name and value of each metric; NaN stands for null.
+    pub metrics: Vec<(String, Placed<'t, f64>)>,
+}
+
+/// Which metrics of a record count.
+#[derive(Clone, Copy)]
+pub(crate) enum Chosen<'a> {
+    All,
+    /// Those that are members of the record by these names, and nothing in its extra.
+    Members(&'a [String]),
+}
+
+/// Returns what a record says; None where that is more than numbers.
+pub(crate) fn said<'t>(record: Node<'t>, profile: Profile, chosen: Chosen) -> Option<Said<'t>> {
+    match profile {
+        Profile::Toy => said_by_event(record, chosen),
+        Profile::Metrics => said_by_entry(record, chosen),
+        Profile::Kaun => said_by_scalar(record),
+    }
+}
+
+fn said_by_event<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
+    let parts = Parts::of(record)?;
+    let tag = parts.kind.filter(|tag| tag.kind() == Kind::String)?;
+    let name = std::str::from_utf8(tag.body()).ok()?;
+    let table = Profile::Toy.kind(name).filter(|table| !SPEAKING.contains(&table.name))?;
+    let time = time_in(parts.t)?;
+    if table.name != "step" {
+        return Some(Said { kind: table.name, time, ..Said::default() });
+    }
+    let phase = match parts.phase {
+        None => None,
+        Some(phase) => Some(known_phase(table, phase)?),
+    };
+    let step = parts.step.and_then(step_of).filter(|_| time.is_some_and(|(_, time)| time >= 0.0))?;
+    let epoch = parts.epoch;
+    Some(Said {
+        kind: table.name,
+        time,
+        step: Some(step),
+        phase,
+        epoch,
+        minimize: None,
+        metrics: parts.metrics(chosen)?,
+    })
+}
+
+fn said_by_entry<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
+    let parts = Parts::of(record)?;
+    let time = time_in(parts.wall_time_ms)?.map(|(place, time)| (place, in_seconds(time, Profile::Metrics)));
+    let step = parts.step.and_then(step_of)?;
+    // What the schema does not declare is not a metric of an entry.
+    let table = Profile::Metrics.kind("entry")?;
+    if parts.numbers.iter().any(|(key, _)| member(table.fields, key).is_none()) {
+        return None;
+    }
+    let epoch = parts.epoch;
+    Some(Said { kind: "entry", time, step: Some(step), epoch, metrics: parts.metrics(chosen)?, ..Said::default() })
+}
+
+fn said_by_scalar(record: Node) -> Option<Said> {
+    let mut said = Said { kind: "scalar", ..Said::default() };
+    let (mut is_scalar, mut tag, mut value) = (false, None, None);
+    for (key, node) in record.members() {
+        match key.body() {
+            b"type" => is_scalar = node.kind() == Kind::String && node.body() == b"scalar",
+            b"step" => said.step = Some(step_of(node)?),
+            b"wall_time" => said.time = Some((node, finite(node)?)),
+            b"epoch" => said.epoch = Some((node, finite(node)?)),
+            b"tag" if node.kind() == Kind::String => tag = Some(node.string().into_owned()),
+            b"value" => value = Some((node, number_or_null(node)??)),
+            b"minimize" if matches!(node.kind(), Kind::True | Kind::False) => {
+                said.minimize = Some(node.kind() == Kind::True);
+            }
+            b"tag" | b"minimize" => return None,
+            other if other.contains(&b'\\') => return None,
+            _ => {}
+        }
+    }
+    said.metrics.push((tag?, value?));
+    (is_scalar && said.step.is_some()).then_some(said)
+}
+
+/// Returns a time of a profile in seconds.
+pub(crate) fn in_seconds(time: f64, profile: Profile) -> f64 {
+    if profile == Profile::Metrics {
+        time / MILLISECONDS
+    } else {
+        time
+    }
+}
+
+/// The members of a record, by what they are for.
+#[derive(Default)]
+struct Parts<'t> {
+    kind: Option<Node<'t>>,
+    t: Option<Node<'t>>,
+    wall_time_ms: Option<Node<'t>>,
+    step: Option<Node<'t>>,
+    phase: Option<Node<'t>>,
+    epoch: Option<Placed<'t, f64>>,
+    extra: Option<Node<'t>>,
+    numbers: Vec<(String, Placed<'t, f64>)>,
+}
+
+impl<'t> Parts<'t> {
+    /// Returns the members of a record; None where a key has an escape, or a number is not finite.
+    fn of(record: Node<'t>) -> Option<Parts<'t>> {
+        let mut parts = Parts::default();
+        for (key, value) in record.members() {
+            match key.body() {
+                b"kind" => parts.kind = Some(value),
+                b"t" => parts.t = Some(value),
+                b"wall_time_ms" => parts.wall_time_ms = Some(value),
+                b"step" => parts.step = Some(value),
+                b"phase" => parts.phase = Some(value),
+                // Anything but an object is a member like others, which is rare.
+                b"extra" if value.kind() == Kind::Object => parts.extra = Some(value),
+                b"extra" => return None,
+                // One that is not a number does not count.
+                b"epoch" => parts.epoch = finite(value).map(|epoch| (value, epoch)),
+                b"layer" | b"head" | b"token_id" => {}
+                _ => parts.numbers.extend(metric(key, value)?),
+            }
+        }
+        Some(parts)
+    }
+
+    /// Returns the metrics, those of the extra first; None where two of them have the same name.
+    fn metrics(self, chosen: Chosen) -> Option<Vec<(String, Placed<'t, f64>)>> {
+        let mut found = Vec::with_capacity(self.numbers.len() + 4);
+        for (key, value) in self.extra.iter().flat_map(|extra| extra.members()) {
+            found.extend(metric(key, value)?);
+        }
+        if self.numbers.iter().any(|(name, _)| found.iter().any(|(other, _)| other == name)) {
+            return None;
+        }
+        if let Chosen::Members(names) = chosen {
+            found.clear();
+            found.extend(self.numbers.into_iter().filter(|(name, _)| names.contains(name)));
+        } else {
+            found.extend(self.numbers);
+        }
+        (found.len() <= MAX_METRICS).then_some(found)
+    }
+}
+
+/// Returns a time that may be missing; None where it is not a number.
+#[allow(clippy::option_option)]
+fn time_in(time: Option<Node>) -> Option<Option<Placed<f64>>> {
+    time.map_or(Some(None), |value| finite(value).map(|time| Some((value, time))))
+}
+
+/// Returns the value of a member that is a number or null; Some(None) for others. None where the caller reads the line.
+#[allow(clippy::option_option)]
+fn metric<'t>(key: Node<'t>, value: Node<'t>) -> Option<Option<(String, Placed<'t, f64>)>> {
+    if key.body().contains(&b'\\') {
+        return None;
+    }
+    Some(number_or_null(value)?.map(|number| (key.string().into_owned(), (value, number))))
+}
+
+/// Returns a number or null; Some(None) for another value, None for a number that is not finite.
+#[allow(clippy::option_option)]
+fn number_or_null(value: Node) -> Option<Option<f64>> {
+    match value.kind() {
+        Kind::Null => Some(Some(f64::NAN)),
+        Kind::Number => finite(value).map(Some),
+        _ => Some(None),
+    }
+}
+
+/// Returns the phase as the schema lists it.
+fn known_phase(table: &'static KindTable, phase: Node) -> Option<&'static str> {
+    let schema = member(table.fields, "phase").filter(|_| phase.kind() == Kind::String)?;
+    let mut known = schema.values.iter().filter_map(|value| match value {
+        Constant::Text(text) => Some(*text),
+        Constant::Integer(_) => None,
+    });
+    known.find(|text| phase.is_named(text))
+}
+
+/// Returns a number that counts, written as an integer.
+fn step_of(value: Node) -> Option<Placed<i64>> {
+    let step = value.literal().parse().ok().filter(|step| value.kind() == Kind::Number && *step >= 0)?;
+    Some((value, step))
+}
+
+/// Returns a finite number; the integer `-0` is 0.
+pub(crate) fn finite(value: Node) -> Option<f64> {
+    let number =
+        value.literal().parse().ok().filter(|number: &f64| number.is_finite() && value.kind() == Kind::Number)?;
+    Some(if value.is_integer() { number + 0.0 } else { number })
+}
