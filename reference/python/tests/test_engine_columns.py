@@ -41,7 +41,7 @@ def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> tuple[Any,
 
 
 def losses(path: Path) -> tuple[Any, ...] | str:
-    """Return what the run at *path* says of its loss, or why it cannot be opened."""
+    """Return what the run at *path* reports of its loss, or why it cannot be opened."""
     try:
         log = RunLog.open(path)
     except StreamError as error:

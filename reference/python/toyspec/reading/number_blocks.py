@@ -60,12 +60,17 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     places: dict[str, Rows] = {}
     """Where the values of each metric are, if each record has one of several; else they are in every row."""
     minimized: dict[str, bool] = {}
-    """Whether smaller values of a metric are better, by the last record that says so."""
+    """Whether smaller values of a metric are better, by the last record that has it."""
 
     @property
     def records(self) -> int:
         """Number of records."""
         return sum(number for _, number in self.kinds)
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """Names of the metrics that are in one record; a scalar has one."""
+        return [[name] for name in self.columns] if self.profile == "kaun/v1" else [list(self.columns)]
 
 
 class NumberFeed(RecordFeed):

@@ -42,7 +42,6 @@ AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
 _CHUNK_BYTES = 1 << 16
-# Much is done for each chunk beside its numbers.
 _NUMBER_CHUNK_BYTES = 1 << 20
 
 
@@ -84,8 +83,7 @@ class Reading:
     def give_numbers(self, of: Literal["records", "steps"] = "records") -> bool:
         """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
 
-        With ``steps``, the blocks have nothing but steps, and the place of each. In the log of another program it is a
-        ``RowBlock``.
+        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``.
         """
         return self._walk.gives_numbers(of)
 
@@ -179,8 +177,7 @@ class _Walk:
                 attempts.learn(record)
                 last = record.line
         self.source.rewind()
-        for record in attempts.latest(self._again(last)):
-            yield [record]
+        yield from ([record] for record in attempts.latest(self._again(last)))
 
     def _again(self, last: int) -> Generator[Record]:
         """Yield the records of the source from its position to line *last*."""
@@ -238,7 +235,9 @@ class _Account:
                     self.note(gap)
                 found = [item for item in found if not isinstance(item, Gap)]
         self.block = found
-        self.records += self.feed.records - records if first is None else sum(map(_records_in, found))
+        self.records += (
+            self.feed.records - records if first is None else sum(getattr(item, "records", 1) for item in found)
+        )
         return first
 
     def note(self, gap: Gap) -> None:
@@ -289,10 +288,6 @@ class _Account:
 
     def _dialect(self) -> DialectUse | None:
         return None if isinstance(self.feed, RecordFeed) else self.feed.read_as.use
-
-
-def _records_in(item: Any) -> int:
-    return 1 if isinstance(item, Record) else int(item.records)
 
 
 def read(  # noqa: PLR0913 - each is an option of its own

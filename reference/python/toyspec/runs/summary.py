@@ -209,11 +209,8 @@ class RunSummary:
     def take(self, records: Iterable[Taken], learn: Literal["attempts", "nothing"] = "nothing") -> None:
         """Add *records* in order, blocks of numbers among them."""
         for record in records:
-            if isinstance(record, NumberBlock):
-                self._take_block(record)
-                continue
-            if isinstance(record, RowBlock):
-                self._take_rows(record)
+            if isinstance(record, NumberBlock | RowBlock):
+                self._take_block(record) if isinstance(record, NumberBlock) else self._take_rows(record)
                 continue
             if learn == "attempts":
                 self.attempts.learn(record)
@@ -249,11 +246,7 @@ class RunSummary:
         self.first_step = first if self.first_step is None else self.first_step
         self._take_columns(block.columns)
         self.minimized.update(block.minimized)
-        if self._measure is None:
-            return
-        # A scalar has one metric, and the first that is a loss counts.
-        groups = [[name] for name in block.columns] if block.profile == "kaun/v1" else [list(block.columns)]
-        for names in groups:
+        for names in block.groups if self._measure is not None else ():
             self.measured.add_all(*block.columns.get(self._measure_among(names), ((), ())))
 
     def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
