@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _DEFAULT_LINES = 10
 _NAME_COLUMNS = 20
 _MAX_HELD_NOTES = 100
+# Notes on the unreadable lines of one place: the others are counted.
+_MOST_NOTES = 3
 # Each has a thread and an open file.
 _MOST_RUNS = 200
 _MEANING = {
@@ -227,6 +229,7 @@ class _Shown:
         self._lines = options.lines
         self._held: deque[Record | TailEvent] | None = None if options.all else deque()
         self._records = 0
+        self._gaps = 0
 
     def take(self, item: Record | TailEvent) -> None:
         """Keep or print *item*."""
@@ -249,9 +252,24 @@ class _Shown:
         with self._lock:
             for item in held or ():
                 self._print(item)
+            self._say_rest()
             sys.stdout.flush()
 
+    def _say_rest(self) -> None:
+        """Say how many more lines were skipped than there are notes on them."""
+        if self._gaps > _MOST_NOTES:
+            sys.stdout.flush()
+            more = self._gaps - _MOST_NOTES
+            _say(f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
+        self._gaps = 0
+
     def _print(self, item: Record | TailEvent) -> None:
+        if not isinstance(item, Record) and item.kind == "gap":
+            self._gaps += 1
+            if self._gaps <= _MOST_NOTES:
+                _note(item)
+            return
+        self._say_rest()
         if not isinstance(item, Record):
             _note(item)
         elif self._form == "line":

@@ -185,7 +185,8 @@ class PatternForm:
             match = pattern.search(text)
             if match:
                 groups = {name: _cell(part) for name, part in match.groupdict().items() if part is not None}
-                return _with_pairs(groups, groups.pop("pairs", None))
+                found = _with_pairs(groups, groups.pop("pairs", None))
+                return _with_pairs(found, found.pop("eval_pairs", None), prefix="eval/")
         return None
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
@@ -284,10 +285,10 @@ def _cell(text: Any) -> Any:
     return float(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
-def _with_pairs(groups: dict[str, Any], text: Any) -> dict[str, Any]:
-    """Return *groups* and the numbers in *text* by the names before them, each under a name of its own."""
+def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "") -> dict[str, Any]:
+    """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own."""
     pairs = _PAIR.findall(text) if isinstance(text, str) else []
-    names = _different([*groups, *(name for name, _, _ in pairs)])[len(groups) :]
+    names = _different([*groups, *(prefix + name for name, _, _ in pairs)])[len(groups) :]
     return groups | {name: _figure(*pair[1:]) for name, pair in zip(names, pairs, strict=True)}
 
 

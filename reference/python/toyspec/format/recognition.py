@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _RANKS = ("program", "shape", "guess")
 _SAMPLE = 50
-_CONSOLE = 2
 
 
 def has_text(head: bytes, dialect: Dialect) -> bool:
@@ -107,10 +106,13 @@ def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
 
 def _fits(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
     marks = dialect.recognize
+    # The text may be in lines without metrics, which some programs print first.
+    if dialect.form.type == "pattern" and dialect.rank == "program" and marks.text:
+        return True
     if not any(_has_marks(dialect, row) for row in rows) or any(key in row for row in rows for key in marks.absent):
         return False
     if dialect.form.type == "pattern":
-        return len(rows) >= min(_CONSOLE, len(rows)) > 0
+        return bool(rows)
     key = step or _first(dialect.step, rows)
     if dialect.rank == "program":
         return bool(marks.text or marks.keys or marks.any)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.reading.log_detection import CONSOLE_BYTES, first_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +40,12 @@ class FollowedFeed:
         self._choice = choice
         self._path = path
         self._detect = detect
+        name = stream_name(os.path.basename(path))
+        self._may_be_console = choice is not None and choice.name == "auto" and name not in (EVENTS_FILE, METRICS_FILE)
         is_open = choice is not None and (choice.name is not None or choice.may_be_own)
         self._held: bytes | None = b"" if is_open else None
+        # What the lines of a text are if no metrics of a program follow; None before and after that is the question.
+        self._gaps: list[Any] | None = None
         self._plain = plain
         self.feed_now: AnyFeed = plain()
         """The feed that makes the records now."""
@@ -50,20 +58,43 @@ class FollowedFeed:
         if b"\n" not in self._held:
             self.feed_now.feed(chunk)
             return []
+        if self._gaps is not None and self._goes_on(self._held, len(chunk)):
+            self._gaps += self.feed_now.feed(chunk)
+            return []
         held, self._held = self._held, None
+        return self._decided(held, chunk)
+
+    def _decided(self, held: bytes, chunk: bytes) -> list[Any]:
+        """Return what *chunk*, the end of *held*, commits, now that it is known how the file is read."""
         assert self._choice is not None
+        gaps, self._gaps = self._gaps or [], None
         profile = self._choice.profile_of(held, self._path)
         if profile is not None:
             self.feed_now = self._plain(profile=profile)
             return self.feed_now.feed(held)
         read_as = self._choice.choose(held, self._detect, path=self._path)
         if read_as is None:
-            return self.feed_now.feed(chunk)
+            gaps += self.feed_now.feed(chunk)
+            if not (self._may_be_console and _is_text(held)):
+                return gaps
+            self._held, self._gaps = held, gaps
+            return []
         # Imported with the first log of another program: start-up time counts.
         from toyspec.reading.rows import RowFeed
 
         self.feed_now = RowFeed(read_as, max_line_bytes=self.feed_now.max_line_bytes)
         return self.feed_now.feed(held)
+
+    def _goes_on(self, held: bytes, size: int) -> bool:
+        """Return whether the last *size* bytes of *held* are more text, without what a program is known by."""
+        lines = held[held.rfind(b"\n", 0, len(held) - size) + 1 :]
+        assert self._choice is not None
+        return len(held) < CONSOLE_BYTES and _is_text(lines) and not self._choice.has_console_text(lines)
+
+    def at_end(self) -> list[Any]:
+        """Return the gaps that were held back since text may be the output of a program; call it at the end."""
+        gaps, self._gaps = self._gaps or [], None
+        return gaps
 
     @property
     def is_by_lines(self) -> bool:
@@ -78,4 +109,10 @@ class FollowedFeed:
         """Drop the bytes after the last LF, as if they had not been fed."""
         self.feed_now.drop_fragment()
         if self._held is not None:
-            self._held = b""
+            self._held = self._held[: self._held.rfind(b"\n") + 1]
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether *data* may be what a program prints before its first metrics."""
+    is_short = len(data) < CONSOLE_BYTES
+    return is_short and b"\0" not in data and data.lstrip()[:1] not in (b"{", b"[") and first_object(data) is None

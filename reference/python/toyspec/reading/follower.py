@@ -259,10 +259,16 @@ class _Tail:
                     last = polling.clock()
                 is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
                 if self._finished or (is_idle and not self._doubts):
-                    return
+                    break
                 polling.sleep(polling.poll_seconds)
+            yield from self._rest()
         finally:
             self.close()
+
+    def _rest(self) -> Items:
+        if self._file is not None:
+            for gap in self._feed.at_end():
+                yield from self._give(self._file, gap)
 
     def _poll(self) -> Items:
         """Yield what is new since the last poll; an input error waits for the next one."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HEAD_BYTES = 1 << 16
 """Number of bytes by which a file is recognized."""
 
+CONSOLE_BYTES = 1 << 20
+"""Number of bytes of text in which the first metrics are looked for: many programs print their settings before them."""
+
 # What only the logs of other programs need is imported with the first of them: start-up time counts.
 _MANIFESTED: Profile = "kaun/v1"
 
@@ -127,7 +130,32 @@ class DialectChoice:
         if profile == _MANIFESTED:
             known = [each for each in known if each.rank == "program"]
         found = recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
+        if found is None and first is None:
+            found = self._in_console(head, path)
         return None if found is None else _with_files(found, path)
+
+    def has_console_text(self, data: bytes) -> bool:
+        """Return whether *data* has the text by which the console output of a program is known."""
+        from toyspec.format.recognition import has_text
+
+        return self.name == "auto" and any(has_text(data, dialect) for dialect in self._consoles())
+
+    def _in_console(self, head: bytes, path: str) -> ReadAs | None:
+        """Return how to read the text file at *path*, whose first metrics come after *head*; None if it has none."""
+        if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
+            return None
+        from toyspec.format.recognition import recognize
+
+        with open(path, "rb") as file:
+            text = file.read(CONSOLE_BYTES)
+        return recognize(text, self._consoles(), name=stream_name(os.path.basename(path)), step=self.step)
+
+    def _consoles(self) -> list[Dialect]:
+        """Return the dialects whose records are lines between other output, and which are known by a text."""
+        from toyspec.format.dialects import dialects
+
+        known = (*self.own, *dialects())
+        return [each for each in known if each.form.type in ("pattern", "prefixed") and each.recognize.text]
 
 
 def _with_files(found: ReadAs, path: str) -> ReadAs:
