@@ -261,14 +261,10 @@ class _Tail:
                 if self._finished or (is_idle and not self._doubts):
                     break
                 polling.sleep(polling.poll_seconds)
-            yield from self._rest()
-        finally:
-            self.close()
-
-    def _rest(self) -> Items:
-        if self._file is not None:
             for gap in self._feed.at_end():
                 yield from self._give(self._file, gap)
+        finally:
+            self.close()
 
     def _poll(self) -> Items:
         """Yield what is new since the last poll; an input error waits for the next one."""
@@ -386,7 +382,8 @@ class _Tail:
             if self._doubts or self._finished:
                 return
 
-    def _give(self, file: AnyLiveFile, item: Record | Gap) -> Items:
+    def _give(self, file: AnyLiveFile | None, item: Record | Gap) -> Items:
+        assert file is not None
         if isinstance(item, Gap):
             path, line = file.located(item.line + (0 if self._skipped is None else self._skipped.lines), item.offset)
             yield TailEvent("gap", path, line, item.offset, item.length, item.reason, item.message)

@@ -399,12 +399,12 @@ export const DIALECTS: readonly Dialect[] = [
    "patterns": [
     "completed step: (?P<step>\\d+), (?P<pairs>seconds: .*)",
     "completed profiler activation/deactivation step: (?P<step>\\d+), (?P<pairs>.*)",
-    "Completed eval after train step (?P<step>\\d+), (?P<pairs>.*)",
-    "eval metrics after step: (?P<step>\\d+), ?(?P<pairs>.*)"
+    "Completed eval after train step (?P<step>\\d+), (?P<eval_pairs>.*)",
+    "eval metrics after step: (?P<step>\\d+), ?(?P<eval_pairs>.*)"
    ]
   },
   "recognize": {
-   "text": "completed step: \\d+, seconds: "
+   "text": "ompleted (?:eval )?step: \\d+, seconds: "
   },
   "step": [
    "step"
