@@ -138,19 +138,19 @@ class PatternForm implements RowForm {
     for (const pattern of this.patterns) {
       const found = pattern.exec(text);
       if (!found) continue;
-      const { pairs, ...groups } = found.groups ?? {};
+      const { pairs = "", eval_pairs: evaluation = "", ...groups } = found.groups ?? {};
       const cells = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : [[name, cellOf(part)] as const]));
-      return { value: withPairs(Object.fromEntries(cells), pairs ?? "") };
+      return { value: withPairs(withPairs(Object.fromEntries(cells), pairs), evaluation, "eval/") };
     }
     return null;
   }
 }
 
-/** Returns some members and the numbers in a text by the names before them, each under a name of its own. */
-function withPairs(members: Members, text: string): Members {
+/** Returns some members and the numbers in a text by a prefix and the names before them, each under a name of its own. */
+function withPairs(members: Members, text: string, prefix = ""): Members {
   const pairs = [...text.matchAll(PAIR)];
   const known = Object.keys(members);
-  const names = differentNames([...known, ...pairs.map(([, name]) => name!)]).slice(known.length);
+  const names = differentNames([...known, ...pairs.map(([, name]) => prefix + name!)]).slice(known.length);
   return { ...members, ...Object.fromEntries(pairs.map(([, , figure, glued], at) => [names[at]!, figureOf(figure!, glued!)])) };
 }
 

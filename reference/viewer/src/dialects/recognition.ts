@@ -61,6 +61,8 @@ function firstKey(keys: readonly string[], rows: readonly Row[]): string | null 
 
 function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   const { keys, any, text, absent = [] } = dialect.recognize;
+  // The text may be in lines without metrics, which some programs print first.
+  if (dialect.form.type === "pattern" && dialect.rank === "program" && text) return true;
   if (!rows.some((row) => hasMarks(dialect, row)) || absent.some((key) => rows.some((row) => row.has(key)))) return false;
   if (dialect.form.type === "pattern") return true;
   if (dialect.rank === "program") return Boolean(text || keys || any);
