@@ -151,3 +151,17 @@ def test_folder_of_another_database_is_not_an_error(tmp_path: Path) -> None:
         database.execute("CREATE TABLE metrics (x)")
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
     assert [] == import_runs([tmp_path], tmp_path / "runs").errors
+
+
+def test_own_dialect_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialect of the settings is one that import finds out, or that is named."""
+    (tmp_path / "toyspec.toml").write_text(
+        '[dialects.mine]\ntitle = "Mine"\nrank = "program"\nform = { type = "lines" }\n'
+        'recognize = { keys = ["tour", "perte"] }\nstep = ["tour"]\n'
+    )
+    (tmp_path / "log.jsonl").write_text('{"tour":1,"perte":2.5}\n{"tour":2,"perte":2.25}\n')
+    monkeypatch.chdir(tmp_path)
+    for number, words in enumerate((["log.jsonl"], ["."], ["mine", "log.jsonl"])):
+        assert 0 == toyspec("import", *words, "--out", str(tmp_path / "runs" / str(number))).returncode
+        (stream,) = (tmp_path / "runs" / str(number)).rglob("events.jsonl")
+        assert '"step":2,"values":{"perte":2.25}' in stream.read_text(encoding="utf-8")

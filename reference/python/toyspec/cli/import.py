@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
+from toyspec.cli.dialect_options import settings
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
@@ -70,12 +71,14 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Import, print the report and return an exit code."""
     words = list(options.sources)
+    own = settings().dialects
+    known = [*importable(), *(dialect.name for dialect in own)]
     # A directory may have the name of a format; alone, the word is the directory.
-    name = words.pop(0) if len(words) > 1 and words[0] in importable() else None
+    name = words.pop(0) if len(words) > 1 and words[0] in known else None
     if not words:
         raise UsageError("name a source: a file or a directory that another tool has written")
     if len(words) > 1 and not os.path.lexists(words[0]) and os.sep not in words[0]:
-        raise UsageError(f"{words[0]!r} is neither a format nor a path; formats are {', '.join(importable())}")
+        raise UsageError(f"{words[0]!r} is neither a format nor a path; formats are {', '.join(known)}")
     workers = chosen_workers(options)
     progress = Progress("importing")
     watch = progress.update if progress.active else None
@@ -88,6 +91,7 @@ def run(options: Namespace) -> int:
             max_examples=options.examples,
             watch=watch,
             workers=workers,
+            dialects=own,
         )
     except ImportError as error:
         raise UsageError(str(error)) from error

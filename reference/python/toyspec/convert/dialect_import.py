@@ -22,6 +22,7 @@ from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repe
 from toyspec.format.flattening import flattened
 from toyspec.format.plain_tables import UNUSABLE
 from toyspec.reading import rows
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.writing.event_checks import check_record
 
@@ -46,6 +47,11 @@ _LARGEST_EXACT = 2**53
 _PHASES = frozenset(["train", "eval", "decode", "serve"])
 
 
+def choice_of(read_as: ReadAs) -> DialectChoice:
+    """Return the choice of the dialect of *read_as*, which may be one of the user."""
+    return DialectChoice(read_as.dialect.name, own=(read_as.dialect,))
+
+
 def events_of(path: str, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Events:
     """Yield the events of the attempt *attempt* in the log *path*, as the run *name*."""
     return _Import(path, read_as, attempt, ledger).events(name)
@@ -66,7 +72,7 @@ class _Import:
         self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
 
     def _rows(self) -> Iterator[rows.Row | rows.RowBlock]:
-        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
+        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
             reading.give_numbers()
             offset = 0
             row: Any
@@ -91,7 +97,7 @@ class _Import:
 
     def events(self, name: str) -> Events:
         """Yield ``run_start`` and a record for each row with values."""
-        with read(self._path, mode="salvage", dialect=self._read_as.dialect.name) as reading:
+        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
             first = next((row for row in reading if row.attempt == self._attempt), None)  # type: ignore[attr-defined]
         start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
         origin = getattr(first, "time_origin", None)

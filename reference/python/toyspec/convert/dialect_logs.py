@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from toyspec.convert.dialect_import import CAUSES, events_of
+from toyspec.convert.dialect_import import CAUSES, choice_of, events_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
 from toyspec.errors import SourceError, StreamError
@@ -20,7 +20,7 @@ from toyspec.reading.stream_files import unpacked_head
 from toyspec.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toyspec.convert.finding import Parts
     from toyspec.format.dialect_mapping import ReadAs
@@ -50,11 +50,12 @@ def names() -> list[str]:
 class DialectImporter:
     """Imports one dialect, or any."""
 
-    def __init__(self, name: str | None = None, others: Parts | None = None) -> None:
-        """Import the dialect *name*; any without. The files of *others* are left out."""
+    def __init__(self, name: str | None = None, others: Parts | None = None, own: Sequence[Dialect] = ()) -> None:
+        """Import the dialect *name*; any without. The files of *others* are left out; *own* are those of the user."""
+        self._own = tuple(own)
         self._name = name
         self._others = others
-        self.FORMAT = format_of(dialect_named(name)) if name else _ANY
+        self.FORMAT = format_of(self._dialect(name)) if name else _ANY
 
     def recognise(self, path: str) -> bool:
         """Return whether the file *path* is of the dialect, or a directory with such files."""
@@ -86,21 +87,24 @@ class DialectImporter:
                 name = name_below(path, directory)
                 yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"
 
+    def _dialect(self, name: str) -> Dialect:
+        return next((each for each in self._own if each.name == name), None) or dialect_named(name)
+
     def _read_as(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read, in the dialect that the user named if there is one."""
-        return _chosen(path, self._name or "auto")
+        return _chosen(path, self._name or "auto", self._own)
 
     def _recognised(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read if its content is of the dialect."""
-        if self._name and not has_text(_head_of(path), dialect_named(self._name)):
+        if self._name and not has_text(_head_of(path), self._dialect(self._name)):
             return None
-        found = _chosen(path, "auto")
+        found = _chosen(path, "auto", self._own)
         return found if found is None or self._name in (None, found.dialect.name) else None
 
 
-def _chosen(path: str, name: str) -> ReadAs | None:
+def _chosen(path: str, name: str, own: tuple[Dialect, ...]) -> ReadAs | None:
     head = _head_of(path)
-    return DialectChoice(name).choose(head, path=path) if head else None
+    return DialectChoice(name, own=own).choose(head, path=path) if head else None
 
 
 def _head_of(path: str) -> bytes:
@@ -152,7 +156,7 @@ def _may_be_log(name: str) -> bool:
 def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
     attempts = 1
     if read_as.dialect.restart is not None:
-        with read(path, mode="salvage", dialect=read_as.dialect.name) as reading:
+        with read(path, mode="salvage", dialect=choice_of(read_as)) as reading:
             attempts = max((row.attempt for row in reading), default=1)  # type: ignore[attr-defined]
     for attempt in range(1, attempts + 1):
         yield ForeignRun(

@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Cause, Ledger
+    from toyspec.format.dialects import Dialect
 
 HOMES = {
     "tensorboard": "tensorboard",
@@ -112,14 +113,14 @@ def load(name: str) -> Any:
     return import_module(f"toyspec.convert.{HOMES[name]}")
 
 
-def importer(name: str) -> Importer:
-    """Return the module that imports the format *name*."""
+def importer(name: str, own: Sequence[Dialect] = ()) -> Importer:
+    """Return the module that imports the format *name*; *own* are dialects of the user, which are tried first."""
     if name in HOMES and hasattr(load(name), "find_runs"):
         return cast("Importer", load(name))
     if name == ANY_LOG:
-        return cast("Importer", dialect_logs().DialectImporter())
-    if name in dialect_names():
-        return cast("Importer", dialect_logs().DialectImporter(name))
+        return cast("Importer", dialect_logs().DialectImporter(own=own))
+    if name in [*dialect_names(), *(each.name for each in own)]:
+        return cast("Importer", dialect_logs().DialectImporter(name, own=own))
     raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
 
 

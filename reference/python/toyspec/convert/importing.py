@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -26,13 +26,14 @@ from toyspec.places.addresses import is_address, public
 from toyspec.system_calls import PASSING_ERRORS, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.convert.imported_bundles import PlannedImport
     from toyspec.convert.reports import RunConversion
     from toyspec.convert.watching import Watch
     from toyspec.distributed.crews import Workers
+    from toyspec.format.dialects import Dialect
     from toyspec.writing.event_arguments import Reason
 
 
@@ -49,6 +50,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
     workers: int | Workers = 1,
+    dialects: Sequence[Dialect] = (),
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
@@ -58,17 +60,19 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
     be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it.
+    *dialects* are those of the user, which are tried before those that toyspec ships.
     Raise ValueError for an unknown *format*, ImportError if it needs a package that is not installed, OSError if *out*
     cannot be written, and WorkersError.
     """
     if format is not None:
-        importer(format)
+        importer(format, dialects)
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
     with contextlib.ExitStack() as copies:
         for source in [public(os.fspath(source)) for source in sources]:
             is_remote = is_address(source)
-            found += _find_remote(source, format, report, copies) if is_remote else _find(source, format, report)
+            asked = Asked(format, tuple(dialects))
+            found += _find_remote(source, asked, report, copies) if is_remote else _find(source, asked, report)
         total = Total(sum(run.size for _, run in found), watch)
         options = ImportOptions(os.fspath(out), ended, max_examples)
         plan = ImportPlan(options.root)
@@ -147,13 +151,23 @@ def _import_in_parallel(
                 discard_partial(options.root, plan.run_id)
 
 
-def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
+class Asked(NamedTuple):
+    """How sources are to be read."""
+
+    format: str | None
+    """None where it is found out."""
+    dialects: tuple[Dialect, ...]
+    """Those of the user."""
+
+
+def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
     """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
-    names = [] if name is None else [name]
+    names = [] if asked.format is None else [asked.format]
+    own_names = {dialect.name for dialect in asked.dialects}
     damaged: list[PathError] = []
     parts = Parts()
     with _reported(source, report):
-        names = names or recognised(source)
+        names = names or recognised(source, asked.dialects)
         if not names:
             damaged = list(unreadable(source, lambda _: False))
         if not names and not damaged:
@@ -162,12 +176,13 @@ def _find(source: str, name: str | None, report: ConversionReport) -> Iterator[t
     for each in names:
         with _reported(source, report), _without_packages(source, report, is_one_of_many=len(names) > 1):
             if each == ANY_LOG and len(names) > 1:
-                yield from ((each, run) for run in _other_logs(source, parts))
+                yield from ((each, run) for run in _other_logs(source, parts, asked.dialects))
                 continue
-            for run in importer(each).find_runs(source):
+            for run in importer(each, asked.dialects).find_runs(source):
                 parts.add(each, run)
-                yield each, run
-    if names and name is None and os.path.isdir(source):
+                # A dialect of the user is a log like any other, whose run names it.
+                yield ANY_LOG if each in own_names else each, run
+    if names and asked.format is None and os.path.isdir(source):
         damaged = list(unreadable(source, lambda path: parts.owner_of(path) is not None))
     known = {error.path for error in report.errors}
     report.errors += [error for error in damaged if error.path not in known]
@@ -184,14 +199,14 @@ def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: 
         report.errors.append(PathError(source, str(error)))
 
 
-def _other_logs(source: str, parts: Parts) -> Iterator[ForeignRun]:
+def _other_logs(source: str, parts: Parts, own: Sequence[Dialect]) -> Iterator[ForeignRun]:
     """Yield the logs in the directory *source* that are not parts of other runs."""
-    logs = dialect_logs().DialectImporter(others=parts)
+    logs = dialect_logs().DialectImporter(others=parts, own=own)
     return iter(logs.find_runs(source) if logs.recognise(source) else ())
 
 
 def _find_remote(
-    source: str, name: str | None, report: ConversionReport, copies: contextlib.ExitStack
+    source: str, asked: Asked, report: ConversionReport, copies: contextlib.ExitStack
 ) -> Iterator[tuple[str, ForeignRun]]:
     """Yield the runs of a copy of what is at the address *source*; the copy is there as long as *copies* is open."""
     from toyspec.convert.remote_sources import copied
@@ -202,7 +217,7 @@ def _find_remote(
     with _reported(source, report):
         copy = copies.enter_context(copied(source))
         of_copy = ConversionReport(direction="import")
-        for chosen, run in _find(copy, name, of_copy):
+        for chosen, run in _find(copy, asked, of_copy):
             yield chosen, run._replace(source=address(run.source))
         report.errors += [PathError(address(error.path), error.message) for error in of_copy.errors]
 
