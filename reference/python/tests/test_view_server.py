@@ -393,6 +393,7 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         rows = client.settled_rows()
         assert {"<img src=x>", "\\udcff\\udcfe"} == set(rows)
-        assert rows["<img src=x>"]["left_out"]["metrics"] > 0
+        row = rows["<img src=x>"]
+        assert len(names) == len(row["metrics"]) + row["left_out"]["metrics"] > len(row["metrics"])
         [(header, _)] = client.curves("loss", "\\udcff\\udcfe")
         assert 1 == header["points"]

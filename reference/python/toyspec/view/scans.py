@@ -66,8 +66,8 @@ class Scan:
 
     @property
     def metrics_left_out(self) -> int:
-        """Number of metrics beyond those that are kept, counted up to a limit."""
-        return len(self._beyond)
+        """Number of metrics beyond those that the summary lists, counted up to a limit."""
+        return len(self._beyond) + sum(name not in self.summary.series for name in self.latest)
 
     def take(self, items: Iterable[Record | NumberBlock | Gap]) -> None:
         """Add records, blocks of numbers and gaps in their order."""

@@ -126,6 +126,7 @@ export class RunView implements Showing {
   }
 
   private writeHead(run: Run): void {
+    const listed = Object.keys(run.metrics).length;
     const facts: [string, string][] = [
       ["Started", moment(run.started)],
       ["Took", run.seconds === null ? "" : duration(run.seconds)],
@@ -133,6 +134,7 @@ export class RunView implements Showing {
       ["Size", size(run.bytes)],
       ["Format", plain(run.profile ?? run.dialect ?? "")],
       ["Findings", findingsLine(run.findings)],
+      ["Metrics", run.left_out.metrics > 0 ? `the first ${grouped(listed)} of ${grouped(listed + run.left_out.metrics)}` : ""],
     ];
     const back = html("a", { href: "#runs", class: "back" }, "All runs");
     back.addEventListener("click", (event) => {
