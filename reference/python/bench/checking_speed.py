@@ -22,11 +22,10 @@ from streams import (
     toy_whole_floats,
     toy_wrong_types,
 )
-from toyspec import engine
+from toyspec import RunLog, engine
 from toyspec.checker import check
 from toyspec.generated.toy_v1 import ToyV1Record
 from toyspec.runs.listing import list_runs
-from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -35,6 +34,8 @@ _GROUP = "both engines"
 _BUNDLES_PER_ROW = 20
 # Steps of a file that the engine divides.
 _LARGE = 400_000
+# Steps of 44 MB.
+_LONG = 280_000
 _CHECK = "import sys; from toyspec.cli.main import run; sys.exit(run())"
 _RUST = Path(__file__).resolve().parents[3] / "reference/rust/target/release/toyspec-rs"
 
@@ -75,7 +76,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
         goals = _GOALS[name]
         own = yield from _checked(name, path, plain=goals.plain)
         yield spread(_GROUP, f"{name}: engine, against clean steps", "x", [own / speed], least=goals.engine)
-    yield from _compared(f"summary of {size:,} steps, all metrics", lambda: summarize_run(str(clean)), rounds=2)
+    yield from _of_long_run(toy_steps(folder / "long.jsonl", _LONG), toy_steps(folder / "short.jsonl", 100))
     number = size // _BUNDLES_PER_ROW
     runs = small_bundles(folder / "runs", number, 100)
     each = f"{number:,} bundles of 100 steps"
@@ -152,6 +153,23 @@ def _beside_decoding(path: Path) -> Iterator[Row]:
     data = path.read_bytes()
     times = alternating({"decode": lambda: decode(data, ToyV1Record), "check": _with("python", partial(check, path))})
     yield ratio(_GROUP, "clean steps: plain Python, against typed decoding", times["check"], times["decode"], most=2)
+
+
+def _of_long_run(long: Path, short: Path) -> Iterator[Row]:
+    """Yield what looking at a long run takes: the losses, and two commands beyond what they take of a short one."""
+    name = f"run of {long.stat().st_size / 1e6:.0f} MB"
+    yield from _compared(
+        f"{name}, `RunLog.open(…).loss_curve`", lambda: RunLog.open(long).loss_curve, rounds=5, most=0.1
+    )
+    for command, most in (("show", 0.3), ("tail --once -n 2", 0.05)):
+        line = [sys.executable, "-c", _CHECK, *command.split()]
+        for shown, each, goal in (("engine", "native", most), ("plain Python", "python", None)):
+            os.environ[engine.VARIABLE] = each
+            times = programs({"long": [*line, str(long)], "short": [*line, str(short)]}, rounds=7)
+            beyond = [one - other for one, other in zip(times["long"], times["short"], strict=True)]
+            yield spread(
+                _GROUP, f"{name}, `toyspec {command}` beyond its start: {shown}", "s", beyond, **_goal(most=goal)
+            )
 
 
 def _memory(clean: Path, repeating: Path, size: int) -> Iterator[Row]:

@@ -64,16 +64,19 @@ def _of_loggers(rows: Sequence[Row]) -> str:
 
 
 def _beside(rows: Sequence[Row]) -> str:
-    """Return one table with a column for each engine."""
+    """Return one table with a column for each engine, and what was to be reached."""
     found: dict[str, dict[str, Row]] = {}
     for row in rows:
         name, _, what = row.name.rpartition(": ")
         found.setdefault(name, {})[what] = row
-    lines = ["| what | engine | plain Python | times as fast |", "|---|---|---|---|"]
+    lines = ["| what | engine | plain Python | times as fast | goal |", "|---|---|---|---|---|"]
     for name, figures in found.items():
         cells = [figures[what].figure if what in figures else "" for what in _ENGINE_COLUMNS]
+        goals = [
+            f"{what} {figures[what].goal_text}" for what in _ENGINE_COLUMNS if what in figures and figures[what].goal
+        ]
         if any(cells):
-            lines.append(f"| {' | '.join([name, *cells])} |")
+            lines.append(f"| {' | '.join([name, *cells, ', '.join(goals)])} |")
     return "\n".join(lines) + "\n"
 
 
