@@ -94,3 +94,10 @@ def test_a_row_without_metrics_is_shown_by_its_members() -> None:
     last = toyspec("tail", "--once", "-n", "1", str(path)).stdout.decode()
     assert "key run_stop" in last
     assert b"global_batch_size  256 at step 0, the only value\n" in toyspec("show", str(path)).stdout
+
+
+def test_show_begins_with_the_losses_of_very_many_metrics() -> None:
+    """OLMo logs the norm of each gradient before the loss: what has a goal is shown before what is left out."""
+    shown = toyspec("show", str(sample("olmo")[0])).stdout.decode()
+    assert "more" in shown
+    assert shown.index("train/CrossEntropyLoss") < shown.index("optim/")

@@ -239,7 +239,10 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     told = {name: curve for name, curve in run.series.items() if name not in once or curve.count > 1}
     names = [shortened(name, _NAME_CHARS) for name in told]
     room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
-    for name, curve in list(told.items())[:_MAX_LISTED]:
+    # Of very many metrics, those that are looked for come first.
+    order = sorted(told, key=lambda name: _better(run, name) == "unknown") if len(told) > _MAX_LISTED else list(told)
+    for name in order[:_MAX_LISTED]:
+        curve = told[name]
         is_plain = _is_constant(curve) and not curve.not_finite
         line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
         yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
