@@ -160,3 +160,47 @@ fn loss_of(value: Node) -> Option<Loss> {
         _ => finite(value).map(Loss::Real),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{facts_of, Loss, RunFacts};
+    use crate::line_validation::LineValidator;
+    use crate::Profile;
+
+    fn facts(profile: Profile, lines: &str) -> Option<RunFacts> {
+        facts_of(&mut LineValidator::default(), lines.as_bytes(), profile, |_| true)
+    }
+
+    #[test]
+    fn a_run_says_when_it_ran_and_what_it_reached() {
+        let start = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.5,\"run_id\":\"r\"STARTED}\n";
+        let rest = concat!(
+            "{\"kind\":\"step\",\"t\":1.0,\"step\":3,\"loss\":2.5}\n",
+            "{\"kind\":\"step\",\"t\":2.0,\"step\":4,\"loss\":1.5}\n",
+        );
+        let run = |started: &str| facts(Profile::Toy, &(start.replace("STARTED", started) + rest));
+        let found = run(",\"started_at\":\"2026-05-31T09:30:00Z\"").unwrap();
+        assert_eq!((3, 4, Loss::Real(1.5)), (found.first_step, found.last_step, found.final_loss));
+        assert_eq!((Some(0.5), Some(2.0)), (found.first_time, found.last_time));
+        assert_eq!((Some("2026-05-31T09:30:00Z"), None), (found.started_at.as_deref(), found.reason));
+        assert_eq!(None, run("").unwrap().started_at);
+        // The Python package knows what a date of an older producer means.
+        assert_eq!(None, run(",\"created_at\":\"2026-05-31\""));
+        assert_eq!(None, facts(Profile::Toy, &(rest.to_string() + start.replace("STARTED", "").as_str())));
+    }
+
+    #[test]
+    fn an_entry_has_its_time_in_milliseconds() {
+        let entries = concat!(
+            "{\"step\":1,\"wall_time_ms\":500,\"loss\":2.5,\"extra\":{}}\n",
+            "{\"step\":2,\"wall_time_ms\":1500,\"loss\":null,\"extra\":{}}\n",
+        );
+        let found = facts(Profile::Metrics, entries).unwrap();
+        assert_eq!((Some(0.5), Some(1.5)), (found.first_time, found.last_time));
+        assert_eq!((1, 2, Loss::Null), (found.first_step, found.last_step, found.final_loss));
+        assert_eq!(None, facts(Profile::Metrics, &entries.replace("1500", "9007199254740992")));
+        let found =
+            facts(Profile::Metrics, &entries.replace("1,\"wall_time_ms\":500", "0,\"wall_time_ms\":-0")).unwrap();
+        assert_eq!((0, 2, Some(0)), (found.first_step, found.last_step, found.first_time.map(f64::to_bits)));
+    }
+}
