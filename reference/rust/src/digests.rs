@@ -210,7 +210,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let text = "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n";
         fs::write(&stream, text).unwrap();
-        let mut has_digest = |most_bytes| DigestReader::default().read(&stream, most_bytes).unwrap().is_some();
+        let has_digest = |most_bytes| DigestReader::default().read(&stream, most_bytes).unwrap().is_some();
         let by_size = [has_digest(text.len() - 1), has_digest(text.len()), has_digest(text.len() + 1)];
         fs::write(folder.join("SHA256SUMS"), "").unwrap();
         let is_sealed_read = has_digest(text.len());
