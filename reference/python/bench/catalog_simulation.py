@@ -8,7 +8,9 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
@@ -40,6 +42,8 @@ class Simulated(NamedTuple):
     """Bytes of its files."""
     peak: int
     """Most memory of the build, in bytes."""
+    disk: int
+    """Most bytes on the disk while it is written, itself included."""
     first: float
     """Seconds of ``toyspec ls --catalog DIR -n 20``."""
     first_peak: int
@@ -110,16 +114,44 @@ def simulate(directory: str, count: int) -> Simulated:
             path = os.path.join(root, f"run-{number:08}", "events.jsonl")
             yield Stream(path, len(path) + 5000, root, identity=f"{number}-1795000000000000000-{number}")
 
-    with mock.patch("toyspec.catalog.records.find_records", listed):
+    with mock.patch("toyspec.catalog.records.find_records", listed), _most_on_disk(out) as disk:
         began = time.perf_counter()
         build_catalog(os.path.join(directory, "templates"), out=out, workers=rows)
         seconds = time.perf_counter() - began - rows.seconds
-    peak = most_memory()
-    size = sum(os.path.getsize(os.path.join(place, file)) for place, _, files in os.walk(out) for file in files)
+    peak, size = most_memory(), _size(out)
     first, first_peak = _command("ls", "--catalog", out, "-n", "20")
     whole = _command("ls", "--catalog", out)[0] if count <= _MOST_LISTED else None
     query, query_peak = _command("query", "--catalog", out, _QUERY)
-    return Simulated(count, seconds, size, peak, first, first_peak, whole, query, query_peak)
+    return Simulated(count, seconds, size, peak, max(disk), first, first_peak, whole, query, query_peak)
+
+
+@contextmanager
+def _most_on_disk(directory: str) -> Iterator[list[int]]:
+    """Look at the size of *directory* every second until the end of the block, and yield the list of the sizes."""
+    found, is_over = [0], threading.Event()
+
+    def look() -> None:
+        while not is_over.wait(1):
+            found.append(_size(directory))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        thread.join()
+        found.append(_size(directory))
+
+
+def _size(directory: str) -> int:
+    """Return the bytes of the files below *directory* as they are on the disk."""
+    total = 0
+    for place, _, files in os.walk(directory):
+        for file in files:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(place, file)).st_blocks * 512
+    return total
 
 
 def _templates(directory: str) -> list[ReadRun]:
@@ -159,7 +191,8 @@ def sentence(found: dict[str, Any]) -> str:
     return (
         f"A catalog of {count:,} runs that were generated, each with a row of its own, is written in {seconds:,.0f} s "
         f"({count / seconds:,.0f} rows/s) with {found['peak'] / 1e6:,.0f} MB of memory. Its files have "
-        f"{found['size'] / 1e6:,.0f} MB, {found['size'] / count:.0f} bytes a run. `toyspec ls --catalog -n 20` takes "
+        f"{found['size'] / 1e6:,.0f} MB, {found['size'] / count:.0f} bytes a run; while they are written, "
+        f"{found['disk'] / 1e9:,.1f} GB of disk are needed. `toyspec ls --catalog -n 20` takes "
         f"{found['first']:.2f} s and {found['first_peak'] / 1e6:,.0f} MB there{whole}. A query over all runs takes "
         f"{found['query']:.2f} s and {found['query_peak'] / 1e6:,.0f} MB."
     )
