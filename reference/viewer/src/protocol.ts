@@ -61,6 +61,8 @@ export interface Listing {
   version: string;
   runs: Run[];
   removed?: string[];
+  /** How many runs charts draw while none is selected, where a catalog lists more than one wants to read. */
+  drawn?: number;
   /** Why some of the runs may be missing: a root that cannot be searched. */
   problems?: string[];
 }

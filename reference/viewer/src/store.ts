@@ -31,6 +31,7 @@ export class Store {
   filterError: ExpressionError | null = null;
   /** What the user should know, for example that the server is gone. */
   message = "";
+  private mostDrawn = Infinity;
   isLoaded = false;
   private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
   private revision: string | undefined;
@@ -103,9 +104,16 @@ export class Store {
     return selected.length > 0 ? selected : this.listed;
   }
 
+  /** The runs whose curves are drawn: without a selection not more than may be read unasked. */
+  get drawn(): readonly Run[] {
+    const { shown, listed } = this;
+    return shown === listed && listed.length > this.mostDrawn ? listed.slice(0, this.mostDrawn) : shown;
+  }
+
   /** The runs that charts of very many show: those selected, then the others that are listed. */
   get shownOverAll(): readonly Run[] {
     const { shown, listed } = this;
+    if (listed.length > this.mostDrawn) return this.drawn;
     if (shown === listed) return listed;
     const own = new Set(shown);
     return [...shown, ...listed.filter((run) => !own.has(run))];
@@ -162,6 +170,7 @@ export class Store {
     for (const run of listing.runs) this.all.set(run.id, run);
     for (const id of listing.removed ?? []) this.all.delete(id);
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
+    this.mostDrawn = listing.drawn ?? Infinity;
     this.message = (listing.problems ?? []).map((problem) => plain(problem)).join("; ");
   }
 

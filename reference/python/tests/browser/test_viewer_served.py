@@ -17,6 +17,7 @@ from browser.conftest import need
 from browser.serving import ROOT
 from browser.viewer_pages import drawn, pixels
 from browser.watching import PHONE, WIDE, Watch
+from toyspec import build_catalog
 from view_client import END, START, Client, served, step, write_run
 
 AXE = ROOT / "reference/viewer/node_modules/axe-core/axe.min.js"
@@ -133,6 +134,27 @@ def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     page.wait_for_timeout(400)
     assert pixels(page, "--run-0", 60), "the selection has a colour"
     assert pixels(page, "--quiet", 120), "the others stay as an envelope"
+
+
+def test_runs_of_a_catalog(viewed: Viewed, tmp_path: Path) -> None:
+    """The table is that of the catalog, charts draw its first runs, and what has changed or is gone is marked."""
+    pytest.importorskip("duckdb", reason="the extra catalog is not installed")
+    for number in range(60):
+        write_run(tmp_path / "runs" / f"run-{number:02}", START, step(1, 1.0), step(2, 1 + number), END)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    shutil.rmtree(tmp_path / "runs" / "run-00")
+    (tmp_path / "runs" / "run-01" / "events.jsonl").write_bytes(START + step(1, 0.5))
+    page, _ = viewed.open(tmp_path / "catalog", "#runs?sort=name")
+    expect(page.locator(".bar .count")).to_have_text("60 runs")
+    expect(page.locator(".chip").first).to_have_text("complete")
+    page.locator("input[type=search], .filter input").first.fill("best.loss < 40 and last.loss >= 2")
+    expect(page.locator(".bar .count")).to_have_text("59 of 60 runs")
+    page.goto("#charts?sort=name")
+    expect(page.locator(".chart-canvas[data-runs]").first).to_have_attribute("data-runs", re.compile("^4[89]$|^50$"))
+    page.goto("#runs?sort=name")
+    expect(page.locator(".chip").first).to_have_text("gone")
+    expect(page.locator(".chip").nth(1)).to_have_text("torn *")
+    expect(page.locator(".message")).to_contain_text("1 run has changed and 1 run is gone")
 
 
 @pytest.mark.slow

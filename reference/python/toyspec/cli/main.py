@@ -82,7 +82,21 @@ def _command(name: str, arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help was printed
         return exit_codes.OK
-    return load(name).run(options)
+    code = load(name).run(options)
+    _say_passed_over(name)
+    return code
+
+
+def _say_passed_over(name: str) -> None:
+    """Say which objects of a store a command has listed that are not part of a run."""
+    # Only what has listed a store has imported it.
+    counting = sys.modules.get("toyspec.runs.passed_over")
+    if counting is None:
+        return
+    for address, found in counting.taken().items():
+        example = found.example.removeprefix(address).lstrip("/")
+        fact = f"{found.number:,} objects are not of a run and were passed over, such as {example}"
+        sys.stderr.write(f"{_called(name)}: {without_ci_commands(printable(f'{address}: {fact}'))}\n")
 
 
 def _top(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from toyspec.findings import PathError
 from toyspec.places.addresses import parts_of
 from toyspec.places.opening import place_of
 from toyspec.reading.stream_files import STREAM_NAMES, locate_stream
+from toyspec.runs import passed_over
 from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of
 
@@ -63,6 +64,7 @@ class _Tree:
         """True if nothing is below the root: it is an object, or nothing."""
         self.is_bundle = False
         """True if the root has other files of a run."""
+        others, example = 0, ""
         for entry in place.entries(root):
             if entry.address == root:
                 continue
@@ -73,6 +75,9 @@ class _Tree:
                 self.is_bundle = self.is_bundle or directory == root
             if name in STREAM_NAMES or is_hinted(name, hints):
                 self._add(directory, Listed(name, entry.address, entry.size, entry.identity))
+            elif name not in OF_A_BUNDLE:
+                others, example = others + 1, example or entry.address
+        passed_over.note(root, passed_over.PassedOver(others, example))
 
     def listed(self, directory: str, hints: Sequence[str]) -> Listing:
         """Return what a search needs of *directory*."""

@@ -15,6 +15,7 @@ from toyspec.reading.number_blocks import StepFeed
 from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
 from toyspec.version import __version__
+from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_frames import AXES, TOKEN_METRICS, Axis, Curve, Request, curve_frames, places
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.frames import frame
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_BUCKETS = 4096
 MOST_RUNS = 10_000
+MOST_DRAWN = 50
+"""Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
@@ -61,6 +64,8 @@ class Answers:
         problems = [encodable(root.problem) for root in roots if root.problem is not None]
         names = ", ".join(encodable(root.name) for root in roots)
         listing |= {"root": names, "problems": problems, "version": __version__}
+        if any(isinstance(root, CatalogRoot) for root in roots):
+            listing["drawn"] = MOST_DRAWN
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:

@@ -184,7 +184,7 @@ export class Chart {
 
   private get runs(): readonly Run[] {
     const { only, store } = this.setting;
-    const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.shown;
+    const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.drawn;
     return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || left_out.metrics > 0);
   }
 

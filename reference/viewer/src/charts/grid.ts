@@ -68,7 +68,7 @@ export class Grid {
 
   /** Redraws after the runs or the state have changed. */
   update(): void {
-    const runs = this.setting.only ? [this.setting.only] : this.store.shown;
+    const runs = this.setting.only ? [this.setting.only] : this.store.drawn;
     const { metrics, focus } = this.store.state;
     const all = sectionsOf(runs, focus === "" ? metrics : "");
     const sections = all.slice(0, MOST_SECTIONS);
