@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal, TextIO
 
+    from toyspec.runs.passed_over import PassedOver
+
 
 def run() -> int:
     """Run the command line of this process and return its exit code."""
@@ -82,18 +84,21 @@ def _command(name: str, arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help was printed
         return exit_codes.OK
+    _passed_over()
     code = load(name).run(options)
     _say_passed_over(name)
     return code
 
 
-def _say_passed_over(name: str) -> None:
-    """Say which objects of a store a command has listed that are not part of a run."""
+def _passed_over() -> dict[str, PassedOver]:
     # Only what has listed a store has imported it.
     counting = sys.modules.get("toyspec.runs.passed_over")
-    if counting is None:
-        return
-    for address, found in counting.taken().items():
+    return {} if counting is None else counting.taken()
+
+
+def _say_passed_over(name: str) -> None:
+    """Say which objects of a store a command has listed that are not part of a run."""
+    for address, found in _passed_over().items():
         example = found.example.removeprefix(address).lstrip("/")
         fact = f"{found.number:,} objects are not of a run and were passed over, such as {example}"
         sys.stderr.write(f"{_called(name)}: {without_ci_commands(printable(f'{address}: {fact}'))}\n")
