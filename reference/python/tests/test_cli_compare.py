@@ -54,3 +54,16 @@ def test_logged_loss_is_the_loss_of_a_run_without_steps(
     assert (0.25, None) == (rows["imported"]["final_loss"], rows["stepped"]["final_loss"])
     assert exit_codes.OK == main(["compare", path, path])
     assert ["step", "4", "0.25", "0.25"] == capsys.readouterr().out.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("kind", ["one record", "records of their own"])
+def test_loss_after_hundreds_of_metrics_is_the_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """A program that logs the norm of each gradient before its loss has a final loss all the same."""
+    norms = {f"norm/{index}": 1.0 for index in range(300)}
+    parts = [norms | {"train/loss": 0.5}] if kind == "one record" else [norms, {"train/loss": 0.5}]
+    logged = [{"kind": "scalars", "t": 0.5, "step": step, "values": part} for step in (1, 2) for part in parts]
+    write_run(tmp_path / "run", *logged)
+    assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
+    assert 0.5 == json.loads(capsys.readouterr().out)[0]["final_loss"]

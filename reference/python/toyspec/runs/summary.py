@@ -251,12 +251,17 @@ class RunSummary:
 
     def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
         for name, (steps, values) in columns.items():
-            if name not in self.series and len(self.series) < _MAX_NAMES:
-                self.series[name] = Curve()
-            if name in self.series:
-                self.series[name].add_all(steps, values)
+            if (curve := self._curve(name)) is not None:
+                curve.add_all(steps, values)
         if self._measure is not None and len(self.measures) < _MAX_NAMES:
             self.measures.update(columns)
+
+    def _curve(self, name: str) -> Curve | None:
+        curve = self.series.get(name)
+        # The loss of a run that logs hundreds of other metrics before it is not left out.
+        if curve is None and (len(self.series) < _MAX_NAMES or name in LOSS_TAGS):
+            curve = self.series[name] = Curve()
+        return curve
 
     def _take_rows(self, block: RowBlock) -> None:
         """Add many rows at once."""
@@ -386,11 +391,8 @@ class RunSummary:
         if type(step) is not int or abs(step) >= _MAX_STEP:
             return
         for name, value in measures.items():
-            if value is None or number(value) is not None:
-                if name not in self.series and len(self.series) < _MAX_NAMES:
-                    self.series[name] = Curve()
-                if name in self.series:
-                    self.series[name].add(step, None if value is None or not isfinite(value) else float(value))
+            if (value is None or number(value) is not None) and (curve := self._curve(name)) is not None:
+                curve.add(step, None if value is None or not isfinite(value) else float(value))
 
     def _take_time(self, seconds: float | None) -> None:
         if seconds is not None:
