@@ -58,6 +58,19 @@ async ([runs, points, seconds]) => {
 }
 """
 
+# Waits until a page of text was painted, and returns when, by the clock of the machine.
+_PAINTED = """
+async (seconds) => {
+  const end = performance.now() + 1000 * seconds;
+  for (;;) {
+    const [paint] = performance.getEntriesByName("first-contentful-paint");
+    if (paint) return performance.timeOrigin + paint.startTime;
+    if (performance.now() > end) throw new Error(`nothing was painted after ${seconds} s`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+"""
+
 # Drags a chart with the shift key held, and returns the milliseconds of each frame.
 _PAN = """
 async (frames) => {
@@ -185,6 +198,13 @@ def show(page: Page, server: Server, runs: int) -> Shown:
     session.detach()
     began = server.started
     return Shown(server.listening - began, seen["table"] / 1000 - began, drawn / 1000 - began, bytes_sent, int(heap))
+
+
+def show_text(page: Page, server: Server) -> float:
+    """Open a page of one line of text on a blank *page*; return when it was painted, in seconds since the command."""
+    page.goto(f"{server.url}nothing")
+    painted: float = page.evaluate(_PAINTED, _SECONDS)
+    return painted / 1000 - server.started
 
 
 def until_drawn(page: Page, *, runs: int = 1, points: int = 1) -> Any:

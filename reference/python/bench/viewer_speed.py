@@ -1,7 +1,8 @@
 """Measures the viewer in a headless Chromium: ``make bench-viewer``, on a machine that does nothing else.
 
 Data A is 100 runs of 10,000 steps, B one run of 1,000,000, C 1,000 runs of 500; each step has five numbers. A cold
-start has an empty cache of curves, a warm one the cache of the start before. Times begin with the command.
+start has an empty cache of curves, a warm one the cache of the start before. Times begin with the command, while a blank
+page waits in the browser. What a page of one line of text takes from the same server is the floor of a warm start.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _starts(
 
     with browsing(playwright, program) as browser:
         for name, root in roots.items():
-            cold, warm, server_sizes = [], [], []
+            cold, warm, floors, server_sizes = [], [], [], []
             for number in range(_ROUNDS):
                 cache = folder / f"cache-{name}-{number}"
                 shown, size, found = _start(browser, root, cache, checks=number == 0 and name != "C")
@@ -93,7 +94,9 @@ def _starts(
                 server_sizes.append(size)
                 kept += found
                 warm.append(_start(browser, root, cache)[0])
+                floors.append(_text(browser, root, cache))
             yield from _times(name, cold, warm)
+            yield spread(_STARTS, f"{name}: a page of one line of text, warm", "s", floors)
             if name == "A":
                 yield from _costs(cold, server_sizes)
 
@@ -102,8 +105,8 @@ def _start(browser: Browser, root: Path, cache: Path, *, checks: bool = False) -
     """Return what a start showed and when, the server's memory afterwards, and what its curves kept where asked."""
     from viewer_browser import new_page, show, viewing
 
+    page = new_page(browser)
     with viewing(root, cache) as server:
-        page = new_page(browser)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         shown = show(page, server, _runs_below(root))
@@ -111,6 +114,17 @@ def _start(browser: Browser, root: Path, cache: Path, *, checks: bool = False) -
         server.settle()
         kept = list(_kept(server, root.name.upper(), asked)) if checks else []
         return shown, server.megabytes(), kept
+
+
+def _text(browser: Browser, root: Path, cache: Path) -> float:
+    """Return the seconds from the command until a page without the viewer was painted."""
+    from viewer_browser import new_page, show_text, viewing
+
+    page = new_page(browser)
+    with viewing(root, cache) as server:
+        painted = show_text(page, server)
+        page.context.close()
+        return painted
 
 
 def _times(name: str, cold: Sequence[Shown], warm: Sequence[Shown]) -> Iterator[Row]:

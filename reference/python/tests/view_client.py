@@ -120,12 +120,22 @@ def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]
         assert (0, 0) == (size % 8, columns % 8)
         header = json.loads(data[at + 8 : at + 8 + size])
         at += 8 + size
-        width = 8 * header.get("buckets", 0)
-        found = {}
-        for index, column in enumerate(header.get("columns", ())):
-            found[column["name"]] = array("d", data[at + index * width : at + (index + 1) * width])
-        yield header, found
+        yield header, _columns(header, data[at : at + columns])
         at += columns
+
+
+def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
+    """Return the columns of a frame, and those figures that its header has as constants."""
+    found, at, count = {}, 0, header.get("buckets", 0)
+    for column in header.get("columns", ()):
+        if column["type"] == "a0":
+            first, gap, last = column["scale"]
+            found[column["name"]] = array("d", [*(first + gap * place for place in range(count - 1)), last])
+        else:
+            found[column["name"]] = array("d", data[at : at + 8 * count])
+            at += 8 * count
+    constants = {name: value for name, value in header.get("constants", {}).items() if name not in ("count", "nan")}
+    return found | {name: array("d", [value]) * count for name, value in constants.items()}
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
-const WIDTH = { f8: 8, d2: 2, u1: 1 } as const;
+const WIDTH = { f8: 8, d2: 2, u1: 1, a0: 0 } as const;
 const NO_VALUE = 65_535;
 const NO_PLACE = 255;
 const PLACES = 254;
@@ -76,7 +76,7 @@ export function curveOf(frame: Frame, axis: Axis): Curve | null {
   const length = header.buckets;
   const columns = columnsOf(frame);
   const place = columns.get(axis);
-  const last = columns.get("last");
+  const last = columns.get("last") ?? filled(header, "last", length);
   if (!place || !last) return null;
   const other = (name: "min" | "max" | "mean") => columns.get(name) ?? filled(header, name, length) ?? last;
   return {
@@ -122,7 +122,8 @@ function unpacked(column: Column, data: Uint8Array, at: number, length: number):
   const start = data.byteOffset + at;
   if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
   if (column.type === "u1") return Float64Array.from(data.subarray(at, at + length));
-  const [offset, step] = column.scale ?? [0, 1];
+  const [offset, step, end] = column.scale ?? [0, 1];
+  if (column.type === "a0") return Float64Array.from({ length }, (_, bucket) => (bucket === length - 1 ? (end ?? NaN) : offset + step * bucket));
   let number = 0;
   return Float64Array.from({ length }, (_, bucket) => {
     number = (number + 256 * data[at + bucket]! + data[at + length + bucket]!) & 0xffff;

@@ -79,9 +79,9 @@ export interface CurveRequest {
 
 export interface Column {
   name: string;
-  type: "f8" | "d2" | "u1";
-  /** Offset and step of a `d2`. */
-  scale?: [number, number];
+  type: "f8" | "d2" | "u1" | "a0";
+  /** Offset and step of a `d2` or an `a0`, and the last value of an `a0`. */
+  scale?: [number, number] | [number, number, number];
 }
 
 export type Places = { [axis in Axis]?: number | null };
@@ -233,7 +233,7 @@ export interface Detail {
   left_out: { [list: string]: number };
 }
 
-export type Change = { run: string; bytes: number } | { added: string } | { removed: string } | { root: string };
+export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string };
 
 /** The header of the first frame of a report. */
 export interface ReportHeader {

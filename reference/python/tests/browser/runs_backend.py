@@ -190,12 +190,13 @@ class Backend(http.server.BaseHTTPRequestHandler):
         self._send(json.dumps(whole).encode())
 
     def _curve(self, query: dict[str, list[str]]) -> None:
-        metric, axis = query["metric"][0], query.get("x", ["step"])[0]
+        axis = query.get("x", ["step"])[0]
         span = float(query.get("from", ["-1e300"])[0]), float(query.get("to", ["1e300"])[0])
         buckets = int(query["buckets"][0])
         span = max(span[0], 0.0), min(span[1], 1e9)
         runs = [self._made.runs[name] for name in query["run"] if name in self._made.runs]
-        frames = [run.frame(metric, axis, span, buckets) for run in runs if metric in run.curves]
+        wanted = [(run, metric) for run in runs for metric in query["metric"] if metric in run.curves]
+        frames = [run.frame(metric, axis, span, buckets) for run, metric in wanted]
         self._made.requests.append(self.path)
         self._send(b"".join(frames), "application/octet-stream")
 

@@ -20,9 +20,11 @@ class Curve:
     """Keeps the first, last, lowest and highest value of a series, and means of equal parts of it."""
 
     def __init__(self, parts: int = 32) -> None:
-        """Keep between *parts* and twice as many means; *parts* is even."""
+        """Keep between *parts* and twice as many means; *parts* is even, and 0 for none."""
         self.first: tuple[int, float | None] | None = None
         self.last: tuple[int, float | None] | None = None
+        self.last_finite: float | None = None
+        """The last value that was finite."""
         self.lowest: tuple[int, float] | None = None
         self.highest: tuple[int, float] | None = None
         self.count = 0
@@ -43,13 +45,15 @@ class Curve:
         if value is None:
             self.not_finite += 1
         else:
-            self._open.append(value)
+            self.last_finite = value
+            if self._limit:
+                self._open.append(value)
             if self.lowest is None or value < self.lowest[1]:
                 self.lowest = (step, value)
             if self.highest is None or value > self.highest[1]:
                 self.highest = (step, value)
         self._taken += 1
-        if self._taken == self._share:
+        if self._limit and self._taken == self._share:
             self._close()
 
     def add_all(self, steps: Sequence[int], values: array[float]) -> None:
@@ -67,13 +71,14 @@ class Curve:
         self.count += len(steps)
         self.first = self.first or (steps[0], values[0])
         self.last = (steps[-1], values[-1])
+        self.last_finite = values[-1]
         least, most = min(values), max(values)
         if self.lowest is None or least < self.lowest[1]:
             self.lowest = (steps[values.index(least)], least)
         if self.highest is None or most > self.highest[1]:
             self.highest = (steps[values.index(most)], most)
         at = 0
-        while at < len(values):
+        while self._limit and at < len(values):
             whole = 0 if self._taken else min((len(values) - at) // self._share, self._limit - len(self._means))
             if whole:
                 end = at + whole * self._share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
@@ -57,6 +58,7 @@ def loss_among(metrics: Container[str]) -> str | None:
     return next((name for name in LOSS_TAGS if name in metrics), None)
 
 
+@lru_cache(maxsize=1024)
 def default_goal(name: str) -> str | None:
     """Return ``min`` for a metric whose name says that smaller values are better, else None."""
     lowered = name.lower()

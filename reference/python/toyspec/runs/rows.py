@@ -103,11 +103,8 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     curve = summary.series[name]
     smaller = summary.smaller_is_better(name)
     best = summary.best(name)
-    last = curve.last[1] if curve.last is not None else None
-    if last is None:
-        last = next((mean for mean in reversed(curve.means()) if mean is not None), None)
     return {
-        "last": finite(last),
+        "last": finite(curve.last_finite),
         "best": None if best is None else finite(best[1]),
         "goal": None if smaller is None else "min" if smaller else "max",
         "count": curve.count,

@@ -53,8 +53,10 @@ _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
 class RunSummary:
     """The facts about one run that fit on a screen; memory does not grow with the run, but for ``measured``."""
 
-    def __init__(self, path: str, measure: str | None = None) -> None:
+    def __init__(self, path: str, measure: str | None = None, *, parts: int = 32) -> None:
+        """Keep all values of *measure*, and means of *parts* of each series; none where that is 0."""
         self._measure = measure
+        self._parts = parts
         self.measured = Series()
         """The measure that was asked for, at every step in the run's own phase."""
         self.measures: set[str] = set()
@@ -260,7 +262,7 @@ class RunSummary:
         curve = self.series.get(name)
         # The loss of a run that logs hundreds of other metrics before it is not left out.
         if curve is None and (len(self.series) < _MAX_NAMES or name in LOSS_TAGS):
-            curve = self.series[name] = Curve()
+            curve = self.series[name] = Curve(self._parts)
         return curve
 
     def _take_rows(self, block: RowBlock) -> None:

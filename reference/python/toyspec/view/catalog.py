@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
-_MOST_KEPT_BYTES = 8 << 20
+_MOST_KEPT_BYTES = 4 << 20
 _SCAN_WAIT_SECONDS = 300.0
 
 
@@ -186,7 +186,7 @@ class Catalog:
             return
         entry.row, entry.row_identity = row, identity
         entry.revision = self._revisions.next()
-        self.changes.add({"run": encodable(entry.run), "bytes": row["bytes"]})
+        self.changes.add({"row": encodable(entry.run)})
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.run, None)

@@ -198,8 +198,12 @@ def _frame(
 ) -> bytes:
     columns: dict[str, array[float]] = {axis: places(buckets, axis, axes[1]) for axis in axes[0]}
     names = _FIGURES if buckets.level > 1 or counts is not None else ("last",)
-    columns |= {name: buckets.columns[name] for name in names}
+    figures = {name: buckets.columns[name] for name in names}
     constants: dict[str, float] = {"nan": 0}
+    if all(map(_is_constant, figures.values())):
+        constants |= {name: column[0] for name, column in figures.items()}
+    else:
+        columns |= figures
     tail: dict[str, float] = {}
     if counts is None:
         constants["count"] = buckets.level
@@ -214,6 +218,27 @@ def _frame(
     return frame(header | more, [data for _, data in encoded])
 
 
+def _is_constant(column: array[float]) -> bool:
+    # NaN, which equals nothing, is not a constant.
+    return bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
+
+
 def _plain(columns: Mapping[str, array[float]]) -> Iterator[tuple[dict[str, Any], bytes]]:
     for name, column in columns.items():
-        yield {"name": name, "type": "f8"}, little(column)
+        scale = _regular(column) if name == "step" else None
+        if scale is None:
+            yield {"name": name, "type": "f8"}, little(column)
+        else:
+            yield {"name": name, "type": "a0", "scale": scale}, b""
+
+
+def _regular(steps: array[float]) -> list[float] | None:
+    """Return the first of *steps*, the gap between them, and the last, where all gaps but the last are equal."""
+    if len(steps) < 3:
+        return None
+    gap = steps[1] - steps[0]
+    # Beyond 2**53 integers and numbers of 64 bits differ.
+    if gap < 1 or not steps[-1] < 1 << 53:
+        return None
+    expected = array("d", range(int(steps[0]), int(steps[0] + gap * (len(steps) - 1)), int(gap)))
+    return [steps[0], gap, steps[-1]] if expected == steps[:-1] else None

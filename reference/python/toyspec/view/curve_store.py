@@ -24,6 +24,8 @@ from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toyspec.view.identities import Identity
     from toyspec.view.run_files import RunFile
     from toyspec.view.scans import Scan
@@ -31,10 +33,12 @@ if TYPE_CHECKING:
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
 
-_FORMAT = f"toyspec view 3 {__version__} {sys.byteorder}"
+_FORMAT = f"toyspec view 4 {__version__} {sys.byteorder}"
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
 _ITEM = 8
+# The first picture of a run needs no more buckets.
+_FEWEST_BUCKETS = 64
 
 
 class StoredCurves:
@@ -61,9 +65,16 @@ class StoredCurves:
         """The names of all metrics."""
         return list(self._head["latest"])
 
-    def latest(self, name: str) -> Buckets | None:
-        """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
-        return self._buckets(self._head["latest"].get(name))
+    def latest(self, name: str, most: int | None = None) -> Buckets | None:
+        """Return the curve of a metric as the latest attempt made it; None if the run does not have it.
+
+        With *most* it may be halved as often as ``Buckets.fitting`` does.
+        """
+        levels = self._head["latest"].get(name)
+        if levels is None:
+            return None
+        fitting = (each for each in levels if most is None or each["count"] <= most)
+        return self._buckets(next(fitting, levels[-1]))
 
     def first(self, name: str) -> tuple[float, float, float] | None:
         """Return step, time and epoch of the first point of a metric, NaN where unknown; None without the metric."""
@@ -131,7 +142,10 @@ def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any]
         "resumes": scan.resumes,
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
-        "latest": {name: _described(curve.buckets(), kept, blocks) for name, curve in scan.latest.items()},
+        "latest": {
+            name: [_described(each, kept, blocks) for each in _levels(curve.buckets())]
+            for name, curve in scan.latest.items()
+        },
         "first": {
             name: [place if isfinite(place) else None for place in curve.first_places]
             for name, curve in scan.latest.items()
@@ -142,6 +156,14 @@ def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any]
         ],
     }
     return head, b"".join(blocks)
+
+
+def _levels(buckets: Buckets) -> Iterator[Buckets]:
+    """Yield *buckets*, then each time half as many, down to those of the first picture."""
+    yield buckets
+    while buckets.number > _FEWEST_BUCKETS:
+        buckets = buckets.halved()
+        yield buckets
 
 
 def _described(buckets: Buckets, kept: dict[bytes, int], blocks: list[bytes]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class LiveCurves:
         found = {name: summary.best(name) for name in list(summary.series)}
         return {name: pair for name, pair in found.items() if pair is not None}
 
-    def latest(self, name: str) -> Buckets | None:
+    def latest(self, name: str, most: int | None = None) -> Buckets | None:  # noqa: ARG002 - the stored ones use it
         """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
         with self._lock:
             curve = self._scan.latest.get(name)

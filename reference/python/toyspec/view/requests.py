@@ -80,7 +80,7 @@ class Answers:
 
     def curves(self, query: Query) -> Iterator[bytes]:
         """Return the frames of the curves that were asked for, each as soon as it is ready."""
-        metric = _required(query, "metric")
+        metrics = query.get("metric") or [_required(query, "metric")]
         axis = _one(query, "x", "step")
         if axis not in AXES:
             raise RefusedError(400, f"x is {axis!r}; it must be one of {', '.join(AXES)}")
@@ -93,25 +93,33 @@ class Answers:
             _number(query, "from", None),
             _number(query, "to", None),
         )
-        return self._frames(metric, list(runs), request)
+        return self._frames(metrics, runs, request)
 
-    def _frames(self, metric: str, runs: list[str], request: Request) -> Iterator[bytes]:
+    def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
         entries = list(zip(runs, self.catalog.entries(runs), strict=True))
         self.catalog.want([entry for _, entry in entries if entry is not None])
         for run, entry in entries:
-            if entry is None:
-                yield frame({"run": run, "metric": metric, "message": "no such run; it may have been deleted"})
-                continue
             try:
-                curves = self.catalog.curves(entry)
-                if curves is None:
-                    message = entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read"
-                    yield frame({"run": run, "metric": metric, "message": message})
-                    continue
-                curve = curve_of(curves, run, metric, str(curves.identity[2]))
-                yield from curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric))
+                yield b"".join(self._frames_of(run, entry, metrics, request))
             except (StreamError, OSError) as error:
-                yield frame({"run": run, "metric": metric, "message": str(error)})
+                yield b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
+
+    def _frames_of(self, run: str, entry: Entry | None, metrics: Sequence[str], request: Request) -> Iterator[bytes]:
+        curves = None if entry is None else self.catalog.curves(entry)
+        if entry is None or curves is None:
+            gone = "no such run; it may have been deleted"
+            message = gone if entry is None else self._problem(entry)
+            yield from (frame({"run": run, "metric": metric, "message": message}) for metric in metrics)
+            return
+        # Every step has a place, so the buckets of the whole curve may be those that were halved before.
+        is_whole = request.axes == ("step",) and request.low is None and request.high is None
+        for metric in metrics:
+            most = request.buckets if is_whole else None
+            curve = curve_of(curves, run, metric, str(curves.identity[2]), most)
+            yield from curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric))
+
+    def _problem(self, entry: Entry) -> str:
+        return str(entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read")
 
     def point(self, query: Query) -> bytes:
         """Return the point of a curve that is next to a place, and where its line is."""
@@ -168,14 +176,14 @@ class Answers:
         return entry
 
 
-def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision: str) -> Curve:
-    """Return the curve of one metric of a run with what is known around it."""
+def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision: str, most: int | None = None) -> Curve:
+    """Return the curve of one metric of a run with what is known around it; with *most*, it may be halved to fit."""
     tokens = next((name for name in TOKEN_METRICS if name in curves.metrics), None)
     return Curve(
         run,
         metric,
         revision,
-        curves.latest(metric),
+        curves.latest(metric, most),
         curves.abandoned(metric),
         None if tokens is None else curves.latest(tokens),
         curves.gaps,

@@ -40,7 +40,7 @@ class Scan:
     def __init__(
         self, path: str, *, attempts: Attempts | None = None, wanted: Wanted | None = None, most: int = MOST_BUCKETS
     ) -> None:
-        self.summary = RunSummary(path)
+        self.summary = RunSummary(path, parts=0)
         if attempts is not None:
             self.summary.attempts = attempts
         self._learns = attempts is None
@@ -146,7 +146,7 @@ class Scan:
         series = self.summary.series
         for name, value in metrics.items():
             if name not in series and len(series) < MOST_METRICS:
-                series[name] = Curve()
+                series[name] = Curve(0)
             if name in series:
                 series[name].add(step, float(value) if isfinite(value) else None)
 

@@ -1,6 +1,7 @@
 /** Asks the server that the page came from: see ../../PROTOCOL.md. */
 
 import { FrameReader } from "../frames.js";
+import { Gathering, type Part } from "./gathering.js";
 import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
@@ -8,13 +9,16 @@ const LONGEST_ADDRESS = 6000;
 
 export class Served implements Backend {
   readonly kind = "served";
+  private readonly gathering = new Gathering(async (metrics, part, take, signal) => {
+    await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
+  });
 
   runs(since?: string): Promise<Listing> {
     return json(`api/runs${since === undefined ? "" : `?since=${encodeURIComponent(since)}`}`);
   }
 
-  async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
-    await Promise.all(addresses(request).map((address) => frames(address, take, signal)));
+  curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+    return this.gathering.curves(request, take, signal);
   }
 
   detail(run: string): Promise<Detail> {
@@ -40,8 +44,8 @@ export class Served implements Backend {
 }
 
 /** Returns the addresses of a request, each with as many runs as fit. */
-function addresses({ metric, runs, axis, buckets, from, to }: CurveRequest): string[] {
-  const fixed = new URLSearchParams({ metric, x: axis, buckets: String(buckets) });
+function addresses(metrics: readonly string[], { runs, axis, buckets, from, to }: Part): string[] {
+  const fixed = new URLSearchParams([...metrics.map((metric) => ["metric", metric]), ["x", axis], ["buckets", String(buckets)]]);
   if (from !== undefined) fixed.set("from", String(from));
   if (to !== undefined) fixed.set("to", String(to));
   const start = `api/curve?${fixed.toString()}`;

@@ -52,12 +52,14 @@ export class Chart {
   private readonly tooltip = new Tooltip(this.area);
   private readonly line = html("div", { class: "chart-line", role: "status" });
   private readonly curves: Curves;
-  private size = { width: 0, height: 0 };
+  private size = { width: 0, height: 0, ratio: 0 };
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private paintsAt = 0;
   private lastPaint = -Infinity;
   private frame = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
-  private wantedRange = "";
+  /** Null before curves were asked for. */
+  private wantedRange: string | null = null;
   private description: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -67,10 +69,10 @@ export class Chart {
   ) {
     const { store } = setting;
     this.curves = new Curves(metric, store.backend, setting.queue, {
-      arrived: () => this.repaintSoon(),
+      arrived: () => this.repaintSoon(performance.now() + ARRIVAL_MS),
       finished: () => {
         if (this.isSeen) this.want();
-        this.repaintSoon();
+        this.repaintSoon(this.lastPaint + ARRIVAL_MS);
       },
     });
     const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Close, back to all charts" : `Enlarge ${plain(metric)}` }, () =>
@@ -126,7 +128,10 @@ export class Chart {
   /** Shows or hides: a chart that is not seen gets no curves. */
   see(isSeen: boolean): void {
     this.isSeen = isSeen;
-    if (isSeen) this.update();
+    if (!isSeen) return;
+    // The size is known before the observer reports it.
+    if (this.size.width === 0) this.resize();
+    else this.update();
   }
 
   drop(): void {
@@ -149,7 +154,7 @@ export class Chart {
   private wantSoon(): void {
     const range = String(this.state.zoom);
     clearTimeout(this.pause);
-    if (range === this.wantedRange) this.want();
+    if (this.wantedRange === null || range === this.wantedRange) this.want();
     else this.pause = setTimeout(() => this.want(), PAUSE_MS);
   }
 
@@ -208,7 +213,8 @@ export class Chart {
   private resize(): void {
     const { clientWidth: width, clientHeight: height } = this.area;
     const ratio = window.devicePixelRatio || 1;
-    this.size = { width, height };
+    if (width === this.size.width && height === this.size.height && ratio === this.size.ratio) return;
+    this.size = { width, height, ratio };
     for (const canvas of [this.canvas, this.overlay]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -217,21 +223,24 @@ export class Chart {
     this.update();
   }
 
-  private repaintSoon(): void {
-    if (this.timer !== undefined) return;
-    const wait = Math.max(0, this.lastPaint + ARRIVAL_MS - performance.now());
+  /** Repaints at *time* on the clock of the page, or sooner if that was asked for before. */
+  private repaintSoon(time: number): void {
+    if (this.timer !== undefined && this.paintsAt <= time) return;
+    clearTimeout(this.timer);
+    this.paintsAt = time;
     this.timer = setTimeout(() => {
       this.timer = undefined;
       this.repaint();
-    }, wait);
+    }, Math.max(0, time - performance.now()));
   }
 
   private repaint(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      this.lastPaint = performance.now();
       this.paint();
+      // A picture without curves puts off none with them.
+      if (this.plot) this.lastPaint = performance.now();
     });
   }
 

@@ -51,6 +51,8 @@ export class Grid {
   private readonly more = new Map<string, number>();
   private readonly closed = new Set<string>();
   private readonly kept: Chart[] = [];
+  /** Those whose place on the page was looked at. */
+  private readonly placed = new WeakSet<Chart>();
   private readonly seen: IntersectionObserver;
   private readonly owners = new WeakMap<Element, Chart>();
   private shape = "";
@@ -80,6 +82,17 @@ export class Grid {
       this.arrange(sections, focus);
     }
     for (const chart of this.charts.values()) chart.update();
+    if (this.element.isConnected) this.seeFirst();
+  }
+
+  /** Shows the new charts that are in the window at once: what observes them reports it a frame later. */
+  private seeFirst(): void {
+    for (const chart of this.charts.values()) {
+      if (this.placed.has(chart)) continue;
+      this.placed.add(chart);
+      const { top, bottom, width } = chart.element.getBoundingClientRect();
+      if (width > 0 && bottom > 0 && top < window.innerHeight) chart.see(true);
+    }
   }
 
   /** Is called when the grid is put into the page or taken from it. */

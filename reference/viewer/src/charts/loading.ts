@@ -9,8 +9,8 @@ export interface Pair {
   abandoned: Curve | null;
 }
 
-/** Requests that are under way at once. */
-const MOST_REQUESTS = 4;
+/** Charts whose curves are under way at once; those that ask together share a request. */
+const MOST_REQUESTS = 24;
 
 interface Job {
   run(): Promise<void>;

@@ -1,0 +1,53 @@
+/** One request for the charts that ask at the same time for the same part of the same runs. */
+
+import type { CurveRequest, Frame } from "../protocol.js";
+
+/** What several charts want, each of another metric. */
+export type Part = Omit<CurveRequest, "metric">;
+
+/** Gets the curves of *metrics*, and gives each frame to *take*. */
+export type Ask = (metrics: readonly string[], part: Part, take: (frame: Frame) => void, signal: AbortSignal) => Promise<void>;
+
+interface Asking {
+  metric: string;
+  take: (frame: Frame) => void;
+  signal: AbortSignal;
+}
+
+export class Gathering {
+  private readonly open = new Map<string, { askings: Asking[]; done: Promise<void> }>();
+
+  constructor(private readonly ask: Ask) {}
+
+  /** Resolves after the last frame of *metric*; what else is asked for before the current task ends is asked with it. */
+  curves({ metric, ...part }: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
+    const key = JSON.stringify(part);
+    const shared = this.open.get(key) ?? this.begin(key, part);
+    shared.askings.push({ metric, take, signal });
+    return shared.done;
+  }
+
+  private begin(key: string, part: Part): { askings: Asking[]; done: Promise<void> } {
+    const askings: Asking[] = [];
+    const done = Promise.resolve().then(() => {
+      this.open.delete(key);
+      return this.send(part, askings);
+    });
+    const shared = { askings, done };
+    this.open.set(key, shared);
+    return shared;
+  }
+
+  private send(part: Part, askings: readonly Asking[]): Promise<void> {
+    const control = new AbortController();
+    const stop = () => {
+      if (askings.every(({ signal }) => signal.aborted)) control.abort();
+    };
+    for (const { signal } of askings) signal.addEventListener("abort", stop);
+    const metrics = [...new Set(askings.map(({ metric }) => metric))];
+    const give = (frame: Frame) => {
+      for (const { metric, take, signal } of askings) if (metric === frame.header.metric && !signal.aborted) take(frame);
+    };
+    return this.ask(metrics, part, give, control.signal);
+  }
+}
