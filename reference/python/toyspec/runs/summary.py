@@ -51,12 +51,10 @@ _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
 
 
 class RunSummary:
-    """The facts about one run that fit on a screen; memory does not grow with the run, but for ``measured``."""
+    """The facts about one run that fit on a screen; only ``measured`` grows with it. Each ``Curve`` has *parts*."""
 
     def __init__(self, path: str, measure: str | None = None, *, parts: int = 32) -> None:
-        """Keep all values of *measure*, and means of *parts* of each series; none where that is 0."""
-        self._measure = measure
-        self._parts = parts
+        self._measure, self._parts = measure, parts
         self.measured = Series()
         """The measure that was asked for, at every step in the run's own phase."""
         self.measures: set[str] = set()
