@@ -1,8 +1,8 @@
 """Measures the viewer in a headless Chromium: ``make bench-viewer``, on a machine that does nothing else.
 
 Data A is 100 runs of 10,000 steps, B one run of 1,000,000, C 1,000 runs of 500; each step has five numbers. A cold
-start has an empty cache of curves, a warm one the cache of the start before. Times begin with the command, while a blank
-page waits in the browser. What a page of one line of text takes from the same server is the floor of a warm start.
+start has an empty cache of curves, a warm one the cache of the start before. Times begin with the command, while a
+blank page waits in the browser. A page of one line of text from the same server is the floor of a warm start.
 """
 
 from __future__ import annotations
