@@ -29,7 +29,6 @@ _ALONE_BYTES = 16 << 20
 _BATCH_BYTES = 4 << 20
 _BATCH_STREAMS = 64
 _MOST_WORKERS = 8
-_NICENESS = 5
 # Requests to a store that wait at the same time.
 _REMOTE_WORKERS = 8
 
@@ -189,7 +188,7 @@ class Workers:
             cores = min(os.cpu_count() or 1, _MOST_WORKERS)
             if cores > 1 and sum(work.size for work in works) > _ALONE_BYTES:
                 context = multiprocessing.get_context(start_method())
-                self._executor = ProcessPoolExecutor(cores, mp_context=context, initializer=_begin_worker)
+                self._executor = ProcessPoolExecutor(cores, mp_context=context, initializer=_leave_interrupts)
             else:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="toyspec-scan")
         return self._executor
@@ -210,13 +209,11 @@ class Workers:
                 each.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker() -> None:
-    """Let the server alone decide what Ctrl-C does, and leave the processors to it and to the browser first."""
+def _leave_interrupts() -> None:
+    """Let the server alone decide what Ctrl-C does."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
 
 
 def _scan_batch(batch: list[Work], directory: str, dialect: DialectChoice) -> list[Scanned]:
