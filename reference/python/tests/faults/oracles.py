@@ -105,7 +105,7 @@ def _demand_mode(data: bytes, mode: Mode, records: list[bytes], whole: ReadRepor
         failure = error
     _demand_account(data, reading.report if failure is None else _report_of(failure))
     first_gap = whole.gaps[0].offset if whole.gaps else len(data)
-    before = _before(records, data, first_gap)
+    before = _before(records, data[:first_gap], whole)
     assert found == (records if mode == "salvage" else before)
     assert (mode == "strict" and whole.state != "complete") == (failure is not None) or mode == "tail"
     assert mode != "tail" or bool(whole.gaps) == (failure is not None)
@@ -118,13 +118,24 @@ def _report_of(failure: Exception) -> ReadReport:
     return report
 
 
-def _before(records: Iterable[bytes], data: bytes, offset: int) -> list[bytes]:
-    lines = data[:offset].split(b"\n")[:-1]
+def _before(records: Iterable[bytes], data: bytes, whole: ReadReport) -> list[bytes]:
+    """Return those of *records* that are in *data*, in their order."""
     kept, place = [], 0
     for record in records:
-        try:
-            place = lines.index(record, place) + 1
-        except ValueError:
+        found = _found(record, data, place, whole)
+        if found < 0:
             break
+        place = found + len(record)
         kept.append(record)
     return kept
+
+
+def _found(record: bytes, data: bytes, place: int, whole: ReadReport) -> int:
+    # A record of another program's log may be a part of a line or have several: an object in a document.
+    if whole.dialect is not None:
+        return data.find(record, place)
+    line = record + b"\n"
+    if place == 0 and data.startswith(line):
+        return 0
+    at = data.find(b"\n" + line, max(place, 0))
+    return -1 if at < 0 else at + 1
