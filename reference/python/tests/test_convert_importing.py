@@ -50,6 +50,21 @@ def test_source_that_has_grown_is_imported_again(tmp_path: Path) -> None:
     assert 7 == len((tmp_path / "runs" / "a" / "events.jsonl.prev").read_bytes().splitlines())
 
 
+def test_step_that_was_guessed_wrong_is_named_and_imported_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key of the step is part of what was imported: with another one, the run is made again, in the same place."""
+    log, out = tmp_path / "log.jsonl", str(tmp_path / "runs")
+    log.write_bytes(b'{"step": 1, "iter": 10, "loss": 2.5}\n{"step": 1, "iter": 20, "loss": 2.0}\n')
+    assert 0 == main(["import", str(log), "--out", out])
+    assert [1, 1] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    for _ in range(2):
+        assert 0 == main(["import", "--step-key", "iter", str(log), "--out", out])
+    assert [10, 20] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    assert "already there" in capsys.readouterr().out
+    assert ["log"] == os.listdir(out)
+
+
 def test_runs_of_one_name_do_not_meet(tmp_path: Path) -> None:
     """A directory that another run has is left alone; the next one gets a number."""
     event_file(tmp_path / "x" / "a", *steps(1))

@@ -15,6 +15,7 @@ from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import import_runs, importable
 from toyspec.places.addresses import public
+from toyspec.reading.log_detection import DialectChoice
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -64,6 +65,7 @@ def configure(parser: Parser) -> None:
         choices=("completed", "interrupted", "aborted", "errored"),
         help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
     )
+    parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
     add_workers(parser)
     add_report(parser)
 
@@ -91,7 +93,7 @@ def run(options: Namespace) -> int:
             max_examples=options.examples,
             watch=watch,
             workers=workers,
-            dialects=own,
+            dialect=DialectChoice(step=options.step_key, own=own),
         )
     except ImportError as error:
         raise UsageError(str(error)) from error

@@ -48,8 +48,8 @@ _PHASES = frozenset(["train", "eval", "decode", "serve"])
 
 
 def choice_of(read_as: ReadAs) -> DialectChoice:
-    """Return the choice of the dialect of *read_as*, which may be one of the user."""
-    return DialectChoice(read_as.dialect.name, own=(read_as.dialect,))
+    """Return the choice of the dialect of *read_as*, which may be one of the user, and of its step."""
+    return DialectChoice(read_as.dialect.name, step=read_as.step, own=(read_as.dialect,))
 
 
 def events_of(path: str, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Events:

@@ -20,7 +20,7 @@ from toyspec.reading.stream_files import unpacked_head
 from toyspec.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from toyspec.convert.finding import Parts
     from toyspec.format.dialect_mapping import ReadAs
@@ -50,9 +50,14 @@ def names() -> list[str]:
 class DialectImporter:
     """Imports one dialect, or any."""
 
-    def __init__(self, name: str | None = None, others: Parts | None = None, own: Sequence[Dialect] = ()) -> None:
-        """Import the dialect *name*; any without. The files of *others* are left out; *own* are those of the user."""
-        self._own = tuple(own)
+    def __init__(
+        self, name: str | None = None, others: Parts | None = None, dialect: DialectChoice | None = None
+    ) -> None:
+        """Import the dialect *name*; any without. The files of *others* are left out.
+
+        *dialect* has the dialects of the user, and the key of the step.
+        """
+        self._choice = dialect or DialectChoice()
         self._name = name
         self._others = others
         self.FORMAT = format_of(self._dialect(name)) if name else _ANY
@@ -88,23 +93,23 @@ class DialectImporter:
                 yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"
 
     def _dialect(self, name: str) -> Dialect:
-        return next((each for each in self._own if each.name == name), None) or dialect_named(name)
+        return next((each for each in self._choice.own if each.name == name), None) or dialect_named(name)
 
     def _read_as(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read, in the dialect that the user named if there is one."""
-        return _chosen(path, self._name or "auto", self._own)
+        return _chosen(path, self._name or "auto", self._choice)
 
     def _recognised(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read if its content is of the dialect."""
         if self._name and not has_text(_head_of(path), self._dialect(self._name)):
             return None
-        found = _chosen(path, "auto", self._own)
+        found = _chosen(path, "auto", self._choice)
         return found if found is None or self._name in (None, found.dialect.name) else None
 
 
-def _chosen(path: str, name: str, own: tuple[Dialect, ...]) -> ReadAs | None:
+def _chosen(path: str, name: str, choice: DialectChoice) -> ReadAs | None:
     head = _head_of(path)
-    return DialectChoice(name, own=own).choose(head, path=path) if head else None
+    return DialectChoice(name, step=choice.step, own=choice.own).choose(head, path=path) if head else None
 
 
 def _head_of(path: str) -> bytes:
@@ -162,7 +167,7 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
         yield ForeignRun(
             name=name if attempt == 1 else f"{name}-attempt-{attempt}",
             source=path if attempt == 1 else f"{path}#{attempt}",
-            identity=identity_of([path], f"{read_as.dialect.name} {attempt}"),
+            identity=identity_of([path], f"{read_as.dialect.name} {read_as.step} {attempt}"),
             size=os.path.getsize(path) // attempts,
             events=partial(events_of, path, read_as, name, attempt),
             dialect=read_as.dialect.name,

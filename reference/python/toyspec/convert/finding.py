@@ -11,21 +11,20 @@ from toyspec.convert.unreadable import damage_of
 from toyspec.errors import ToyspecError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from toyspec.convert.formats import ForeignRun
-    from toyspec.format.dialects import Dialect
+    from toyspec.reading.log_detection import DialectChoice
 
 
-def recognised(path: str, own: Sequence[Dialect] = ()) -> list[str]:
+def recognised(path: str, dialect: DialectChoice | None = None) -> list[str]:
     """Return the names of the formats of what is at *path*, a file or a directory; ANY_LOG, the last, for dialects.
 
-    A file has one format at most. *own* are dialects of the user. Raise OSError if it cannot be read.
+    A file has one format at most. *dialect* says how logs of other programs are read.
+    Raise OSError if it cannot be read.
     """
     found = _own_formats(path)
     if os.path.isdir(path):
-        return [*found, ANY_LOG] if importer(ANY_LOG, own).recognise(path) else found
-    return found[:1] or ([ANY_LOG] if importer(ANY_LOG, own).recognise(path) else [])
+        return [*found, ANY_LOG] if importer(ANY_LOG, dialect).recognise(path) else found
+    return found[:1] or ([ANY_LOG] if importer(ANY_LOG, dialect).recognise(path) else [])
 
 
 def _own_formats(path: str) -> list[str]:

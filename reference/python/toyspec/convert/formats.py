@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Cause, Ledger
-    from toyspec.format.dialects import Dialect
+    from toyspec.reading.log_detection import DialectChoice
 
 HOMES = {
     "tensorboard": "tensorboard",
@@ -113,14 +113,14 @@ def load(name: str) -> Any:
     return import_module(f"toyspec.convert.{HOMES[name]}")
 
 
-def importer(name: str, own: Sequence[Dialect] = ()) -> Importer:
-    """Return the module that imports the format *name*; *own* are dialects of the user, which are tried first."""
+def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
+    """Return the module that imports the format *name*; *dialect* says how logs of other programs are read."""
     if name in HOMES and hasattr(load(name), "find_runs"):
         return cast("Importer", load(name))
     if name == ANY_LOG:
-        return cast("Importer", dialect_logs().DialectImporter(own=own))
-    if name in [*dialect_names(), *(each.name for each in own)]:
-        return cast("Importer", dialect_logs().DialectImporter(name, own=own))
+        return cast("Importer", dialect_logs().DialectImporter(dialect=dialect))
+    if name in [*dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
+        return cast("Importer", dialect_logs().DialectImporter(name, dialect=dialect))
     raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
 
 

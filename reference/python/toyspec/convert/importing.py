@@ -23,17 +23,17 @@ from toyspec.errors import SourceError, ToyspecError
 from toyspec.findings import PathError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.places.addresses import is_address, public
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.system_calls import PASSING_ERRORS, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.convert.imported_bundles import PlannedImport
     from toyspec.convert.reports import RunConversion
     from toyspec.convert.watching import Watch
     from toyspec.distributed.crews import Workers
-    from toyspec.format.dialects import Dialect
     from toyspec.writing.event_arguments import Reason
 
 
@@ -50,7 +50,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
     workers: int | Workers = 1,
-    dialects: Sequence[Dialect] = (),
+    dialect: DialectChoice | None = None,
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
@@ -60,18 +60,18 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
     be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it.
-    *dialects* are those of the user, which are tried before those that toyspec ships.
+    *dialect* has dialects of the user, which are tried before those that toyspec ships, and the key of the step.
     Raise ValueError for an unknown *format*, ImportError if it needs a package that is not installed, OSError if *out*
     cannot be written, and WorkersError.
     """
     if format is not None:
-        importer(format, dialects)
+        importer(format, dialect)
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
     with contextlib.ExitStack() as copies:
         for source in [public(os.fspath(source)) for source in sources]:
             is_remote = is_address(source)
-            asked = Asked(format, tuple(dialects))
+            asked = Asked(format, dialect or DialectChoice())
             found += _find_remote(source, asked, report, copies) if is_remote else _find(source, asked, report)
         total = Total(sum(run.size for _, run in found), watch)
         options = ImportOptions(os.fspath(out), ended, max_examples)
@@ -156,18 +156,18 @@ class Asked(NamedTuple):
 
     format: str | None
     """None where it is found out."""
-    dialects: tuple[Dialect, ...]
-    """Those of the user."""
+    dialect: DialectChoice
+    """How logs of other programs are read."""
 
 
 def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
     """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
     names = [] if asked.format is None else [asked.format]
-    own_names = {dialect.name for dialect in asked.dialects}
+    own_names = {dialect.name for dialect in asked.dialect.own}
     damaged: list[PathError] = []
     parts = Parts()
     with _reported(source, report):
-        names = names or recognised(source, asked.dialects)
+        names = names or recognised(source, asked.dialect)
         if not names:
             damaged = list(unreadable(source, lambda _: False))
         if not names and not damaged:
@@ -176,9 +176,9 @@ def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple
     for each in names:
         with _reported(source, report), _without_packages(source, report, is_one_of_many=len(names) > 1):
             if each == ANY_LOG and len(names) > 1:
-                yield from ((each, run) for run in _other_logs(source, parts, asked.dialects))
+                yield from ((each, run) for run in _other_logs(source, parts, asked.dialect))
                 continue
-            for run in importer(each, asked.dialects).find_runs(source):
+            for run in importer(each, asked.dialect).find_runs(source):
                 parts.add(each, run)
                 # A dialect of the user is a log like any other, whose run names it.
                 yield ANY_LOG if each in own_names else each, run
@@ -199,9 +199,9 @@ def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: 
         report.errors.append(PathError(source, str(error)))
 
 
-def _other_logs(source: str, parts: Parts, own: Sequence[Dialect]) -> Iterator[ForeignRun]:
+def _other_logs(source: str, parts: Parts, dialect: DialectChoice) -> Iterator[ForeignRun]:
     """Yield the logs in the directory *source* that are not parts of other runs."""
-    logs = dialect_logs().DialectImporter(others=parts, own=own)
+    logs = dialect_logs().DialectImporter(others=parts, dialect=dialect)
     return iter(logs.find_runs(source) if logs.recognise(source) else ())
 
 
