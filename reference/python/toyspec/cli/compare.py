@@ -187,7 +187,8 @@ def _results(runs: list[RunSummary], measure: str) -> Iterator[Row]:
         best = [each.best(measure) for each in runs]
         if any(best):
             yield Row("results", f"best {measure}", [unset if each is None else each[1] for each in best])
-    yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
+    if any(each.seconds is not None for each in runs):
+        yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
 
 
 def _points(measure: str, steps: list[int], series: list[Series]) -> Iterator[Row]:
