@@ -54,7 +54,7 @@ def test_compressed_log_that_is_cut(checker: Page) -> None:
     ("data", "name", "look", "help_text"),
     [
         (START.encode("utf-16"), "events.jsonl", "UTF-16 text", "iconv"),
-        (b"SQLite format 3\0" + b"\0\n" * 40, "log.db", "a SQLite database", "sqlite3"),
+        (b"SQLite format 3\0" + b"\0\n" * 40, "log.db", "a SQLite database", "toyspec doctor"),
         (b'{\n  "epoch": 1.0\n}\n', "trainer_state.json", "a JSON document over several lines", "jq"),
         (b"version https://git-lfs.github.com/spec/v1\n", "events.jsonl", "a Git LFS pointer", "git lfs pull"),
         (b"PK\3\4" + b"\0\n" * 9, "logs.zip", "a zip archive", "unzip"),
