@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
@@ -86,6 +86,13 @@ def test_any_chunking_gives_one_report(profile: str) -> None:
     same()
 
 
+_CLOCKS = b"".join(
+    b'{"step":%d,"wall_time_ms":%d,"loss":0.0,"grad_norm":0.0,"throughput_samples_per_sec":0.0}\n' % (step, wall)
+    for step, wall in [(0, 2**53 + 1), (1, 2**53), (2, 0)]
+)
+"""Clocks beyond the safe integers: a number field holds a float, so the second one does not go back."""
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact path alone gives the same report as with the proof of blocks before it."""
@@ -95,6 +102,7 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
 
     @settings(max_examples=examples(120), deadline=None)
     @given(streams(profile))
+    @example(_CLOCKS)
     def same(data: bytes) -> None:
         fast = check_bytes(data, dialect=None)
         with monkeypatch.context() as patch:

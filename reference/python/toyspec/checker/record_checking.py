@@ -14,9 +14,10 @@ from toyspec.format.line_validation import spans
 from toyspec.format.profiles import tag_of
 from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import MAX_SAFE_INTEGER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from toyspec.findings import Profile
     from toyspec.format.integers import Path
@@ -27,6 +28,7 @@ NOTHING_BAD: frozenset[str] = frozenset()
 _NUMBER = re.compile(rb"[-+.0-9eE]+")
 # Findings that do not make a field wrong.
 _HARMLESS = frozenset([rules.UNSAFE_INTEGER])
+_FLOATS = ("number", "binary32")
 
 
 class RecordChecker:
@@ -51,7 +53,8 @@ class RecordChecker:
             self._report_tag(kind, value, place)
             return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), []
         bad, unknown_keys = self._check_fields(kind, value, place)
-        return Observation(value, dict.get, kind=kind, known=True, bad=bad), unknown_keys
+        held = _held(value, FIELDS[self._profile][kind], bad)
+        return Observation(held, dict.get, kind=kind, known=True, bad=bad), unknown_keys
 
     def report_whole_floats(self, paths: Iterable[Path], place: Place) -> None:
         """Report the first integer of a line that has a fraction or an exponent, once per stream."""
@@ -136,3 +139,10 @@ def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
 
 def _fields_of(pointers: Iterable[str]) -> frozenset[str]:
     return frozenset(pointer[1:].partition("/")[0] for pointer in pointers)
+
+
+def _held(value: dict[str, Any], declared: Mapping[str, Any], bad: frozenset[str]) -> dict[str, Any]:
+    """Return *value* as its types hold it: a number field has a float, so its large integers are rounded."""
+    large = [key for key, member in value.items() if type(member) is int and abs(member) > MAX_SAFE_INTEGER]
+    rounded = {key: float(value[key]) for key in large if key not in bad and declared.get(key) in _FLOATS}
+    return value | rounded if rounded else value
