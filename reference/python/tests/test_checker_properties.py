@@ -96,6 +96,8 @@ _CLOCKS = b"".join(
 @pytest.mark.parametrize("profile", PROFILES)
 def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact path alone gives the same report as with the proof of blocks before it."""
+    # The engine proves no blocks.
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
 
     def unproven(_: BlockProof, lines: Lines) -> Taken:
         return Taken([None] * len(lines.data), list(range(len(lines.data))), {})

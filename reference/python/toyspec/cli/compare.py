@@ -73,7 +73,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec compare [OPTION…] RUN RUN…"
+    parser.usage = "toyspec compare [OPTION…] RUN…"
     parser.description = _DESCRIPTION
     parser.epilog = _EXAMPLES
     parser.add_argument(
