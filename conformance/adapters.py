@@ -14,7 +14,7 @@ from conformance.commands import kill_group
 from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from conformance.transcript import Transcript
 
@@ -92,9 +92,9 @@ class Adapter:
         """Return how many programs to run in parallel on so many *processors*."""
         return processors if self.lines else max(processors, min(_MOST_PROGRAMS, round(processors * self._waits)))
 
-    def seconds_for(self, request: Mapping[str, Any]) -> float:
-        """Return how long an answer to *request* may take."""
-        return self.deadline + len(request.get("stream", b"")) / _MIB
+    def seconds_for(self, size: int) -> float:
+        """Return how long an answer to a request of *size* bytes may take."""
+        return self.deadline + size / _MIB
 
 
 class Process:

@@ -33,7 +33,8 @@ adapter; conformance/PROTOCOL.md describes it.
   list        list the questions without running them
   registered  build and test the implementations of the registry
   interop     let every reader of the registry read the output of every writer,
-              and compare how canonical writers spell random numbers
+              and compare how canonical writers spell random numbers; with
+              --adapter, those of the adapter, the oracle and each --only NAME
   kill        check that the corpus catches every mutant"""
 
 EPILOG = """\
@@ -45,7 +46,8 @@ examples:
   toyspec conform doctor --adapter 'node adapter.js'
   toyspec conform --adapter ./adapter --select toy-v1/step-skipped
   toyspec conform --adapter ./adapter --select proves:encoding/strict-json
-  toyspec conform --adapter ./adapter --baseline known.json --junit report.xml"""
+  toyspec conform --adapter ./adapter --baseline known.json --junit report.xml
+  toyspec conform interop --adapter ./adapter"""
 
 
 class UsageError(Exception):
@@ -172,20 +174,21 @@ def _registered(options: Namespace) -> int:
 
 def _interop(options: Namespace) -> int:
     from conformance.interop import compare_numbers, interop_lines, read_one_another
-    from conformance.runner import NotAsked, registered
+    from conformance.runner import NotAsked, outside, registered
 
-    asked = list(registered(options.only, options))
-    adapters = [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
+    adapters = outside(options)
+    asked = list(registered(options.only, options)) if options.only or not adapters else []
+    adapters += [adapter for _, adapter in asked if isinstance(adapter, Adapter)]
     if not adapters:
         raise UsageError("no implementation could be asked")
     found = read_one_another(adapters)
     _say(interop_lines(found))
-    right, errors = compare_numbers(adapters, options.count)
-    _say(f"{name}: {count} random numbers are right" for name, count in right.items())
+    scores, errors = compare_numbers(adapters, options.count)
+    _say(f"{name}: {right} of {count} random numbers are right" for name, (right, count) in scores.items())
     _say(errors)
     _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, NotAsked))
     _say([f"{found.streams} streams of {len(adapters)} implementations"])
-    if options.page and whole_registry(options) and len(adapters) == len(asked):
+    if options.page and whole_registry(options) and len(adapters) == len(asked) and not options.adapter:
         page.put(options.page, "interop", page.interop(found))
     return BAD if found.errors or errors else GOOD
 

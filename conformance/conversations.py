@@ -51,8 +51,9 @@ class Conversation:
             number = self._next
             self._next += 1
             self._waiting[number] = inbox
-        self._outbox.put(encoded({"id": number, **request}))
-        seconds = self._adapter.seconds_for(request)
+        line = encoded({"id": number, **request})
+        self._outbox.put(line)
+        seconds = self._adapter.seconds_for(len(line))
         try:
             found = inbox.get(timeout=seconds)
         except queue.Empty:

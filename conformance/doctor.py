@@ -76,7 +76,11 @@ def examine(adapter: Adapter) -> Iterator[Step]:
     if not adapter.hello.get("lines"):
         yield Step("`--lines` is not offered: every question starts a program, which is slow but correct")
         return
-    step = _step("`--lines` prints the hello first", lambda: _open(adapter).close(), "flush after every line")
+    step = _step(
+        "`--lines` prints the hello first",
+        lambda: _open(adapter).close(),
+        "print the hello as the first line, and flush after every line",
+    )
     yield step
     if not step.is_right:
         return
@@ -102,7 +106,7 @@ def _roles(adapter: Adapter, mode: str, channel: Channel) -> Iterator[Step]:
         seen = set()
         for question in questions(case, adapter.hello["roles"]):
             name = (question.role, question.detail if question.role == "reader" else "")
-            if name in seen or question.needs.missing(adapter.hello):
+            if name in seen or question.needs.missing(adapter.hello, question.role):
                 continue
             seen.add(name)
             duty = f"{mode}: {' '.join(filter(None, name))} of {about}"

@@ -39,14 +39,21 @@ def as_text(questions: Iterable[str]) -> str:
 def parts(roles: Collection[str], patterns: Collection[str] = ()) -> Iterator[list[Question]]:
     """Yield the core for *roles* about cases that match *patterns*: a few questions, then the rest.
 
-    The cases of a part are loaded when it is taken, and no others.
+    The cases of a part are loaded when it is taken, and no others. The first questions are one to each role: where
+    a role is not right at all, its failure is among the first answers.
     """
-    mine = [name for name in names() if _role(name) in roles]
+    mine = _each_role_first([name for name in names() if _role(name) in roles])
     for part in (mine[:_FEW], mine[_FEW:]):
         order = {name: index for index, name in enumerate(part)}
         cases = [case for case in _cases(order) if not patterns or any(matches(case, pattern) for pattern in patterns)]
         found = [question for question in questions_of(cases, roles) if question.name in order]
         yield sorted(found, key=lambda question: order[question.name])
+
+
+def _each_role_first(names: list[str]) -> list[str]:
+    """Return *names* in their order, after the first of each role."""
+    first = {_role(name): name for name in reversed(names)}.values()
+    return [*(name for name in names if name in first), *(name for name in names if name not in first)]
 
 
 def _role(name: str) -> str:

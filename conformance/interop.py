@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from conformance.comparing import record_differences
 from conformance.corpus import selected
 from conformance.format_facts import BINARY32_LIMIT
 from conformance.probes.expected import is_own, with_defaults
-from conformance.probes.writers import is_clean
+from conformance.probes.question import capabilities_of
+from conformance.probes.writers import declared, is_clean
 from conformance.running import Channel
 from conformance.tagging import f32_text, float_text, to_f32
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 BATCH = 100
 _SHOWN = 10
+# The modes that read a stream of a run which has not ended.
+_LENIENT = ("salvage", "tail", "prefix")
 # A binary32 number with this many digits always reads back.
 _F32_DIGITS = range(1, 10)
 
@@ -35,13 +39,22 @@ class Interop:
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
     """Number of streams that were read correctly, by writer and reader."""
     errors: list[str] = field(default_factory=list)
+    written: dict[str, int] = field(default_factory=dict)
+    """Number of streams that each writer wrote."""
     streams: int = 0
     """Number of distinct streams."""
 
 
 def read_one_another(adapters: Sequence[Adapter]) -> Interop:
-    """Let every reader among *adapters* read what every writer writes for the clean cases of the corpus."""
+    """Let every reader among *adapters* read what every writer writes for the clean cases of the corpus.
+
+    An adapter is asked about the profiles that its hello names. Raise AdapterError if two have the same name.
+    """
     found = Interop()
+    names = Counter(str(adapter.hello["name"]) for adapter in adapters)
+    for name, count in names.items():
+        if count > 1:
+            raise AdapterError(f"{count} adapters have the name {name!r}; give yours another name in its hello")
     cases = [case for case in selected(()) if "#" not in case.name and is_clean(case)]
     channels = {str(adapter.hello["name"]): Channel(adapter) for adapter in adapters}
     hellos = {str(adapter.hello["name"]): adapter.hello for adapter in adapters}
@@ -60,27 +73,43 @@ def read_one_another(adapters: Sequence[Adapter]) -> Interop:
 def _read_one(
     case: Case, channels: Mapping[str, Channel], hellos: Mapping[str, Mapping[str, Any]], found: Interop
 ) -> None:
-    records = with_defaults(case.records, case.profile)
-    is_plain = not any(is_own(record, case.profile or "") for record in records)
+    profile = case.profile or ""
+    records = [declared(record) for record in with_defaults(case.records, profile)]
+    is_plain = not any(is_own(record, profile) for record in records)
     written: dict[bytes, list[str]] = {}
     for name, hello in hellos.items():
-        if "writer" not in hello["roles"] or not (is_plain or "own_kinds" in hello.get("capabilities", [])):
+        if not _takes(hello, "writer", profile) or not (is_plain or "own_kinds" in capabilities_of(hello, "writer")):
             continue
-        answer = channels[name].ask({"role": "writer", "profile": case.profile, "records": records})
+        answer = _answer(name, channels, {"role": "writer", "profile": profile, "records": records})
         if answer.get("outcome") == "written":
             written.setdefault(answer["stream"], []).append(name)
+            found.written[name] = found.written.get(name, 0) + 1
         elif "untestable" not in answer:
             found.errors.append(f"{name} does not write {case.name}: {answer.get('reason') or answer.get('error')}")
     found.streams += len(written)
     for stream, writers in written.items():
-        for reader in (name for name, hello in hellos.items() if "reader" in hello["roles"]):
-            request = {"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile}
-            answer = channels[reader].ask(request)
-            differences = list(_differences(records, answer.get("records", []), case.profile))
+        for reader, hello in hellos.items():
+            mode = next((mode for mode in _LENIENT if mode in hello.get("modes", _LENIENT)), None)
+            if mode is None or not _takes(hello, "reader", profile):
+                continue
+            request = {"role": "reader", "stream": stream, "mode": mode, "profile": profile}
+            answer = _answer(reader, channels, request)
+            differences = list(_differences(records, answer.get("records", []), profile))
             for writer in writers:
                 found.pairs[writer, reader] = found.pairs.get((writer, reader), 0) + (not differences)
             if differences:
                 found.errors.append(f"{reader} reads {case.name} as {writers[0]} writes it: {differences[0]}")
+
+
+def _takes(hello: Mapping[str, Any], role: str, profile: str) -> bool:
+    return role in hello["roles"] and profile in hello["profiles"]
+
+
+def _answer(name: str, channels: Mapping[str, Channel], request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return channels[name].ask(request)
+    except AdapterError as error:
+        raise AdapterError(f"{name} as {request['role']}: {error}") from None
 
 
 def _differences(expected: list[Any], given: list[Any], profile: str | None) -> Iterator[str]:
@@ -95,47 +124,57 @@ def _differences(expected: list[Any], given: list[Any], profile: str | None) -> 
 
 def interop_lines(found: Interop) -> Iterator[str]:
     """Yield a table in Markdown of writers by readers, and the first errors."""
-    writers = sorted({writer for writer, _ in found.pairs})
+    writers = sorted(found.written)
     readers = sorted({reader for _, reader in found.pairs})
-    yield f"| written by | {' | '.join(f'read by {reader}' for reader in readers)} |"
-    yield f"|---|{'---|' * len(readers)}"
+    yield f"| written by | streams | {' | '.join(f'read by {reader}' for reader in readers)} |"
+    yield f"|---|{'---|' * (len(readers) + 1)}"
     for writer in writers:
-        yield f"| {writer} | {' | '.join(str(found.pairs.get((writer, reader), 0)) for reader in readers)} |"
+        cells = (str(found.pairs.get((writer, reader), "-")) for reader in readers)
+        yield f"| {writer} | {found.written[writer]} | {' | '.join(cells)} |"
+    yield ""
+    yield "streams  clean cases of the corpus that the writer wrote"
+    yield "read by  those that the reader read unchanged; -: it reads none of these profiles"
     yield from found.errors[:_SHOWN]
     if len(found.errors) > _SHOWN:
         yield f"and {len(found.errors) - _SHOWN} more"
 
 
-def compare_numbers(adapters: Sequence[Adapter], count: int) -> tuple[dict[str, int], list[str]]:
-    """Return how many numbers each canonical writer spelled correctly, and its first errors.
+def compare_numbers(adapters: Sequence[Adapter], count: int) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Return how many numbers each canonical writer spelled correctly and how many it was asked, and the first errors.
 
     *count* numbers of each width are drawn; all bit patterns of finite numbers are equally likely.
     """
-    right: dict[str, int] = {}
+    scores: dict[str, tuple[int, int]] = {}
     errors: list[str] = []
     writers = [adapter for adapter in adapters if "canonical-writer" in adapter.hello["roles"]]
     for adapter in writers:
         name = str(adapter.hello["name"])
-        right[name] = 0
+        right = asked = 0
         channel = Channel(adapter)
         try:
             for request, expected in _batches(count):
-                stream = _stream_of(channel, request)
-                if stream == expected:
-                    right[name] += BATCH
-                elif sum(error.startswith(f"{name}:") for error in errors) < _SHOWN:
-                    errors.append(f"{name}: {_first_difference(stream, expected)}")
+                if request["profile"] not in adapter.hello["profiles"]:
+                    continue
+                asked += BATCH
+                error = _misspelled(channel, request, expected)
+                right += 0 if error else BATCH
+                if error and sum(shown.startswith(f"{name}:") for shown in errors) < _SHOWN:
+                    errors.append(f"{name}: {error}")
         finally:
             channel.close()
-    return right, errors
+        scores[name] = right, asked
+    return scores, errors
 
 
-def _stream_of(channel: Channel, request: Mapping[str, Any]) -> bytes:
+def _misspelled(channel: Channel, request: Mapping[str, Any], expected: bytes) -> str | None:
+    """Return how the answer to *request* differs from *expected*, None if it does not."""
     try:
-        stream: bytes = channel.ask(request).get("stream", b"")
-    except AdapterError:
-        return b""  # an adapter that crashes has written none of the numbers
-    return stream
+        answer = channel.ask(request)
+    except AdapterError as error:
+        return str(error)
+    if "stream" not in answer:
+        return f"wrote nothing: {answer.get('reason') or answer.get('error') or answer.get('untestable')}"
+    return None if answer["stream"] == expected else _first_difference(answer["stream"], expected)
 
 
 def _batches(count: int) -> Iterator[tuple[dict[str, Any], bytes]]:

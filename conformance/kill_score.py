@@ -101,7 +101,7 @@ def _kill_inside(mutant: Mutant, asked: Iterator[Question]) -> Kill:
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
         stage = Stage(Inside(adapter), lambda: tempfile.mkdtemp(dir=folder), hello)
         for question in asked:
-            if question.needs.missing(hello):
+            if question.needs.missing(hello, question.role):
                 continue
             count += 1
             reasons = reasons_of(question, stage)

@@ -37,8 +37,9 @@ class OneShots:
         if role == "follower":
             answer = self._follow(request)
         else:
+            data = _input(request)
             with Process(self._adapter, ["--oneshot", role, *as_options(request)]) as process:
-                output, status = process.communicate(_input(request), self._adapter.seconds_for(request))
+                output, status = process.communicate(data, self._adapter.seconds_for(len(data)))
                 self._note(process, request, output, status)
                 if status == _UNTESTABLE_STATUS:
                     return {"untestable": process.stderr() or "the program gave no reason"}
@@ -82,7 +83,7 @@ class OneShots:
             stdin.flush()
         except OSError:
             raise AdapterError("the program ended", stderr=process.stderr()) from None
-        line = _line_within(stdout, self._adapter.seconds_for(request))
+        line = _line_within(stdout, self._adapter.deadline)
         self._note(process, request, line, None)
         if not line.endswith(b"\n"):
             raise AdapterError(f"no answer within {self._adapter.deadline:.1f} seconds", stderr=process.stderr())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,20 @@ def prove(
         cases=len(cases),
         is_whole=is_whole,
     )
+
+
+def outside(options: Namespace) -> list[Adapter]:
+    """Return the adapter that *options* names and that of the oracle, which needs no build; none without a name.
+
+    Raise AdapterError.
+    """
+    if not options.adapter:
+        return []
+    own = Adapter(options.adapter, deadline=options.deadline, mode=options.mode)
+    oracle = Adapter([sys.executable, "-m", "conformance.oracle"], directory=registry.ROOT, deadline=options.deadline)
+    for adapter in (own, oracle):
+        adapter.ask_hello()
+    return [own, oracle]
 
 
 def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Implementation, Adapter | NotAsked]]:

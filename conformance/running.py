@@ -113,7 +113,7 @@ class _Pool:
         order = range(len(self._questions)) if self._adapter.lines else topics_in_turn(self._questions)
         for index in order:
             question = self._questions[index]
-            missing = question.needs.missing(self._adapter.hello)
+            missing = question.needs.missing(self._adapter.hello, question.role)
             if missing is None:
                 self._todo.put(index)
             else:

@@ -20,7 +20,7 @@ SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
 _RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
-_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes", "text_bytes"}
+_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes", "text_bytes", "copies"}
 _LONG = "<long>"
 EITHER = "either"
 """The outcome where a writer may refuse the records, or write what is expected."""
@@ -56,6 +56,11 @@ class Session(Case):
         return beside
 
     @property
+    def is_timed_by_writer(self) -> bool:
+        """True when the records of the last run lack their times, which the clock of the writer gives."""
+        return self.profile == "toy/v1" and all("t" not in record for record in self.runs[-1]["records"])
+
+    @property
     def is_unchanged(self) -> bool:
         """True when the last run must not change a file."""
         return bool(self.content.get("unchanged", False))
@@ -76,6 +81,8 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
         content = json.load(file)
     _demand_keys(path, "", content, _REQUIRED, _KEYS)
     content["records"] = _lengthened(content["records"], content.get("text_bytes", 0))
+    for key in ("records", "expected"):
+        content[key] = content.get(key, []) + content.get(key, [])[-1:] * (content.get("copies", 1) - 1)
     for index, run in enumerate(content.get("then", [])):
         _demand_keys(path, f"then/{index}/", run, _RUN_REQUIRED, _RUN_KEYS)
     name = "metrics.jsonl" if content["profile"] == "metrics/v1" else "events.jsonl"

@@ -9,6 +9,7 @@ from conformance import page
 from conformance.adapters import ANSWER_SECONDS, Adapter
 from conformance.locks.matrix import fill, lines
 from conformance.locks.parties import AdapterParty, Party, foreign, toyspec_repair
+from conformance.probes.question import capabilities_of
 from conformance.registry import RegistryError
 from conformance.runner import registered
 
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             if not isinstance(adapter, Adapter):
                 left_out[implementation.name] = str(adapter)
                 failed = failed or adapter.is_failure
-            elif "session" not in adapter.hello.get("capabilities", []):
+            elif "session" not in capabilities_of(adapter.hello, "writer"):
                 left_out[implementation.name] = "its adapter lacks the capability session"
                 failed = True
             else:

@@ -49,6 +49,7 @@ class Bundles:
             writer = self.writing(profile)
             kept = self.kept(stream, request["exist"], writer)
             self.demand_resume(request, kept)
+            writer.open()
             lines = self.lines(request, writer)
             if stream is not None and request["exist"] == "replace" and self.is_worth_keeping(stream):
                 self.move_away(path)

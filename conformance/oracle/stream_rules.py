@@ -36,12 +36,14 @@ class Seen:
         return found.text if found else None
 
     def number(self, key: str) -> float | None:
-        """Return the number *key*, None if it is absent or ignored."""
+        """Return the number *key* as the binary64 value that it is, None if it is absent or ignored."""
         found = self.field(key)
-        if found is None or found.type != "number":
-            return None
-        integer = whole(found.text)
-        return float(found.text) if integer is None else integer
+        return float(found.text) if found is not None and found.type == "number" else None
+
+    def integer(self, key: str) -> int | None:
+        """Return the integer *key*, None if it is absent or ignored."""
+        found = self.field(key)
+        return None if found is None else whole(found.text)
 
 
 class StreamRules:
@@ -81,7 +83,7 @@ class ToyRules(StreamRules):
         self.start: Seen | None = None
         self.ended = False
         self.t: float | None = None
-        self.bases: dict[str, float | None] = {}
+        self.bases: dict[str, int | None] = {}
         self.last_step: Seen | None = None
         self.open: list[str] = []
         self.regions_off = False
@@ -132,7 +134,7 @@ class ToyRules(StreamRules):
         """Require that steps count up by one in each phase."""
         if seen.kind == "run_resume":
             self.resume(seen)
-        step = seen.number("step") if seen.kind == "step" else None
+        step = seen.integer("step") if seen.kind == "step" else None
         if step is None:
             return
         phase = self.phase(seen)
@@ -148,7 +150,7 @@ class ToyRules(StreamRules):
     def resume(self, seen: Seen) -> None:
         """Restart the count after from_step."""
         self.bases.clear()
-        self.bases["train"] = seen.number("from_step")
+        self.bases["train"] = seen.integer("from_step")
 
     def subsampled(self) -> bool:
         """Return whether the run declares subsampling."""
@@ -160,12 +162,12 @@ class ToyRules(StreamRules):
         """Require that run_end repeats the values of the last training step."""
         if self.ended or self.gap_seen or self.last_step is None:
             return
-        for rule, field, of in (
-            ("final-step-mismatch", "final_step", "step"),
-            ("final-loss-mismatch", "final_loss", "loss"),
+        for rule, field, of, value in (
+            ("final-step-mismatch", "final_step", "step", Seen.integer),
+            ("final-loss-mismatch", "final_loss", "loss", Seen.number),
         ):
             own, other = seen.field(field), self.last_step.field(of)
-            if own is not None and other is not None and seen.number(field) != self.last_step.number(of):
+            if own is not None and other is not None and value(seen, field) != value(self.last_step, of):
                 yield rule, f"/{field}"
 
     def regions(self, seen: Seen) -> Iterator[Finding]:
@@ -219,7 +221,7 @@ class MetricsRules(StreamRules):
     measures: tuple[str, ...] = ("loss", "grad_norm", "throughput_samples_per_sec", "extra")
 
     def __init__(self) -> None:
-        self.last: float | None = None
+        self.last: int | None = None
         self.wall: float | None = None
         self.null_seen = False
 
@@ -229,7 +231,7 @@ class MetricsRules(StreamRules):
 
     def step(self, seen: Seen) -> Iterator[Finding]:
         """Require that steps increase."""
-        step = seen.number("step")
+        step = seen.integer("step")
         if step is None:
             return
         if self.last is not None and step <= self.last:

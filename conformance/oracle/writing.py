@@ -17,7 +17,10 @@ from conformance.tagging import TAGS, f32_text, float_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | str.maketrans(
+    {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+)
+"""What a string has in place of each character, by its code point."""
 
 
 class RefusedError(Exception):
@@ -31,15 +34,23 @@ class Writing:
         self.profile = profile
         self.rules = RULES_OF[profile]()
         self.last_t: Any = None
+        self.start: float | None = None
+        """What the monotonic clock shows when t is 0; None if the times are given."""
 
     def stream(self, records: Iterable[Any]) -> bytes:
         """Return the stream of tagged *records*; raise RefusedError."""
         return b"".join(self.record(record) for record in records)
 
+    def open(self) -> None:
+        """Start the clock that gives the time to records without one: it goes on from the last t in the stream."""
+        self.start = time.monotonic() - (0.0 if self.last_t is None else number_of(self.last_t))
+
     def record(self, record: Mapping[str, Any]) -> bytes:
         """Return the line of one tagged record; raise RefusedError."""
         members = dict(unwrapped(record))
         if self.profile == "toy/v1":
+            if self.start is not None and "t" not in members:
+                members["t"] = {"float": repr(time.monotonic() - self.start)}
             members = self.forward_in_time(members)
         members = self.with_always_written(members)
         line = self.encoded(members)
@@ -114,7 +125,7 @@ class Writing:
 
     def string(self, text: str) -> str:
         """Return a string, with only the escapes that JSON requires."""
-        return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in text) + '"'
+        return f'"{text.translate(_ESCAPES)}"'
 
     def number(self, tagged: Mapping[str, str], schema: Mapping[str, Any]) -> str:
         """Return a number in the form that its place requires, ``null`` if it is not finite."""

@@ -126,6 +126,9 @@ final class RunWriter implements AutoCloseable {
     /** The keys of which the pages of the kinds say "MUST write in every …". */
     private Map<String, Object> withAlwaysWritten(Map<String, Object> given) {
         Map<String, Object> record = new LinkedHashMap<>(given);
+        if (profile == Profile.TOY) {
+            record.putIfAbsent("t", clock.getAsDouble());
+        }
         if (profile == Profile.TOY && "run_start".equals(given.get("kind"))) {
             record.putIfAbsent("schema", profile.id);
         } else if (profile == Profile.METRICS) {

@@ -10,7 +10,7 @@ from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.sealing import SEAL
 from conformance.probes.expected import bundle_request, capabilities, contents, file_differences, stream_request
-from conformance.probes.question import Needs, Question, Stage
+from conformance.probes.question import Needs, Question, Stage, capabilities_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def _check(case: Case, stage: Stage) -> list[str]:
     valid = is_valid(case)
     if answer["valid"] != valid:
         found.append(f"valid is {answer['valid']}, expected {valid}")
-    if not found and "findings_offset" in stage.hello.get("capabilities", []):
+    if not found and "findings_offset" in capabilities_of(stage.hello, "checker"):
         found.extend(_place_differences(Oracle().check(request)["findings"], answer["findings"]))
     if is_bundle:
         found.extend(file_differences(case.regular_files, contents(request["directory"])))

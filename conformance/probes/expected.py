@@ -101,14 +101,14 @@ def contents(directory: str) -> dict[str, bytes]:
 def file_differences(expected: Mapping[str, bytes], found: Mapping[str, bytes]) -> list[str]:
     """Return one sentence for each file that is missing, new, or has other bytes than *expected*."""
     return [
-        f"the file {name!r} changed: {_change(expected.get(name), found.get(name))}"
+        f"the file {name!r} changed: {change(expected.get(name), found.get(name))}"
         for name in sorted({*expected, *found})
         if expected.get(name) != found.get(name)
     ]
 
 
-def _change(expected: bytes | None, found: bytes | None) -> str:
-    """Return how the bytes of a file differ; None is a file that does not exist."""
+def change(expected: bytes | None, found: bytes | None) -> str:
+    """Return in words how the bytes of a file differ; None is a file that does not exist."""
     if expected is None:
         return f"it exists with {len(found or b'')} bytes, expected no such file"
     if found is None:

@@ -43,6 +43,12 @@ class Stage:
         return answer
 
 
+def capabilities_of(hello: Mapping[str, Any], role: str) -> frozenset[str]:
+    """Return the capabilities that *hello* names for *role*: in a list for all roles, or in a list for each."""
+    named = hello.get("capabilities", [])
+    return frozenset(named.get(role, []) if isinstance(named, dict) else named)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Needs:
     """What an adapter must name in its hello for a question to apply."""
@@ -51,13 +57,13 @@ class Needs:
     mode: str | None = None
     capabilities: frozenset[str] = frozenset()
 
-    def missing(self, hello: Mapping[str, Any]) -> str | None:
-        """Return what *hello* does not name, None if it names everything."""
+    def missing(self, hello: Mapping[str, Any], role: str) -> str | None:
+        """Return what *hello* does not name for *role*, None if it names everything."""
         if self.profile is not None and self.profile not in hello["profiles"]:
             return f"profile {self.profile}"
         if self.mode is not None and self.mode not in hello.get("modes", [self.mode]):
             return f"mode {self.mode}"
-        lacking = sorted(self.capabilities - set(hello.get("capabilities", [])))
+        lacking = sorted(self.capabilities - capabilities_of(hello, role))
         return f"capability {lacking[0]}" if lacking else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from conformance import locking
 from conformance.comparing import record_differences
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
-from conformance.probes.expected import contents, file_differences, with_defaults
+from conformance.oracle.writing import is_number, number_of
+from conformance.probes.expected import change, contents, file_differences, with_defaults
 from conformance.probes.question import Needs, Question, Stage
 from conformance.session_cases import EITHER
 
@@ -25,6 +27,9 @@ _OPEN_KINDS = frozenset({"run_start", "run_resume"})
 # Members that a writer may add to run_end: the program does not give them.
 _OPEN_MEMBERS = frozenset({"t", "ended_at", "exit_code"})
 _SHOWN = 5
+_STANDS_FOR = {"previous": "replaced stream", "fragment": "fragment"}
+_CLOCK_SECONDS = 1.0
+"""How much more time a clock of a writer may count than that of the runner."""
 
 
 def questions(session: Session) -> Iterator[Question]:
@@ -38,19 +43,43 @@ def _play(session: Session, stage: Stage) -> list[str]:
     directory = os.path.join(stage.new_folder(), run_id if is_safe_run_id(run_id) else "run")
     _prepare(directory, session.files)
     before: Mapping[str, bytes] = {}
+    seconds = 0.0
     for run in session.runs:
         before = _found(directory)
         members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
         request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
         stream = os.path.join(directory, session.stream_name)
         with locking.holding(stream) if run.get("held_by_another") else nullcontext():
+            asked = time.monotonic()
             answer = stage.answer(request)
+            seconds = time.monotonic() - asked
         if run["outcome"] == EITHER and answer["outcome"] == "refused":
             return file_differences(before, _found(directory))[:_SHOWN]
         if answer["outcome"] != run["outcome"] != EITHER:
             reason = f": {answer['reason']!a}" if "reason" in answer else ""
             return [f"outcome is {answer['outcome']}, expected {run['outcome']}{reason}"]
-    return list(_differences(session, before, _found(directory)))[:_SHOWN]
+    after = _found(directory)
+    found = list(_differences(session, before, after))
+    if session.is_timed_by_writer:
+        found += _clock_differences(_times(session, before), _times(session, after), seconds)
+    return found[:_SHOWN]
+
+
+def _times(session: Session, files: Mapping[str, bytes]) -> list[float]:
+    stream = files.get(session.stream_name, b"")
+    records = Oracle().read({"role": "reader", "mode": "salvage", **_read_request(session, stream)})["records"]
+    return [number_of(record["t"]) for record in records if is_number(record.get("t"))]
+
+
+def _clock_differences(before: list[float], after: list[float], seconds: float) -> Iterator[str]:
+    """Yield what is wrong with the times that a writer gave in *seconds* to the records that it wrote."""
+    base, last = (times[-1] if times else 0.0 for times in (before, after))
+    expected = f"expected {base} plus the time since the writer opened the stream"
+    if last <= base:
+        count = len(after) - len(before)
+        yield f"/t of the last record is {last}, {expected}: time passes while {count} records are written"
+    elif last > base + seconds + _CLOCK_SECONDS:
+        yield f"/t of the last record is {last}, {expected}: the request took {seconds:.3f} seconds"
 
 
 def _prepare(directory: str, files: Mapping[str, bytes]) -> None:
@@ -93,10 +122,11 @@ def _side_file_differences(
         yield f"the file {name} is missing"
     elif isinstance(content, str):
         if found != wanted[content]:
-            yield f"{name} must hold the {content}: {len(found)} bytes, expected {len(wanted[content])}"
+            yield f"{name} must hold the {_STANDS_FOR[content]}: {change(wanted[content], found)}"
     elif "before" in content:
-        if found != session.files[content["before"]]:
-            yield f"{name} must hold the bytes of {content['before']}"
+        kept = session.files[content["before"]]
+        if found != kept:
+            yield f"{name} must hold the bytes that {content['before']} had before: {change(kept, found)}"
     else:
         yield from (f"{name}: {error}" for error in _records_differences(session, content["records"], found))
 

@@ -45,6 +45,7 @@ _NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
 # A binary64 number that is larger than every binary32 number.
 _BEYOND_F32 = {"float": "1e39"}
 _SHOWN = 5
+_EXCERPT = 60
 _CLOCK_SECONDS = 60.0
 """How far the clock of the runner may be from that of a writer."""
 
@@ -56,7 +57,7 @@ def questions(case: Case) -> Iterator[Question]:
         return
     rules = {finding.rule for finding in case.findings}
     # Members that writers always write are given; only the questions always-written leave them out.
-    records = [_declared(record) for record in with_defaults(case.records, profile)]
+    records = [declared(record) for record in with_defaults(case.records, profile)]
     if is_clean(case):
         yield _question(case, "", records, partial(_write, case, records, records))
         bare = [without_defaults(record, profile) for record in records]
@@ -68,7 +69,7 @@ def questions(case: Case) -> Iterator[Question]:
         yield _question(case, "misuse", records, partial(_misuse, case, records))
 
 
-def _declared(record: Any) -> Any:
+def declared(record: Any) -> Any:
     """Return a record with the schema that a writer declares in run_start."""
     is_start = isinstance(record, dict) and record.get("kind") == "run_start"
     return {"kind": "run_start", "schema": "toy/v1", **record} if is_start else record
@@ -195,7 +196,8 @@ def _byte_problems(stream: bytes, report: Mapping[str, Any]) -> list[str]:
     found = []
     if report["gaps"]:
         gap = report["gaps"][0]
-        found.append(f"wrote an unreadable line at byte {gap['offset']}: {gap['reason']}")
+        line = stream[gap["offset"] : gap["offset"] + gap["length"]]
+        found.append(f"wrote an unreadable line at byte {gap['offset']}: {gap['reason']}: {ascii(line[:_EXCERPT])[1:]}")
     if report["fragment"]:
         found.append(f"wrote {report['fragment']} bytes after the last LF")
     if b"\r" in stream:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.verdicts import Result, Verdict
 
 _SHOWN = 20
+_ALIKE = 3
 _REASONS = 4
 _TOTALS = ("required", "expected", "ran")
 
@@ -32,11 +33,20 @@ def lines(run: Run) -> Iterator[str]:
 
 
 def failures(run: Run) -> Iterator[str]:
-    """Yield the first failures in full, then counts by topic."""
+    """Yield the first failures in full, no more than three for one reason, then counts by reason and by topic."""
     bad = [result for result in run.results if result.verdict in BAD]
-    for result in bad[:_SHOWN]:
+    reasons: Counter[tuple[str, ...]] = Counter()
+    different = []
+    for result in bad:
+        reasons[result.reasons] += 1
+        if reasons[result.reasons] <= _ALIKE:
+            different.append(result)
+    for result in different[:_SHOWN]:
         yield from failure(result)
-    rest = Counter(result.question.case.name.rpartition("/")[0] for result in bad[_SHOWN:])
+    for reason, count in reasons.items():
+        if count > _ALIKE:
+            yield f"and {count - _ALIKE} more for the same reason: {printable(reason[0]) if reason else 'none given'}"
+    rest = Counter(result.question.case.name.rpartition("/")[0] for result in different[_SHOWN:])
     for topic, count in rest.most_common(_SHOWN):
         yield f"and {count} more below {printable(topic)}"
     if len(rest) > _SHOWN:

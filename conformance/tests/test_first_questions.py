@@ -27,11 +27,11 @@ def test_core_names_questions_of_the_corpus() -> None:
 
 
 def test_core_is_small_and_has_every_role() -> None:
-    """The core takes a second or two, and no role is left out."""
+    """The core takes a second or two, and asks each role one question before it asks any a second one."""
     assert 100 < len(first_questions.names()) < 1000
     few, rest = first_questions.parts(ROLES)
-    assert first_questions.names() == [question.name for question in (*few, *rest)]
-    assert set(ROLES) == {question.role for question in (*few, *rest)}
+    assert sorted(first_questions.names()) == sorted(question.name for question in (*few, *rest))
+    assert set(ROLES) == {question.role for question in few[: len(ROLES)]}
 
 
 def test_few_questions_are_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+import shlex
 import struct
 import sys
 from pathlib import Path
 
 import pytest
 
-from conformance import page
-from conformance.adapters import Adapter
+from conformance import command, page
+from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected
 from conformance.interop import _finite, _quick_f32, compare_numbers, interop_lines, read_one_another
 from conformance.registry import ROOT
@@ -51,19 +52,47 @@ def test_reader_that_differs_is_named(oracle: Adapter, tmp_path: Path) -> None:
     assert found.pairs["oracle", "oracle"] > 100
     assert 0 == found.pairs["oracle", "wrong"]
     assert found.errors[0].startswith("wrong reads ")
-    assert "| written by | read by oracle | read by wrong |" == next(interop_lines(found))
+    assert "| written by | streams | read by oracle | read by wrong |" == next(interop_lines(found))
+
+
+def test_adapter_is_asked_about_its_profiles(oracle: Adapter, tmp_path: Path) -> None:
+    """An adapter of one profile neither writes nor reads streams of another one."""
+    narrow = wrong(tmp_path, "")
+    narrow.hello["profiles"] = ["kaun/v1"]
+    found = read_one_another([oracle, narrow])
+    assert not found.errors
+    assert 0 < found.pairs["oracle", "wrong"] < found.pairs["oracle", "oracle"] == found.written["oracle"]
+    assert found.pairs["wrong", "oracle"] == found.written["wrong"]
+    assert {"wrong": (0, 0)} == compare_numbers([narrow], 100)[0]
+
+
+def test_adapters_of_one_name_are_refused(oracle: Adapter) -> None:
+    """Two rows of a table cannot have one name."""
+    with pytest.raises(AdapterError, match="2 adapters have the name 'oracle'"):
+        read_one_another([oracle, oracle])
+
+
+def test_adapter_from_outside_meets_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --adapter, no implementation of the registry is built or asked."""
+    adapter = wrong(tmp_path, "if 'stream' in answer: answer['stream'] = answer['stream'].replace(b'7e', b'8e')")
+    assert 1 == command.main(["interop", "--count", "100", "--adapter", shlex.join(adapter.command)])
+    output = capsys.readouterr().out
+    assert "| written by | streams | read by oracle | read by wrong |\n" in output
+    assert "oracle: 200 of 200 random numbers are right\n" in output
+    assert "wrong: wrote " in output
+    assert output.endswith("streams of 2 implementations\n")
 
 
 def test_random_numbers(oracle: Adapter) -> None:
     """The oracle spells random numbers as the oracle does."""
-    assert ({"oracle": 2000}, []) == compare_numbers([oracle], 1000)
+    assert ({"oracle": (2000, 2000)}, []) == compare_numbers([oracle], 1000)
 
 
 def test_random_numbers_that_are_wrong(tmp_path: Path) -> None:
     """A canonical writer that misspells a number is shown with the number."""
     adapter = wrong(tmp_path, "answer['stream'] = answer['stream'].replace(b'7e', b'8e')")
-    right, errors = compare_numbers([adapter], 200)
-    assert right["wrong"] < 400
+    scores, errors = compare_numbers([adapter], 200)
+    assert scores["wrong"][0] < scores["wrong"][1] == 400
     assert errors[0].startswith("wrong: wrote ")
 
 

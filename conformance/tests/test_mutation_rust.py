@@ -185,7 +185,7 @@ def test_the_page_separates_what_the_corpus_kills_from_what_only_tests_kill(muta
     fates = [Fate(mutants[0], "corpus", "wrong"), Fate(mutants[1], "tests", "wrong")]
     listed = Survivors({})
     text = "\n".join(page(fates, Findings(fates, listed, []), listed, 2500))
-    assert "**2 of 2** mutants are killed: 100.0 %. The sample has 2 of 2,500 mutants." in text
+    assert "**2 of 2** mutants are killed: 100.0 %. The sample has 2 of 2,500 mutants, without" in text
     assert "| one.rs | 2 | 1 | 1 | 0 | 100.0 % |" in text
 
 

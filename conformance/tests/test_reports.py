@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -48,6 +49,16 @@ def test_every_question_has_a_name_of_its_own() -> None:
 def test_only_good_verdicts_make_a_good_run(questions: list[Question], verdict: Verdict) -> None:
     """A run is good when nothing failed, xpassed or broke."""
     assert (verdict not in {"fail", "xpass", "error"}) == made(questions, "pass", verdict).is_good
+
+
+def test_failures_with_one_reason_are_shown_three_times(questions: list[Question]) -> None:
+    """What goes wrong everywhere for one reason does not hide what goes wrong for another."""
+    run = made(questions, "fail", "fail", "fail", "fail", "fail")
+    other = Result(question=questions[5], verdict="error", reasons=("no answer",))
+    shown = list(human.failures(replace(run, results=[*run.results, other])))
+    assert 3 == sum(line.startswith("FAIL") for line in shown)
+    assert any(line.startswith("ERROR") for line in shown)
+    assert f"and 2 more for the same reason: {printable(EVIL)}" == shown[-1]
 
 
 def test_run_of_nothing_is_not_good(questions: list[Question]) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from conformance.adapters import Adapter, AdapterError
+from conformance.conversations import Conversation
 from conformance.corpus import questions_of, selected
+from conformance.one_shots import OneShots
+from conformance.oracle.adapter import Oracle
 from conformance.probes.question import Question
 from conformance.running import run, topics_in_turn
 from conformance.tests.adapters_for_tests import HEAD, program
@@ -108,6 +111,33 @@ for request in ask():
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.parametrize("connection", [Conversation, OneShots])
+def test_large_records_have_more_time(tmp_path: Path, connection: type[Conversation | OneShots]) -> None:
+    """Each MiB of a request, in its records too, adds a second to the deadline."""
+    head = """
+import json, sys, time
+if sys.argv[1] == "--oneshot":
+    sys.stdin.read()
+    time.sleep(1.0)
+    sys.exit(1)
+print(json.dumps({"hello": HELLO}), flush=True)
+for line in sys.stdin:
+    time.sleep(1.0)
+    print(json.dumps({"id": json.loads(line)["id"], "outcome": "refused"}), flush=True)
+"""
+    adapter = Adapter(program(tmp_path, "", head=head.replace("HELLO", repr(Oracle().hello()))), deadline=0.5)
+    channel = connection(adapter)
+    records = [{"kind": "note", "t": {"float": "0.0"}, "text": ""}]
+    try:
+        with pytest.raises(AdapterError, match=r"no answer within 0\.5 seconds"):
+            channel.ask({"role": "writer", "profile": "toy/v1", "records": records})
+        channel = channel if connection is OneShots else connection(adapter)
+        records[0]["text"] = "x" * (8 << 20)
+        assert "refused" == channel.ask({"role": "writer", "profile": "toy/v1", "records": records})["outcome"]
+    finally:
+        channel.close()
+
+
 def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None:
     """An exit status other than 0 and 1 is a crash, which is shown with standard error."""
     head = HEAD.replace(
@@ -156,6 +186,17 @@ def test_not_applicable(tmp_path: Path) -> None:
     results = asked(program(tmp_path, RIGHT, head=head), questions)
     assert {"not-applicable": len(questions)} == verdicts(results)
     assert ("needs capability line_limit",) == results[0].reasons
+
+
+@pytest.mark.parametrize(("role", "expected"), [("reader", "pass"), ("checker", "not-applicable")])
+def test_capabilities_of_each_role(role: str, expected: str, tmp_path: Path) -> None:
+    """Where the hello names the capabilities of each role, those of one do not count for another."""
+    head = HEAD.replace(
+        "hello = oracle.hello() | {", 'hello = oracle.hello() | {"capabilities": {"reader": ["line_limit"]}, '
+    )
+    head = head.replace('"roles": ["checker"]', '"roles": ["reader", "checker"]')
+    questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), [role])[:1]
+    assert {expected: 1} == verdicts(asked(program(tmp_path, RIGHT, head=head), questions))
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Recording:
         self._adapter = Adapter([program])
         self._adapter.ask_hello()
         asked = [questions[index] for index in topics_in_turn(questions)]
-        asked = [question for question in asked if question.needs.missing(self._adapter.hello) is None]
+        asked = [question for question in asked if question.needs.missing(self._adapter.hello, question.role) is None]
         self.size = len(asked)
         kept = _Kept(program, [question for question in asked if _is_plain(question)], folder)
         before = kept.load()

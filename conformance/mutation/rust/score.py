@@ -20,7 +20,7 @@ def page(fates: Sequence[Fate], found: Findings, listed: Survivors, every: int) 
     total = found.score()
     yield (
         f"**{total.killed} of {total.mutants - total.listed}** mutants are killed: {total.percent}. "
-        f"The sample has {total.mutants} of {every:,} mutants."
+        f"The sample has {total.mutants} of {every:,} mutants, without those that do not compile."
     )
     yield ""
     yield "| source file | mutants | killed by the corpus | killed only by the crate's tests | listed | score |"

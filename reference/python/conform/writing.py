@@ -16,6 +16,7 @@ from tagged import untagged
 from toyspec.errors import StreamError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
 from toyspec.generated.kaun_v1 import Scalar
+from toyspec.writing.clocks import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,10 +93,11 @@ def canonical(request: Message) -> Message:
 
 
 def _write_toy(directory: str, records: list[Message], request: Message) -> str:
-    clock = CaseClock()
+    # Records without times are written on the clock that programs have.
+    clock = CaseClock() if any("t" in record for record in records) else None
     run_id = request.get("run_id") or next((record.get("run_id") for record in records), None)
     exist = request.get("exist", "replace")
-    run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock)
+    run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock or SYSTEM_CLOCK)
     try:
         for record in records:
             _write_event(run, dict(record), clock, keep_t="directory" not in request)
@@ -113,15 +115,16 @@ def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, dir
         writer.close()
 
 
-def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock, *, keep_t: bool) -> None:
+def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock | None, *, keep_t: bool) -> None:
     """Write *record* by the method of its kind if that can express it, else unchanged."""
     t, kind = record.get("t"), record.get("kind")
     method = getattr(run, kind, None) if isinstance(kind, str) and kind in _kinds() else None
-    tells_t = isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock))
+    tells_t = clock is None or (isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock)))
     if method is None or not tells_t or not _can_say(method, kind or "", record, run):
         run.write(record)
         return
-    clock.now = t if isinstance(t, float) else clock.now
+    if clock is not None and isinstance(t, float):
+        clock.now = t
     members = {key: value for key, value in record.items() if key not in {"kind", "t", "schema", "run_id"}}
     unset = dict.fromkeys(_UNSET_UNLESS_GIVEN.get(kind or "", ()), UNSET)
     method(**unset | members)

@@ -120,9 +120,11 @@ function olderCheckpoints(names: readonly string[], isInDirectory: boolean): Rea
 
 /** Returns the logs of other programs in a directory without a stream, as far as their names say. */
 function hintedStreams(directory: Directory, names: readonly string[], hints: Hints): Stream[] {
-  const parts = names.filter((name) => hints.isPart(name)).map((name) => directory.files.get(name)!);
-  if (parts.length > 0) return [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [] }];
-  return names.filter((name) => hints.isLog(name)).map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [] }));
+  // The numbers in their names order them, however many digits each has.
+  const places = new Map(names.filter((name) => hints.isPart(name)).map((name) => [name, name.replace(/\d+/g, (digits) => digits.padStart(20, "0"))]));
+  const parts = [...places.keys()].sort((a, b) => (places.get(a)! < places.get(b)! ? -1 : 1)).map((name) => directory.files.get(name)!);
+  const log: Stream[] = parts.length === 0 ? [] : [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [] }];
+  return log.concat(names.filter((name) => hints.isLog(name) && !places.has(name)).map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [] })));
 }
 
 function streamIn(directory: Directory, file: PickedFile): Stream {

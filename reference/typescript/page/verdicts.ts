@@ -55,6 +55,7 @@ export async function checkStream(stream: Stream, onProgress: Progress = () => {
   const counter = new ByteCounter(blob.size);
   const facts = new FactsTaker(mostParts);
   const watch = {
+    takesValues: true,
     record: facts.record.bind(facts),
     gap(offset: number, length: number) {
       counter.gap(offset, length);

@@ -187,9 +187,10 @@ function writerAnswer(request: Request): Answer {
 function appended(request: Request): string {
   const directory = mkdtempSync(join(tmpdir(), "adapter-"));
   try {
-    const writer = opened({ ...request, directory });
+    const records = recordsOf(request);
+    const writer = opened({ ...request, directory }, records);
     try {
-      for (const record of recordsOf(request)) writer.write(record);
+      for (const record of records) writer.write(record);
     } finally {
       writer.close();
     }
@@ -204,7 +205,7 @@ function sessionAnswer(request: Request): Answer {
   if (end === "held" && !hasLocks()) return { untestable: "Node.js has no file locks; the package koffi is not installed" };
   return refusable(() => {
     const records = recordsOf(request);
-    const writer = opened(request);
+    const writer = opened(request, records);
     try {
       for (const record of records) writer.write(record);
       leave(writer, request);
@@ -216,10 +217,11 @@ function sessionAnswer(request: Request): Answer {
   });
 }
 
-function opened({ directory, profile, exist = "replace" }: Request): Writer {
+function opened({ directory, profile, exist = "replace" }: Request, records: Members[]): Writer {
   if (profile !== "toy/v1") return Writer.append(join(directory!, PROFILES[profile!].file), profile!);
   if (exist === "append") throw new RefusedError("a toy/v1 stream holds one run; it is not appended to");
-  return Writer.open(directory!, { exist, now: () => 0 });
+  // Records without times are written on the clock that programs have.
+  return Writer.open(directory!, records.some((record) => "t" in record) ? { exist, now: () => 0 } : { exist });
 }
 
 function leave(writer: Writer, { end, error = "" }: Request): void {

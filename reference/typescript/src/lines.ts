@@ -46,6 +46,12 @@ class TextLine implements Line {
   }
 }
 
+/**
+ * Takes the line that begins at index *from* of a chunk, and returns where it ends, after its LF; -1 where it does not take it.
+ * *number* and *offset* are those of the line in the stream.
+ */
+export type Known = (chunk: Uint8Array, from: number, number: number, offset: number) => number;
+
 /** The bytes after the last LF. */
 export interface Fragment {
   number: number;
@@ -75,13 +81,27 @@ export class LineSplitter {
     return this.offset + this.length;
   }
 
-  /** Returns the lines that the chunk commits. The chunk may be kept; do not change it afterwards. */
-  *feed(chunk: Uint8Array): Generator<Line> {
-    const text = asciiText(chunk);
-    const isTidy = text !== null && isTidyText(text) && !hasEscapesOrPowers(text);
+  /** Returns the lines that the chunk commits, except those that *known* takes. The chunk may be kept; do not change it afterwards. */
+  *feed(chunk: Uint8Array, known?: Known): Generator<Line> {
+    let text: string | null | undefined;
+    let isTidy = false;
     let from = 0;
-    for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
-      if (this.length === 0 && text !== null && end - from <= this.limit) {
+    for (;;) {
+      const next = this.length === 0 && known !== undefined ? known(chunk, from, this.number, this.offset) : -1;
+      if (next >= 0) {
+        this.offset += next - from;
+        this.number++;
+        from = next;
+        continue;
+      }
+      const end = chunk.indexOf(LF, from);
+      if (end < 0) break;
+      // Only lines that begin in this chunk need its text.
+      if (text === undefined && this.length === 0) {
+        text = asciiText(chunk);
+        isTidy = text !== null && isTidyText(text) && !hasEscapesOrPowers(text);
+      }
+      if (this.length === 0 && typeof text === "string" && end - from <= this.limit) {
         yield new TextLine(this.number++, this.offset, { chunk, from, text: text.slice(from, end) }, isTidy);
         this.offset += end - from + 1;
       } else {

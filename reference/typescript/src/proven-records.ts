@@ -4,10 +4,11 @@
  */
 
 import { PROFILES, type FieldTable, LIMITS, type ProfileName, type TypeTable } from "./tables.js";
+import { KnownShapes, type NumberField } from "./known-shapes.js";
 import type { Node, NumberNode, ObjectNode } from "./scanner.js";
 
 /** Returns whether a value is right by its type, and counts the keys in it; false where that is not known. */
-type Test = (value: unknown, keys: { count: number }) => boolean;
+export type Test = (value: unknown, keys: { count: number }) => boolean;
 
 interface Field {
   /** As it is written, with quotes and colon. */
@@ -15,6 +16,8 @@ interface Field {
   test: Test;
   isInteger: boolean;
   isRequired: boolean;
+  /** That of the members of an open map. */
+  inner: Test | undefined;
 }
 
 /** The fields of a kind. */
@@ -28,6 +31,8 @@ interface Fields {
 
 /** The kinds that a log has most of. */
 const FREQUENT: readonly string[] = ["step", "entry", "scalar"];
+/** JSON.parse puts such keys before the others. */
+const INTEGER_KEY = /"\d+":/;
 const SPACE = 0x20;
 const COMMA = 0x2c;
 const CLOSING_BRACE = 0x7d;
@@ -35,9 +40,15 @@ const [ZERO, NINE] = [0x30, 0x39];
 
 /** Proves records of one profile. */
 export class Prover {
+  /** Lines that differ from a proven one in their numbers alone. */
+  readonly shapes = new KnownShapes();
   private readonly kinds = new Map<string, Fields>();
 
-  constructor(private readonly profile: ProfileName) {
+  /** With *isWhole* nodes have all members of their records, else those that the rules that relate records ask for. */
+  constructor(
+    private readonly profile: ProfileName,
+    private readonly isWhole = false,
+  ) {
     const wanted = wantedBy(profile);
     for (const [kind, { fields }] of Object.entries(PROFILES[profile].kinds)) {
       if (!FREQUENT.includes(kind)) continue;
@@ -55,12 +66,24 @@ export class Prover {
     const { tag } = PROFILES[this.profile];
     const kind = tag === null ? "entry" : parsed[tag];
     const fields = typeof kind === "string" ? this.kinds.get(kind) : undefined;
-    if (!fields || (!isTidy && !isTidyText(text))) return undefined;
+    if (!fields || (!isTidy && !isTidyText(text)) || (this.isWhole && INTEGER_KEY.test(text))) return undefined;
     return hasFields(parsed, fields, text) ? (kind as string) : undefined;
   }
 
-  /** Returns of a proven record the members that the rules that relate records ask for. */
+  /** Learns what a proven record looks like, whose text is ASCII. */
+  learn(parsed: { [key: string]: unknown }, kind: string, text: string): void {
+    const { byName, wanted } = this.kinds.get(kind)!;
+    const fieldOf = (key: string, isInner: boolean): NumberField | undefined => {
+      const field = byName.get(key);
+      const test = isInner ? field?.inner : field?.test;
+      return test && { test, isInteger: !isInner && field!.isInteger };
+    };
+    this.shapes.learn(text, kind, parsed, { fieldOf, wanted: this.isWhole ? null : wanted });
+  }
+
+  /** Returns a proven record, with the members that this prover gives. */
   node(parsed: { [key: string]: unknown }, kind: string): ObjectNode {
+    if (this.isWhole) return nodeOf(parsed) as ObjectNode;
     const members = new Map<string, Node>();
     for (const name of this.kinds.get(kind)!.wanted) {
       const value = parsed[name];
@@ -118,7 +141,9 @@ function keysIn(text: string): number {
 }
 
 function fieldOf(field: FieldTable): Field {
-  return { key: `"${field.name}":`, test: testOf(field), isInteger: field.types.includes("integer") && !field.types.includes("number"), isRequired: field.required };
+  const isInteger = field.types.includes("integer") && !field.types.includes("number");
+  const inner = field.values ? testOf(field.values) : undefined;
+  return { key: `"${field.name}":`, test: testOf(field), isInteger, isRequired: field.required, inner };
 }
 
 function testOf(table: TypeTable): Test {
@@ -179,7 +204,7 @@ function wantedBy(profile: ProfileName): ReadonlySet<string> {
 }
 
 /** A number whose text few rules ask for. */
-class ProvenNumber implements NumberNode {
+export class ProvenNumber implements NumberNode {
   readonly type = "number";
   readonly offset = 0;
   readonly isInteger: boolean;
@@ -189,11 +214,11 @@ class ProvenNumber implements NumberNode {
   }
 
   get text(): string {
-    return String(this.value);
+    return Object.is(this.value, -0) ? "-0" : String(this.value);
   }
 }
 
-function nodeOf(value: unknown): Node {
+export function nodeOf(value: unknown): Node {
   if (typeof value === "number") return new ProvenNumber(value);
   if (typeof value === "string") return { type: "string", offset: 0, value };
   if (typeof value === "boolean") return { type: "boolean", offset: 0, value };

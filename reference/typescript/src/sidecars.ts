@@ -22,9 +22,14 @@ const EMPTY = new Uint8Array();
 
 /** Returns the kaun manifest among the files beside a stream, undefined where none can be read. */
 export function manifestIn(sidecars: readonly Sidecar[]): ObjectNode | undefined {
-  const data = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  const manifest = data ? validateText(data, true).value : null;
+  const manifest = objectIn(sidecars);
   return manifest?.members.has("run_id") && !manifest.members.has("kind") ? manifest : undefined;
+}
+
+/** Returns the object in run.json, whichever program wrote it. */
+export function objectIn(sidecars: readonly Sidecar[]): ObjectNode | undefined {
+  const data = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
+  return (data && validateText(data, true).value) || undefined;
 }
 
 /** Returns whether a kaun manifest is among the files beside a stream. */

@@ -215,7 +215,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     let last: Node | undefined;
     let done = false;
     const of = rule.of!;
-    const valueOf = facts.isInteger(rule) ? integer : exact;
+    const valueOf = facts.isInteger(rule) ? integer : binary64;
     return {
       observe(seen) {
         if (seen.kind === of.kind && seen.known) {
@@ -309,8 +309,7 @@ function missingMember({ kind, when }: StreamRule, key: string): string {
 
 function isSame(a: Node | undefined, b: Node | undefined, valueOf: (node: Node | undefined) => Exact | undefined): boolean {
   if (a?.type !== "number" || b?.type !== "number") return a?.type === b?.type;
-  const [left, right] = [valueOf(a), valueOf(b)];
-  return typeof left === typeof right ? left === right : Number(left) === Number(right);
+  return valueOf(a) === valueOf(b);
 }
 
 function hasNoNull(node: Node | undefined): boolean {

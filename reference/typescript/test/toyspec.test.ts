@@ -1,12 +1,37 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import {
   binary32Text, binary64Text, check, encode, Float, isDateTime, read, RefusedError, type Report, StreamChecker, StreamError, summarize, type Value,
 } from "../src/index.js";
+import { Prover } from "../src/proven-records.js";
+import type { Node } from "../src/scanner.js";
 
 const START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n';
 const END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n';
+const CASES = fileURLToPath(new URL("../../../../conformance/cases/", import.meta.url));
+/** A checker with a watch looks at every byte: it needs each record as it is written. */
+const WATCH = { record: () => undefined, gap: () => undefined };
+/** Returns the verdict on a stream, and what a watch saw of it: kinds and values, with the order of the members. */
+function watched(data: Uint8Array, takesValues: boolean, name?: string): unknown[] {
+  const seen: unknown[] = [];
+  const watch = {
+    takesValues,
+    record: (record: Node, kind: string | null, profile: string | null) => void seen.push([kind, profile, plain(record)]),
+    gap: (...gap: unknown[]) => void seen.push(gap),
+  };
+  return [check(data, { name, watch }), seen];
+}
+
+function plain(node: Node): unknown {
+  if (node.type === "object") return [...node.members].map(([key, value]) => [key, plain(value)]);
+  if (node.type === "array") return { items: node.items.map(plain) };
+  return node.type === "number" ? Number(node.text) : node.type === "null" ? null : node.value;
+}
+
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 function readAll(stream: string, options: Parameters<typeof read>[1] = {}): { count: number; report: Report } {
@@ -111,6 +136,55 @@ test("integers written as 1.0 are compared as integers", () => {
   assert.deepEqual(rules, ["integer-as-float /step", "step-goes-backwards /step", "out-of-range /exit_code"]);
 });
 
+test("a line that differs from a proven one in its numbers has the findings of one that is looked at byte by byte", () => {
+  const lines = [
+    '{"kind":"step","t":1.0,"step":1,"loss":2.5,"tokens":3,"extra":{"acc":0.5,"n":-3}}', '{"kind":"step","phase":"eval","t":1.0,"step":1,"loss":null}', '{"kind":"step", "t":1.0, "step":1}',
+  ];
+  const numbers = [
+    "0", "-0", "-1", "1", "2", "7.5", "01", "1.", ".5", "1e3", "1E-2", "-1.5e+22", "1e30", "1e400", "123456789.123456789", "9007199254740993", "0.1234567890123456789", "null", '"1"', "1 ", "1e", "-", "true", "",
+  ];
+  let chance = 1;
+  const random = (below: number) => (chance = (chance * 48271) % 2147483647) % below;
+  for (let round = 0; round < 400; round++) {
+    const made = Array.from({ length: 6 }, (_, at) => {
+      const line = lines[random(lines.length)]!.replace(/"step":1/, `"step":${at + 1}`);
+      const places = [...line.matchAll(/-?\d[\d.]*/g)];
+      const place = places[random(places.length)]!;
+      return random(2) === 0 ? line : line.slice(0, place.index) + numbers[random(numbers.length)] + line.slice(place.index + place[0].length);
+    });
+    const stream = bytes(`${START}${made.join(["\n", "\n", "\r\n"][random(3)])}\n${END}`);
+    assert.deepEqual(check(stream), check(stream, { watch: WATCH }), made.join("\n"));
+    assert.deepEqual(watched(stream, true), watched(stream, false), made.join("\n"));
+  }
+});
+
+test("a watch that takes values is given every member in its order, those of objects too", () => {
+  const lines = ['{"b":0,"10":1,"2":2}', '{"b":1,"10":2,"2":3}', '{"a\\u0062":1,"ab":2,"c":"x"}', '{"a\\u0062":3,"ab":4,"c":"x"}', '{"z":-0,"y":1e2}', '{"z":-0,"y":2E2}', '{"\\\\":1,"\\\\\\\\":null}', '{"\\\\":3,"\\\\\\\\":null}'];
+  const stream = bytes(START + lines.map((extra, at) => `{"kind":"step","t":${at}.5,"step":${at + 1},"loss":${at}.25,"extra":${extra}}\n`).join("") + END);
+  const [report, seen] = watched(stream, true);
+  assert.deepEqual([report, seen], watched(stream, false));
+  assert.equal((seen as unknown[]).length, lines.length + 2);
+});
+
+test("a line is known by the shape of a proven one, until too many lines have a shape of their own", () => {
+  const prover = new Prover("toy/v1");
+  const learn = (text: string) => prover.learn(JSON.parse(text) as { [key: string]: unknown }, "step", text);
+  learn('{"kind":"step","t":1.0,"step":1,"loss":2.5}');
+  for (const known of ['{"kind":"step","t":20.25,"step":300,"loss":-7e-3}', '{"kind":"step","t":0,"step":0,"loss":0}']) {
+    assert.equal(prover.shapes.read(bytes(`${known}\n`), 0), known.length + 1, known);
+  }
+  for (const other of ['{"kind":"step","t":1.0,"step":1.0,"loss":2}', '{"kind":"step","t":1,"step":-1,"loss":2}', '{"kind":"step","t":1.0,"step":1,"loss":2} ']) {
+    assert.equal(prover.shapes.read(bytes(`${other}\n`), 0), -1, other);
+  }
+  for (let at = 0; at < 1000; at++) learn(`{"kind":"step","t":1.0,"step":1,"phase":"${at}"}`);
+  assert.equal(prover.shapes.read(bytes('{"kind":"step","t":1.0,"step":1,"phase":"999"}\n'), 0), -1);
+});
+
+test("a line beyond the limit is not known by its shape", () => {
+  const stream = bytes(`${START}{"kind":"step","t":1.0,"step":1}\n{"kind":"step","t":1.${"0".repeat(60)},"step":2}\n${END}`);
+  assert.deepEqual(check(stream, { maxLineBytes: 80 }).findings.map(({ rule, line }) => [rule, line]), [["line-too-long", 3]]);
+});
+
 test("a stream that follows no profile has one finding, which says what it looks like", () => {
   const looks: [text: string, name: string, message: string][] = [
     ['{"type":"user","message":"hi"}\n{"a":1', "log.jsonl", "the first record is not of a known format: keys type, message"],
@@ -170,5 +244,16 @@ test("what is proven fast has the findings of what is looked at byte by byte", (
     assert.deepEqual(check(bytes(stream)), slow.finish(), stream);
     const values = (chunks: Uint8Array[]) => [...read(chunks, { mode: "salvage" })].map(({ kind, node, value }) => [kind, node, value]);
     assert.deepEqual(values([bytes(stream)]), values(Array.from(bytes(stream), (byte) => Uint8Array.of(byte))), stream);
+  }
+});
+
+test("every stream of the corpus has the same verdict with and without a watch", () => {
+  const paths = readdirSync(CASES, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".jsonl"));
+  assert.ok(paths.length > 1500);
+  for (const path of paths) {
+    const data = readFileSync(join(CASES, path));
+    const name = basename(path);
+    assert.deepEqual(check(data, { name }), check(data, { name, watch: WATCH }), path);
+    assert.deepEqual(watched(data, true, name), watched(data, false, name), path);
   }
 });

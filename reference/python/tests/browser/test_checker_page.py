@@ -49,8 +49,8 @@ def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest
         # What is wrong with gzip data is not said by browsers.
         if number % 40 == 0 and case.stream and not case.data.startswith(b"\x1f\x8b"):
             folder = tmp_path / "runs" / f"{number:05}"
-            folder.mkdir(parents=True)
             for name, data in {case.stream: case.data, **case.files}.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     pick_folder(checker, tmp_path / "runs")
