@@ -23,10 +23,10 @@ tags: [import, export, convert, TensorBoard, W&B, MLflow, CSV, Parquet]
 <!-- Made by `make generate` from toyspec/convert/; do not edit. -->
 
 What [`toyspec import`](cli.md#toyspec-import) reads, what [`toyspec export`](cli.md#toyspec-export) writes, and what is
-lost.
+lost. What is read in place can be checked, shown and followed without an import.
 
-| format | import | export | lossless |
-|---|---|---|---|
+| format | in place | import | export | lossless |
+|---|---|---|---|---|
 """
 
 
@@ -56,7 +56,7 @@ def _row(module: object) -> str:
     known: Format = module.FORMAT  # type: ignore[attr-defined]
     reads = _support(hasattr(module, "find_runs"), known.import_needs)
     writes = _support(hasattr(module, "export"), known.export_needs)
-    return f"| [{known.title}](#{known.name}) | {reads} | {writes} | {known.lossless} |"
+    return f"| [{known.title}](#{known.name}) | {known.in_place} | {reads} | {writes} | {known.lossless} |"
 
 
 def _support(is_there: bool, extra: str | None) -> str:

@@ -62,9 +62,36 @@ WalkedFields: TypeAlias = tuple[str, int, str, bool, bool, bool]
 """Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""
 
 ExtremesFields: TypeAlias = tuple[
-    str, int, int, tuple[int, float], tuple[int, float], tuple[int, float] | None, tuple[int, float] | None
+    str,
+    int,
+    int,
+    tuple[int, float],
+    tuple[int, float],
+    float | None,
+    tuple[int, float] | None,
+    tuple[int, float] | None,
 ]
-"""Name, number of values and of nulls; the first, last, lowest and highest value, each after its step."""
+"""Name, number of values and of nulls; the first and the last value, the last that is not null, the lowest and the
+highest. All but the last that is not null come after their step."""
+
+BucketFields: TypeAlias = tuple[int, int, list[bytes]]
+"""Number of points in a bucket and in the last one, and the columns."""
+
+class BlockPiece(TypedDict):
+    """Whole lines: a block of steps, or none where Python reads them."""
+
+    bytes: int
+    lines: int
+    last: int
+    block: StepBlock | None
+
+class LevelFields(TypedDict):
+    """Buckets; of each column the number of the item that it begins with, or in a list the one value of all."""
+
+    count: int
+    level: int
+    tail: int
+    columns: list[int | list[float | None]]
 
 class NumbersFields(TypedDict):
     """What records of nothing but numbers come to."""
@@ -110,6 +137,39 @@ class Walk:
     def next(self, most: int) -> list[WalkedFields | tuple[str, tuple[int | None, str]]]: ...
     def records(self, most: int, number: int) -> list[bytes | WalkedFields | tuple[str, tuple[int | None, str]]]: ...
 
+@final
+class StepBlock:
+    @property
+    def kinds(self) -> list[tuple[str, int]]: ...
+    @property
+    def phase(self) -> str | None: ...
+    @property
+    def times(self) -> tuple[float, float] | None: ...
+    @property
+    def steps(self) -> tuple[int, int] | None: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def minimized(self) -> list[tuple[str, bool]]: ...
+    def extremes(self) -> list[ExtremesFields]: ...
+    def last_place(self) -> tuple[float, float, float] | None: ...
+    def opened(self) -> PieceFields: ...
+
+@final
+class Pyramid:
+    def __new__(cls, most: int) -> Pyramid: ...
+    def add(self, place: tuple[float, float, float], value: float, at: tuple[float, float]) -> None: ...
+    def add_block(self, block: StepBlock, column: int, at: tuple[float, float], begin: float | None) -> None: ...
+    @property
+    def first_places(self) -> tuple[float, float, float]: ...
+    def buckets(self) -> BucketFields: ...
+
+@final
+class Packing:
+    def __new__(cls) -> Packing: ...
+    def levels(self, curve: Pyramid, fewest: int) -> list[LevelFields]: ...
+    def data(self) -> bytes: ...
+
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
 
@@ -119,8 +179,14 @@ def member_columns(data: bytes, profile: Profile, names: list[str]) -> list[Piec
 def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """As ``columns``, for steps alone, with step, time and epoch of each."""
 
+def step_blocks(data: bytes, profile: Profile, threads: int) -> list[BlockPiece]:
+    """Return what whole lines of a stream hold, in their order, with blocks of steps; at most so many threads read."""
+
 def folded(values: bytes, level: int) -> tuple[bytes, bytes, bytes]:
     """Return the lowest, the highest and the mean of each *level* successive finite values, added in pairs."""
+
+def extremes(values: bytes) -> tuple[int, int] | None:
+    """Return where the first lowest and the first highest value are; None for no values, and where one is NaN."""
 
 def ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
     """Return what the ends of each short stream say; None where Python reads it."""

@@ -79,29 +79,28 @@ fn found<'py>(
 fn fields(py: Python<'_>, piece: Piece) -> PieceFields<'_> {
     match piece {
         Piece::Lines(bytes) => PieceFields { bytes, ..PieceFields::default() },
-        Piece::Columns(found) => column_fields(py, found),
+        Piece::Columns(found) => column_fields(py, &found),
     }
 }
 
-fn column_fields(py: Python<'_>, found: Columns) -> PieceFields<'_> {
+pub(crate) fn column_fields<'py>(py: Python<'py>, found: &Columns) -> PieceFields<'py> {
     PieceFields {
         bytes: found.bytes,
         lines: found.lines,
         last: found.last,
-        kinds: found.kinds,
-        phase: found.phase,
+        kinds: found.kinds.clone(),
+        phase: found.phase.clone(),
         times: found.times,
         steps: found.steps,
-        columns: found.columns.into_iter().map(|column| buffers(py, column)).collect(),
-        rows: found.rows.map(|rows| row_fields(py, &rows)),
+        columns: found.columns.iter().map(|column| buffers(py, column)).collect(),
+        rows: found.rows.as_ref().map(|rows| row_fields(py, rows)),
         places: found.places.iter().map(|rows| row_fields(py, rows)).collect(),
-        minimized: found.minimized,
+        minimized: found.minimized.clone(),
     }
 }
 
-fn buffers(py: Python<'_>, column: Column) -> ColumnFields<'_> {
-    let (steps, values) = (whole(py, &column.steps), real(py, &column.values));
-    (column.name, steps, values)
+fn buffers<'py>(py: Python<'py>, column: &Column) -> ColumnFields<'py> {
+    (column.name.clone(), whole(py, &column.steps), real(py, &column.values))
 }
 
 fn row_fields<'py>(py: Python<'py>, rows: &Rows) -> RowFields<'py> {
@@ -113,7 +112,7 @@ fn whole<'py>(py: Python<'py>, numbers: &[i64]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, numbers.iter().map(|number| number.to_ne_bytes()).collect::<Vec<_>>().as_flattened())
 }
 
-fn real<'py>(py: Python<'py>, numbers: &[f64]) -> Bound<'py, PyBytes> {
+pub(crate) fn real<'py>(py: Python<'py>, numbers: &[f64]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, numbers.iter().map(|number| number.to_ne_bytes()).collect::<Vec<_>>().as_flattened())
 }
 
@@ -138,6 +137,27 @@ pub(crate) fn folded<'py>(
     }
     total.iter_mut().for_each(|total| *total /= level as f64);
     Ok([real(py, &low), real(py, &high), real(py, &total)])
+}
+
+/// Returns where the lowest and the highest of the numbers are, each the first of its value; None for no numbers, and
+/// where one is NaN. The numbers are in the layout of this machine.
+#[pyfunction]
+pub(crate) fn extremes(values: &Bound<'_, PyBytes>) -> Option<(usize, usize)> {
+    let (values, _) = values.as_bytes().as_chunks();
+    let first = f64::from_ne_bytes(*values.first()?);
+    let (mut low, mut high) = ((0, first), (0, first));
+    for (at, value) in values.iter().map(|value| f64::from_ne_bytes(*value)).enumerate() {
+        if value.is_nan() {
+            return None;
+        }
+        if value < low.1 {
+            low = (at, value);
+        }
+        if value > high.1 {
+            high = (at, value);
+        }
+    }
+    Some((low.0, high.0))
 }
 
 /// Makes one number of each two.

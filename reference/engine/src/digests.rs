@@ -28,8 +28,9 @@ pub(crate) struct NumbersFields {
     metrics: Vec<ExtremesFields>,
 }
 
-/// Name, number of values and of nulls, first, last, lowest and highest.
-type ExtremesFields = (String, u64, u64, (i64, f64), (i64, f64), Option<(i64, f64)>, Option<(i64, f64)>);
+/// Name, number of values and of nulls, first, last, the last that is not null, lowest and highest.
+pub(crate) type ExtremesFields =
+    (String, u64, u64, (i64, f64), (i64, f64), Option<f64>, Option<(i64, f64)>, Option<(i64, f64)>);
 
 /// Returns what each run comes to; None for one that Python has to read, or that cannot be read.
 #[pyfunction]
@@ -59,6 +60,7 @@ fn numbers_of(numbers: Numbers) -> NumbersFields {
     NumbersFields { kinds, phase, times, steps, metrics: metrics.into_iter().map(extremes).collect() }
 }
 
-fn extremes(found: Extremes) -> ExtremesFields {
-    (found.name, found.count, found.nulls, found.first, found.last, found.lowest, found.highest)
+pub(crate) fn extremes(found: Extremes) -> ExtremesFields {
+    let Extremes { name, count, nulls, first, last, last_finite, lowest, highest } = found;
+    (name, count, nulls, first, last, last_finite, lowest, highest)
 }

@@ -6,7 +6,10 @@ mod columns;
 mod digests;
 mod ends;
 mod failures;
+mod packing;
+mod pyramids;
 mod reports;
+mod step_blocks;
 mod streams;
 mod walk;
 
@@ -22,10 +25,15 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<checker::Checker>()?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<walk::Walk>()?;
+    module.add_class::<step_blocks::StepBlock>()?;
+    module.add_class::<pyramids::Pyramid>()?;
+    module.add_class::<packing::Packing>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::member_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
+    module.add_function(wrap_pyfunction!(step_blocks::step_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(columns::folded, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::extremes, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(digests::digests_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)

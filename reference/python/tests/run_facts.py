@@ -12,11 +12,11 @@ from toyspec.runs.summarizing import summarize_run
 def facts(path: Path) -> tuple[Any, ...] | str:
     """Return everything that a summary knows of the run at *path*, or why there is none."""
     try:
-        run = summarize_run(str(path), measure="loss")
+        run = summarize_run(str(path), metric="loss")
     except StreamError as error:
         return str(error)
     curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
-    measured = [(step, run.measured.value(step)) for step in run.measured.steps]
+    measured = [(step, run.asked.value(step)) for step in run.asked.steps]
     return (
         run.row(),
         run.kinds,
@@ -26,6 +26,6 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run.report,
         curves,
         measured,
-        run.measures,
+        run.metric_names,
         run.minimized,
     )

@@ -78,7 +78,14 @@ def test_log_scale_leaves_out_what_has_no_place(tmp_path: Path) -> None:
     assert made is not None
     assert ["100", "1"] == [label.strip() for label in (made.labels[0], made.labels[-1])]
     assert "10" == made.labels[2].strip()
-    assert "log scale" in made.below
+    assert "log y" in made.below
+
+
+def test_log_scale_without_a_value_above_0_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty frame would look like a chart that is still being drawn."""
+    run = str(write_run(tmp_path / "a", START, step(1, -1.0), step(2, 0.0), END).parent)
+    assert exit_codes.OK == main(["show", "--metric", "loss", "--log", run])
+    assert capsys.readouterr().out.endswith("loss\n  no point has a place: a log scale shows values above 0\n")
 
 
 def test_ascii_has_no_braille(tmp_path: Path) -> None:
@@ -104,7 +111,8 @@ def test_any_curve_has_a_chart_of_its_size(
     nans = array("d", [float(isnan(value)) for value in values])
     found = DrawnCurve(Stretch(places, values, values, values, values, nans, 1), [], [0.5], [1.5], None)
     made = chart([found], (columns, rows), scale=scale)  # type: ignore[arg-type]
-    assert (made is None) == (not points)
+    has_place = any(value > 0 for value in values) if scale == "log" else bool(points)
+    assert has_place == (made is not None)
     if made is not None:
         assert 1 == len({len(row) for row in made.rows})
         assert 1 == len({width(label) for label in made.labels})
@@ -140,7 +148,7 @@ def test_show_draws_metrics(
     assert 2 == apart.count("step  ")
     assert exit_codes.OK == main(["show", "--metric", "val/loss", "--metric", "loss", "--overlay", "--log", run])
     overlay = capsys.readouterr().out
-    assert 1 == overlay.count("step, log scale")
+    assert 1 == overlay.count("step, log y")
     assert all(width(line) <= 80 for line in apart.splitlines()[1:])
 
 

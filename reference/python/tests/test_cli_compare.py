@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     """A measure that no run has is a wrong call, and the message lists the right ones."""
     path = str(RUNS / "llama-001")
-    assert exit_codes.USAGE == main(["compare", "--measure", "nope", path, path])
-    assert "no run has the measure 'nope'; choose one of: " in capsys.readouterr().err
+    assert exit_codes.USAGE == main(["compare", "--metric", "nope", path, path])
+    assert "no run has the metric 'nope'; choose one of: " in capsys.readouterr().err
 
 
 def test_runs_without_a_loss_are_compared_by_what_they_share(
@@ -35,11 +35,11 @@ def test_runs_without_a_loss_are_compared_by_what_they_share(
     shown = capsys.readouterr().out
     assert "\nval_loss\nstep 1" in shown
     assert "took" not in shown  # the logs have no times
-    assert shown.endswith("\nname another measure with --measure: acc\n")
-    assert exit_codes.OK == main(["compare", "--measure", "acc", *map(str, runs)])
-    assert "--measure" not in capsys.readouterr().out
-    assert exit_codes.OK == main(["compare", "--measure", "own0", *map(str, runs)])
-    assert capsys.readouterr().out.endswith("common with own0\n\nname another measure with --measure: acc, val_loss\n")
+    assert shown.endswith("\nname another metric with --metric: acc\n")
+    assert exit_codes.OK == main(["compare", "--metric", "acc", *map(str, runs)])
+    assert "--metric" not in capsys.readouterr().out
+    assert exit_codes.OK == main(["compare", "--metric", "own0", *map(str, runs)])
+    assert capsys.readouterr().out.endswith("common with own0\n\nname another metric with --metric: acc, val_loss\n")
 
 
 @pytest.mark.parametrize("name", ["train/loss", "Loss/train", "train_loss_step"])

@@ -107,12 +107,12 @@ def test_table_fits_the_terminal(
 
 
 def test_table_as_markdown_is_inert(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A cell is text in Markdown, whatever it says, and every row has all columns."""
-    write_run(Path(root) / "hostile", start(config={"note": HOSTILE}), step(1, -1.0), END)
+    """A cell is text in Markdown, every row has all columns, and a usual name can be read unchanged."""
+    write_run(Path(root) / "hostile-1", start(config={"note": HOSTILE}), step(1, -1.0), END)
     main(["ls", "--md", "--columns", "note", "-n", "1", root])
     head, rule, row = capsys.readouterr().out.splitlines()
     assert ("| run | state | end | steps | final loss | took | started | note |", 9) == (head, rule.count("|"))
-    assert "| hostile | complete |" in row
+    assert "| hostile-1 | complete |" in row
     assert "\\\\x1b\\[2J\\\\u202e=cmd\\(\\)\\|\\`x\\`" in row
 
 

@@ -41,9 +41,9 @@ def steps(*losses: float | None, first: int = 1, **more: Any) -> list[dict[str, 
     return [{"kind": "step", "t": 1.0, "step": step, "loss": loss, **more} for step, loss in enumerate(losses, first)]
 
 
-def series(path: Path, measure: str) -> Series:
-    """Return *measure* of the run at *path*."""
-    return summarize_run(str(path), measure=measure).measured
+def series(path: Path, metric: str) -> Series:
+    """Return *metric* of the run at *path*."""
+    return summarize_run(str(path), metric=metric).asked
 
 
 def end(**members: Any) -> dict[str, Any]:

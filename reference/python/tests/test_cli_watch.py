@@ -142,7 +142,9 @@ def test_filter_sort_and_metric(root: Path) -> None:
         await pilot.press("m")
         await until(pilot, lambda: any(line.startswith("val/acc") for line in text(app)))
         await pilot.press("l", "x")
-        await until(pilot, lambda: any("time, log scale" in line for line in text(app)))
+        await until(pilot, lambda: any("a log scale shows values above 0" in line for line in text(app)))
+        await pilot.press("down")
+        await until(pilot, lambda: any("time, log y" in line for line in text(app)))
 
     played(root, play)
 
@@ -162,6 +164,23 @@ def test_charts_of_one_run(root: Path) -> None:
         await pilot.press("escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: any("unreadable line" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_help_leaves_room_for_the_table_and_a_chart(root: Path) -> None:
+    """The help, the keys below it, some runs and a chart fit 24 lines, however many runs there are."""
+    for number in range(20):
+        write_run(root / "runs" / f"more-{number}", START, step(1), step(2), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: text(app)[-2].endswith("abandoned attempt"))
+        lines = text(app)
+        assert lines[-1].startswith("? keys")
+        assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
+        assert any("complete" in line for line in lines)
+        assert 2 <= sum("┤" in line for line in lines)
 
     played(root, play)
 

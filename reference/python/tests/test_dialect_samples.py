@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command_line import toyspec
 from test_dialects import NAMES, SAMPLES, rows_of, sample
-from toyspec import check
+from toyspec import check, import_runs, list_runs, read
 from toyspec.format.dialect_forms import JsonForm
 from toyspec.format.dialects import dialects
 from toyspec.format.recognition import recognize
@@ -31,11 +32,19 @@ def test_sample_says_how_it_was_made(name: str) -> None:
     assert "Writes this sample" in program.read_text(encoding="utf-8").splitlines()[0]
 
 
-def test_evaluation_of_maxtext_counts_its_own_steps() -> None:
-    """The records of an evaluation lie among those of training, at steps from 0: those are not findings."""
+def test_running_averages_of_maxtext_are_skipped() -> None:
+    """An evaluation has its result at a step of training; what it prints before that counts its own steps."""
     path, _ = sample("maxtext")
     rows = rows_of(path)
-    assert [0, 1, 0, 0, 1, 2, 0, 1, 3, 3, 4, 5] == [row.step for row in rows]
+    assert [None, None, 0, 0, 1, 2, None, None, 3, 3, 4, 5] == [row.step for row in rows]
+    result = [(row.step, row.values["eval/avg_loss"]) for row in rows if "eval/avg_loss" in row.values]
+    assert [(0, 4.5299129479006), (3, 4.527914046533724)] == result
+    # The same records in a table.
+    averages = b"".join(
+        b'{"eval/avg_loss": 1.5, "eval/step_time_seconds": 1.0, "step": %d.0, "run_name": "a"}\n' % step
+        for step in range(40)
+    )
+    assert {None} == {row.step for row in rows_of(path.read_bytes() + averages)[12:]}
     assert () == tuple(check(path).files[0].findings)
 
 
@@ -94,6 +103,38 @@ def test_a_row_without_metrics_is_shown_by_its_members() -> None:
     last = toyspec("tail", "--once", "-n", "1", str(path)).stdout.decode()
     assert "key run_stop" in last
     assert b"global_batch_size  256 at step 0, the only value\n" in toyspec("show", str(path)).stdout
+
+
+def test_show_says_what_munin_keeps_beside_its_log() -> None:
+    """Name, settings and tags are in run.json; the goal of a metric, the first step and the end are in the log."""
+    (run,) = (SAMPLES.parent / "samples/munin/experiments/toyspec/runs").iterdir()
+    shown = toyspec("show", str(run)).stdout.decode()
+    assert shown.startswith("first try  complete  munin ")
+    for fact in (
+        "name        first try", "tags        small", "config      lr 0.001,", "steps       1 to 6,",
+        "val/acc     first 0.375, last 0.75, highest 0.75 at step 6", "end         reason completed",
+    ):  # fmt: skip
+        assert f"\n  {fact}" in shown
+    (listed,) = json.loads(toyspec("ls", "--json", str(run)).stdout)
+    assert "completed" == listed["reason"]
+    media = toyspec("tail", "--once", "-n", "6", str(run)).stdout.decode().splitlines()[0]
+    assert 1 == media.count("step")
+
+
+@pytest.mark.parametrize(("status", "reason"), [("success", "completed"), ("aborted", "aborted"), ("odd", None)])
+def test_import_of_an_mlperf_log_has_its_end(tmp_path: Path, status: str, reason: str | None) -> None:
+    """The status of run_stop is the reason of run_end; another word is none."""
+    log = tmp_path / "result_0.txt"
+    log.write_bytes(sample("mllog")[0].read_bytes().replace(b'"success"', f'"{status}"'.encode()))
+    _, run = import_runs([log], tmp_path / "runs").runs
+    last = list(read(run.target))[-1]
+    assert reason == last.get("reason")
+    assert reason == list_runs(log)[0].reason
+
+
+def test_settings_of_a_wandb_record_are_those_of_the_run() -> None:
+    """They are in an inner object of one of the first records."""
+    assert "\n  config      _wandb {}, lr 0.001\n" in toyspec("show", str(sample("wandb-inspect")[0])).stdout.decode()
 
 
 def test_show_begins_with_the_losses_of_very_many_metrics() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 from command_line import toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
+from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
+from toyspec.view.run_files import RunFile
 
 SAMPLES = Path(__file__).parent / "dialects"
 NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
@@ -136,11 +139,29 @@ def test_problems_that_need_no_schema() -> None:
     good = b'{"step":1,"loss":2.5}\n{"step":2,"loss":NaN}\n'
     assert [] == findings(good)
     assert [("duplicate-key", 3, "/loss")] == findings(good + b'{"step":3,"loss":1,"loss":2}\n')
+    assert [("duplicate-key", 3, "/a~1b")] == findings(good + b'{"step":3,"a/b":1,"a":{"b":2}}\n')
     assert [("step-goes-backwards", 3, "/step")] == findings(good + b'{"step":1,"loss":1}\n')
     assert [("unterminated-line", 3, "")] == findings(good + b'{"step":3')
     (glued,) = check_bytes(good + b'{"step":3,"lo{"step":4,"loss":1}\n').findings
     assert ("invalid-json", 3) == (glued.rule, glued.line)
     assert "a second record starts at byte 13" in glued.message
+
+
+@pytest.mark.parametrize("name", ["hf-trainer", "json-array"])
+def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: str) -> None:
+    """A document needs no LF: who follows or looks at it has its rows, and those of what replaces it."""
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(json.loads(sample(name)[0].read_bytes())))
+    expected = [row.values for row in rows_of(path)]
+    assert expected
+    assert repr(expected) == repr([row.values for row in follow(path, idle_seconds=0) if isinstance(row, Row)])
+    file = RunFile(str(path))
+    file.read()
+    assert (name, len(expected)) == (
+        file.scan.summary.dialect and file.scan.summary.dialect.name,
+        file.scan.summary.extent.records,
+    )
+    file.close()
 
 
 def test_repeated_step_is_allowed() -> None:
@@ -191,6 +212,19 @@ def test_data_is_not_a_log() -> None:
     """Records without a step, or with nothing but a step, are of an unknown format."""
     for data in (b'{"text":"a","id":1}\n', b'{"step":1,"text":"a"}\n', b"name,value\na,1\n", b'{"step":"a","x":1}\n'):
         assert read(data, mode="salvage").read_as is None
+
+
+@pytest.mark.parametrize("end", [b"", b'{"step":4,"loss":2.0}\n'])
+def test_nul_bytes_of_a_power_loss_hide_no_short_log(end: bytes) -> None:
+    """A log is known by its lines before the NUL bytes; data with a NUL byte in its first line is none."""
+    head = b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n'
+    nul = bytes(40) + (b"\n" if end else b"")
+    reading = read(head + nul + end, mode="salvage")
+    assert [1, 2, *([4] if end else [])] == [row.step for row in reading if isinstance(row, Row)]
+    (finding,) = check_bytes(head + nul + end).findings
+    assert ("nul-bytes", "error" if end else "warning", 3) == (finding.rule, finding.severity, finding.line)
+    assert "repair" not in finding.help
+    assert read(b"\0" + head, mode="salvage").read_as is None
 
 
 def test_unknown_dialect_is_an_error() -> None:
@@ -325,45 +359,17 @@ def test_doctor_names_every_format(tmp_path: Path) -> None:
     assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
 
 
-def test_settings_of_a_project(tmp_path: Path) -> None:
-    """Own dialects, ignored rules and roots come from toyspec.toml, or from pyproject.toml."""
-    (tmp_path / "logs").mkdir()
-    log = b'{"u":2,"reward":{"mean":0.5}}\n{"u":1,"reward":{"mean":0.25}}\n'
-    (tmp_path / "logs" / "rewards-1.jsonl").write_bytes(log)
-    assert b"unknown-format" in toyspec("check", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
-    table = 'files = ["rewards*.jsonl"]\nstep = ["u"]\nsteps = "increase"\n'
-    settings = f'roots = ["logs"]\nignore = ["step-goes-backwards"]\n[dialects.reward-log]\n{table}'
-    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
-    done = toyspec("check", cwd=tmp_path / "logs")
-    assert b'rewards-1.jsonl: read as: reward-log dialect, step = "u"' in done.stdout
-    assert b"no findings" in done.stdout
-    assert b"reward/mean" in toyspec("show", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
-    assert b"rewards-1.jsonl" in toyspec("ls", cwd=tmp_path).stdout
-    assert b"settings: toyspec.toml" in toyspec("doctor", cwd=tmp_path).stdout
-    (tmp_path / "toyspec.toml").unlink()
-    (tmp_path / "pyproject.toml").write_text(f"[tool.toyspec.dialects.reward-log]\n{table}", encoding="utf-8")
-    assert b"step-goes-backwards" in toyspec("check", "logs", cwd=tmp_path).stdout
-
-
-@pytest.mark.parametrize(
-    ("settings", "fact"),
-    [
-        ("roots = 1\n", "roots must be a list of strings"),
-        ("root = []\n", "unknown key 'root'; known are roots, profiles, ignore, dialects"),
-        ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
-        ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
-        ('[dialects.a]\nstep = ["s"]\nrecognize = {text = "("}\n', "dialects.a: the regular expression '(' is wrong"),
-        ("x = \n", "not TOML"),
-        ('ignore = ["nope"]\n', "unknown rule 'nope'"),
-    ],
-)
-def test_wrong_settings(settings: str, fact: str, tmp_path: Path) -> None:
-    """A wrong file of settings is a usage error that names the file and the member."""
-    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
-    done = toyspec("check", ".", cwd=tmp_path)
-    assert 2 == done.returncode
-    assert fact in done.stderr.decode()
-    assert "toyspec.toml" in done.stderr.decode()
+def test_doctor_breaks_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a narrow terminal the command stands below its format, whole; what it needs is on a line of its own."""
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"iter":1,"loss":2.5}\n')
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert 0 == main(["doctor", "--color", "never", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert f"    `toyspec show {tmp_path / 'metrics.jsonl'}`" in lines
+    assert '    needs --step-key unless the step is "iter"' in lines
 
 
 def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -176,6 +177,20 @@ def test_largest_batch_is_first() -> None:
     items = [*range(200), 1 << 30, *range(200)]
     assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), crew)]
     assert 1 << 30 in crew.given[0]
+
+
+@pytest.mark.parametrize("order", ["given", "any"])
+def test_giant_item_far_behind_begins_early(order: Literal["given", "any"]) -> None:
+    """Of very many items, those that would hold up the end begin long before it, and memory stays bounded."""
+    crew = _Recording(losses=0)
+    items = [1 << 19] * 3000 + [1 << 40] + [1 << 19] * 3000 + [1 << 30] * 100
+    found = list(results_of(items, work(doubled), crew, order=order))
+    assert sorted(2 * item for item in items) == sorted(result for _, result in found if isinstance(result, int))
+    assert order == "any" or items == [item for item, _ in found]
+    given = [batch[0] for batch in crew.given]
+    assert given.index(1 << 40) < 200
+    # Batches of a mebibyte follow until the end, also where many items are large.
+    assert 1 << 19 in given[-200:]
 
 
 def test_batches_are_of_bytes() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.catalog.digests import digested
-from toyspec.catalog.reading_runs import Plan, read_batch
+from toyspec.catalog.reading_runs import Job, Plan, read_batch
 from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import Stream, find_streams
@@ -66,7 +66,9 @@ def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pyte
         return run.kind, run.error, json.loads(run.line or "null")
 
     streams = [found for found in find_streams(str(CASES)) if isinstance(found, Stream)]
-    own, plain = both(monkeypatch, lambda: read_batch(streams, Plan(DialectChoice(), with_values=False)))
+    own, plain = both(
+        monkeypatch, lambda: read_batch(list(map(Job, streams)), Plan(DialectChoice(), with_values=False))
+    )
     assert list(map(facts, plain)) == list(map(facts, own))
     monkeypatch.setenv("TOYSPEC_ENGINE", "native")
     assert len(streams) / 2 < len(digested(streams, DialectChoice()))
@@ -114,3 +116,15 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_rest(tmp_path: Path, m
     own, plain = both(monkeypatch, lambda: list(find_streams(str(tmp_path))))
     assert plain == own
     assert 2 == len(plain)
+
+
+def test_last_finite_value_is_known_where_the_last_is_null(tmp_path: Path) -> None:
+    """The digest of a run keeps it beside the extremes."""
+    steps = enumerate(["5.0", "3.0", "4.0", "null"], 1)
+    lines = [f'{{"kind":"step","t":{step},"step":{step},"loss":{loss}}}\n' for step, loss in steps]
+    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
+    (tmp_path / "events.jsonl").write_text("".join([start, *lines]))
+    streams = [found for found in find_streams(str(tmp_path)) if isinstance(found, Stream)]
+    [run] = digested(streams, DialectChoice()).values()
+    loss = run.summary.series["loss"]
+    assert (4, 1, 4.0, (4, None)) == (loss.count, loss.not_finite, loss.last_finite, loss.last)

@@ -19,7 +19,7 @@ ROW = VECTORS["run"]
 
 def holds(text: str) -> bool:
     """Return whether the run of the vectors meets *text*."""
-    return expression(text).holds(Question(lambda name: field_of(ROW, name), text_of(ROW)))
+    return expression(text).holds(Question(lambda name: field_of(ROW, name), lambda: text_of(ROW)))
 
 
 def test_a_run_that_meets_a_filter_passes() -> None:

@@ -109,6 +109,12 @@ def test_file_that_is_cut_off_cannot_be_read_to_its_end(tmp_path: Path) -> None:
     assert "copy the file again" in report.errors[0].message
 
 
+def test_damaged_start_is_said_once() -> None:
+    """The place in the unpacked log is a part of the sentence; no byte of the file is added behind its advice."""
+    with pytest.raises(StreamUnreadableError, match=r"after 0 bytes of unpacked log: unknown .*; copy the file again$"):
+        read(io.BytesIO(b"\x1f\x8bnull\n"))
+
+
 def test_bytes_are_the_stream_itself() -> None:
     """Only files are decompressed: bytes that a caller holds are taken unchanged."""
     assert "damaged" == read(b"\x1f\x8b\n", mode="salvage").report.state

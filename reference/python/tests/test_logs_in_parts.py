@@ -74,6 +74,23 @@ def test_fragments_are_one_log(tmp_path: Path) -> None:
     assert ["trackio"] == [each.format for each in outcome.runs]
 
 
+def test_files_of_maxtext_are_one_log_beside_others(tmp_path: Path) -> None:
+    """The numbers in their names order them, however many digits each has; a table beside them is a log of its own."""
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    for first in (0, 999_990, 1_000_000):
+        lines = (f'{{"learning/loss": 2.5, "step": {step}.0, "run_name": "a"}}\n' for step in (first, first + 9))
+        (folder / f"metrics_step_{first:06}_to_step_{first + 9:06}.txt").write_text("".join(lines))
+    (folder / "metrics.csv").write_text("step,loss\n1,2.5\n")
+    assert [0, 9, 999_990, 999_999, 1_000_000, 1_000_009] == steps_of(folder)
+    assert ["csv", "maxtext"] == sorted(run.dialect.name for run in list_runs(tmp_path) if run.dialect)
+    assert () == tuple(check(folder).files[0].findings)
+    (folder / "metrics_step_1000010_to_step_1000019.txt").write_text(
+        '{"learning/loss": 2, "step": 1000019.0, "run_name": "a"}\n'
+    )
+    assert 1_000_019 == steps_of(folder)[-1]
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(cuts=st.lists(st.integers(0, 12), max_size=5), whole=st.booleans())
 def test_parts_are_read_as_their_concatenation(cuts: list[int], whole: bool) -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from command_line import toyspec
 from conversions import SAMPLES, samples
+from toyspec import list_runs
 from toyspec.convert import import_runs
-from toyspec.convert.formats import HOMES
+from toyspec.convert.formats import HOMES, load
 from toyspec.format.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"
@@ -75,6 +76,25 @@ def test_a_run_of_several_files_is_named_once(folder: tuple[Path, dict[tuple[str
     names = sorted(path.name for path in (root / "programs" / "munin").rglob("*") if path.is_file())
     assert ("dialect", "munin", len(names)) == (munin["sort"], munin["format"], munin["files"])
     assert ["confusion_6.json", "events.jsonl", "run.json"] == names
+
+
+def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> None:
+    """It counts with the stream; alone it is not a log."""
+    run = tmp_path / "run"
+    (source,) = (SAMPLES / "kaun").iterdir()
+    shutil.copytree(source, run)
+    (found,) = lying(tmp_path)
+    assert ("kaun/v1", 2) == (found["format"], found["files"])
+    (run / "events.jsonl").unlink()
+    assert [] == lying(tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(HOMES))
+def test_page_says_what_is_read_in_place(name: str, tmp_path: Path) -> None:
+    """A format that is checked, shown and followed where it is has a sample that is."""
+    place = DIALECTS / name if (DIALECTS / name).is_dir() else SAMPLES / name
+    shutil.copytree(place, tmp_path / "run", ignore=shutil.ignore_patterns("*.py", "*.ml", "sample.json"))
+    assert (load(name).FORMAT.in_place != "no") == bool(list(list_runs(tmp_path / "run")))
 
 
 def test_every_format_has_a_sample() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import toyspec
-from loopback_store import BUCKET, Store, many_objects, stream, web
+from loopback_store import BUCKET, Handler, Store, many_objects, stream, web
 from toyspec import (
     RunLog,
     StreamMissingError,
@@ -26,6 +27,8 @@ from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address, public
+from toyspec.places.kept_blocks import KeptBlocks
+from toyspec.places.place import Entry
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.summarizing import summarize_run
 
@@ -138,6 +141,30 @@ def test_listing_a_bundle_costs_two_requests_and_128_kib(store: Store, steps: in
     assert 1 == len(store.requests) - len(reads)
 
 
+def test_run_that_is_read_twice_is_sent_once(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """``show`` summarizes and checks a run; the store sends it once, and again after it has changed."""
+    for run_id in "ab":
+        data = stream(9000, run_id=run_id)
+        store.put("runs/a/events.jsonl", data)
+        before = store.sent
+        assert 0 == main(["show", f"s3://{BUCKET}/runs/a"])
+        # Each reading asks for the beginning, which says what the object is now.
+        assert len(data) <= store.sent - before < len(data) + (1 << 16) + 1000
+    assert "1 run-id-mismatch" in capsys.readouterr().out
+
+
+def test_kept_blocks_are_bounded() -> None:
+    """At most 32 MiB are kept, those that were used last; nothing without an entity tag, and of no large object."""
+    kept, entry = KeptBlocks(), Entry("s3://b/a", 1 << 24, '"tag"')
+    for number in range(40):
+        kept.get(entry, 0)
+        kept.keep(entry, number, bytes(1 << 20))
+    assert [0, *range(9, 40)] == [number for number in range(40) if kept.get(entry, number)]
+    for other in (entry._replace(identity="2026-11-22"), Entry("s3://b/large", 1 << 25, '"tag"')):
+        kept.keep(other, 0, b"x")
+        assert kept.get(other, 0) is None
+
+
 def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:
     """A bucket of many other objects costs memory for its runs only."""
     for number in range(5_000):
@@ -154,6 +181,54 @@ def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:
     assert 21 == sum("list-type" in request.query for request in store.requests)
     # The server is in this process, so that its pages count too.
     assert peak < 8_000_000
+
+
+def test_commands_locate_a_run_once(store: Store) -> None:
+    """``compare``, ``tail`` and ``ls`` look for a stream with one list, on a web server with one request."""
+    for name in "ab":
+        store.put(f"runs/{name}/events.jsonl", stream(3, run_id=name))
+    root = f"s3://{BUCKET}/runs"
+    asked = []
+    for arguments in (
+        ["compare", f"{root}/a", f"{root}/b"],
+        ["tail", "--once", f"{root}/a", f"{root}/b"],
+        ["ls", web(store, "runs/a")],
+        ["compare", web(store, "runs/a"), web(store, "runs/b")],
+    ):
+        store.requests.clear()
+        assert 0 == main(arguments)
+        lists = sum("list-type" in request.query for request in store.requests)
+        asked.append((lists, sum(request.method == "HEAD" for request in store.requests)))
+    # Two runs each; tail looks whether each stream is there.
+    assert [(2, 0), (2, 2), (0, 1), (0, 2)] == asked
+
+
+def test_curves_of_a_run_in_a_store_are_drawn(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """``show --metric`` takes an address, also of an object that grows meanwhile; one that never rests is an error."""
+    versions = [stream(steps, end="") for steps in (4000, 4100)] + [stream(4200)]
+    others = itertools.cycle([stream(4000, run_id=name) for name in "bcd"])
+    store.put("runs/a/events.jsonl", versions[0])
+
+    def change(handler: Handler) -> bool:
+        if handler.headers.get("Range", "bytes=0-").startswith("bytes=0-"):
+            return False
+        store.put("runs/a/events.jsonl", versions.pop(0) if len(versions) > 1 else versions[0])
+        return False
+
+    store.every = change
+    assert 0 == main(["show", "--metric", "loss", f"s3://{BUCKET}/runs/a"])
+    shown = capsys.readouterr().out
+    assert "complete" in shown
+    assert "last 0.000238095" in shown
+
+    def replace(handler: Handler) -> bool:
+        if handler.headers.get("Range"):
+            store.put("runs/a/events.jsonl", next(others))
+        return False
+
+    store.every = replace
+    assert 2 == main(["show", "--metric", "loss", f"s3://{BUCKET}/runs/a"])
+    assert "it changed again and again while it was read; read it again" in capsys.readouterr().err
 
 
 def test_web_servers_need_no_list(store: Store) -> None:
@@ -239,6 +314,21 @@ def test_file_systems_of_fsspec() -> None:
             read("memory://places/none")
     finally:
         memory.rm("/places", recursive=True)
+
+
+def test_files_by_their_addresses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The address file:///… names what the path names, wherever a command is called."""
+    pytest.importorskip("fsspec", reason="the extra remote is not installed")
+    for name in ("a b", "100% ü"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "events.jsonl").write_bytes(stream(3))
+    root = f"file://{tmp_path}/runs"
+    assert ["100% ü", "a b"] == sorted(run.name for run in list_runs(root))
+    assert [f"{root}/100% ü/events.jsonl", f"{root}/a b/events.jsonl"] == [file.path for file in check(root).files]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "weights.bin").write_bytes(b"")
+    assert 0 == main(["ls", f"file://{tmp_path}/empty"])
+    assert "`toyspec import` takes logs of other tools from there" in capsys.readouterr().err
 
 
 def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:

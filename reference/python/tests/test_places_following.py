@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import toyspec
-from loopback_store import BUCKET, Store, status, stream
+from loopback_store import BUCKET, Handler, Store, status, stream
 from toyspec import (
     Record,
     StreamUnreadableError,
     follow,
     read,
 )
+from toyspec.cli.main import main
 
 if TYPE_CHECKING:
     pass
@@ -88,6 +89,29 @@ def test_following_waits_out_errors(store: Store) -> None:
     assert 7 == len(list(follower))
     assert "None" == seen[0]
     assert "403 Forbidden" in seen[1]
+
+
+@pytest.mark.parametrize("change", ["replaced", "refused"])
+def test_tail_once_is_not_cut_short(store: Store, capsys: pytest.CaptureFixture[str], change: str) -> None:
+    """An object that is replaced after its first bytes were read is read to its end; one that fails is an error."""
+    store.put("a/events.jsonl", stream(3000, end=""))
+    longer = stream(3001, end="")
+
+    def answer(handler: Handler) -> bool:
+        if handler.headers.get("Range", "bytes=0-").startswith("bytes=0-"):
+            return False
+        store.put("a/events.jsonl", longer)
+        return change == "refused" and status(403)(handler)
+
+    store.every = answer
+    code = main(["tail", "--once", "-n", "1", f"s3://{BUCKET}/a"])
+    said = capsys.readouterr()
+    if change == "replaced":
+        assert (0, "") == (code, said.err)
+        assert "step 3001" in said.out
+    else:
+        assert 2 == code
+        assert f"toyspec tail: s3://{BUCKET}/a/events.jsonl: 403 Forbidden" in said.err
 
 
 def test_uncommitted_end_may_change(store: Store) -> None:

@@ -82,8 +82,10 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 
 INTERNAL = {
+    "toyspec.catalog.gists.GistError": "makes an update of a catalog read the run whole",
     "toyspec.cli.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
+    "toyspec.convert.imported_bundles.TargetError": "is an OSError of the directory of an import",
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
     "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",
     "toyspec.mirrors.delivery.Rewound": "lets a mirror begin again",
@@ -95,6 +97,7 @@ INTERNAL = {
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.sync.spans.ShortenedError": "lets a file wait for the next pass",
+    "toyspec.sync.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.requests.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
@@ -103,6 +106,7 @@ INTERNAL = {
 
 OF_AN_EXTRA = {"toyspec.places.file_systems": "fsspec", "toyspec.places.object_stores": "obstore"}
 OF_AN_EXTRA |= {"toyspec.sync.s3_buckets": "boto3", "toyspec.sync.stores": "obstore"}
+OF_AN_EXTRA |= {"toyspec.sync.azure_containers": "obstore"}
 OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import toyspec.reading.reader
 from property_examples import examples
 from readings import account, drained
 from toyspec.errors import (
@@ -319,5 +318,5 @@ def test_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """How much a reading takes at a time shows nowhere, the profile of a damaged head included."""
     data = b"{\n" + b'{"type":"scalar"}\n' * 3
     expected = [drained(data, mode=mode) for mode in MODES]
-    monkeypatch.setattr(toyspec.reading.reader, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(RecordFeed, "chunk_bytes", 1)
     assert expected == [drained(data, mode=mode) for mode in MODES]

@@ -42,10 +42,10 @@ def outcome(path: Path, out: Path) -> list[Any]:
     """Return what reader, checker, summary and import make of a log."""
     data = path.read_bytes()
     rows = [[getattr(row, fact) for fact in FACTS] for row in read(path, mode="salvage", dialect="auto")]
-    summary = summarize_run(str(path), measure="loss")
+    summary = summarize_run(str(path), metric="loss")
     curves = {name: (each.count, each.first, each.last, each.lowest, each.highest, each.means())
               for name, each in summary.series.items()}  # fmt: skip
-    measured = [(step, summary.measured.value(step)) for step in summary.measured.steps]
+    measured = [(step, summary.asked.value(step)) for step in summary.asked.steps]
     report = import_runs([path], out)
     ledger = [(run.items, run.carried, run.changed, run.dropped, run.losses) for run in report.runs]
     made = [(out / run.run_id / "events.jsonl").read_bytes() for run in report.runs]

@@ -37,7 +37,11 @@ def test_directory_with_runs_stands_for_them(sweep: Path) -> None:
     empty = sweep.parent / "empty"
     empty.mkdir()
     stay = [str(sweep / "a"), str(sweep / "a"), str(sweep / "none"), str(empty), str(sweep / "b" / "events.jsonl")]
-    assert [*below, *stay] == runs_at([str(sweep), *stay], choice)
+    found = runs_at([str(sweep), *stay], choice)
+    assert [*below, *stay] == [run.path for run in found]
+    assert [str(sweep / "a" / "events.jsonl"), str(sweep / "none"), None] == [
+        found[index].stream for index in (0, 5, 6)
+    ]
 
 
 def test_compare_takes_a_directory(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:

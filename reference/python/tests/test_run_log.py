@@ -122,6 +122,39 @@ def test_curve_has_what_was_measured_in_the_latest_attempt(tmp_path: Path) -> No
     assert [1, 2, 3, 1, 4] == [record["step"] for record in log.steps]
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        [START, *LOSSES],
+        [_step(1, loss=4.0), START, *LOSSES],
+        [START, *LOSSES, _resume(2), _step(3, loss=None)],
+        [START, _step(10**30, loss=1.5), _step(10**30 + 1, loss=None)],
+    ],
+)
+def test_losses_that_are_kept_are_those_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[dict[str, Any]]
+) -> None:
+    """Whether the losses are kept when a run is opened, or read again, changes nothing."""
+    run = _bundle(tmp_path / "r", *events)
+    kept = RunLog.open(run)
+    monkeypatch.setattr("toyspec.runs.run_log._MOST_KEPT", 0)
+    read = RunLog.open(run)
+    assert (read.loss_by_step, read.loss_curve, read.final_loss) == (
+        kept.loss_by_step,
+        kept.loss_curve,
+        kept.final_loss,
+    )
+
+
+def test_losses_are_read_once_if_the_run_was_opened_alone(tmp_path: Path) -> None:
+    """``open`` keeps them; ``scan``, which may find many runs, does not."""
+    run = _bundle(tmp_path / "r", START, *LOSSES)
+    opened, (scanned,) = RunLog.open(run), RunLog.scan(tmp_path)
+    stream = run / "events.jsonl"
+    stream.write_text(stream.read_text().replace("2.5", "7.5"))
+    assert ([3.0, 2.5, 2.0], [3.0, 7.5, 2.0]) == (opened.loss_curve, scanned.loss_curve)
+
+
 def test_the_curve_is_that_of_the_own_phase_of_the_run(tmp_path: Path) -> None:
     """A step without a phase is of the phase of run_start, and so is one whose phase is none."""
     events = [_step(1, loss=1.0), _step(2, phase="warmup", loss=2.0), _step(1, phase="train", loss=3.0)]

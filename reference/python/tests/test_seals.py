@@ -109,6 +109,18 @@ def test_changes_are_named(run: Path) -> None:
     assert (3, "`weights/step_1.gguf` is not a regular file") == irregular
 
 
+def test_digests_are_shown_as_far_as_they_differ(run: Path) -> None:
+    """A digit that changed in the seal itself is in the message, however late it comes."""
+    seal = run / "SHA256SUMS"
+    data = bytearray(seal.read_bytes())
+    right = chr(data[30])
+    data[30] = ord("0") if right != "0" else ord("1")
+    seal.write_bytes(data)
+    ((_, message),) = broken(run)
+    assert f"{right}…, expected " in message
+    assert f"{chr(data[30])}…; it has " in message
+
+
 def test_names_that_leave_the_run_are_not_opened(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parent directory, an absolute path and a link to the outside are findings; what they name is never opened."""
     outside = run.parent / "secret"

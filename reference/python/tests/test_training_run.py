@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logged_runs import events, findings, kinds
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 
 def run_in(root: Path, **options: Any) -> TrainingRun:
@@ -151,12 +151,22 @@ run.log({{"loss": 1.0}}, step=1)
     assert [] == findings(tmp_path)
 
 
-def test_only_numbers_are_values() -> None:
+def test_only_numbers_are_values(tmp_path: Path) -> None:
     """Nested names are joined by a slash; texts, None and arrays are left out."""
     given = {"a": 1, "b": {"c": True, "d": "text"}, "e": None, "f": [1, 2], "g": float("nan")}
-    found = numbers_of(given)
+    found = run_in(tmp_path).numbers(given)
     assert ["a", "b/c", "g"] == list(found)
     assert (1, 1) == (found["a"], found["b/c"])
+
+
+def test_two_values_with_one_name_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A framework that gives a name in two ways gets the later value, and one line that reports this."""
+    run = run_in(tmp_path)
+    for step in (1, 2):
+        run.log_step(step, {"a/b": 1.0, "a": {"b": 2.0}})
+    run.end()
+    assert [{"a/b": 2.0}] * 2 == [event["extra"] for event in events(tmp_path) if event["kind"] == "step"]
+    assert 1 == capsys.readouterr().err.count("two values of a record are named a/b")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")

@@ -23,7 +23,7 @@ _INSTALL = "install it with `python -m pip install 'toyspec[fast]'`, or in a clo
 
 
 # What was added last: in a clone, an engine that was built before has the same version.
-_NEWEST = "member_columns"
+_NEWEST = "step_blocks"
 
 
 class Choice(NamedTuple):

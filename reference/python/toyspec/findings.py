@@ -70,7 +70,7 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     choice: Literal["named", "recognized", "guessed"] = "recognized"
     """Named by the user, recognized by its own marks, or guessed by the names of keys."""
     files: int = 1
-    """Number of files that were read as one log, in the order of their names."""
+    """Number of files that were read as one log."""
 
     @property
     def sentence(self) -> str:

@@ -42,6 +42,8 @@ pub struct Columns {
     pub places: Vec<Rows>,
     /// What the last line of a metric says that says whether smaller values are better.
     pub minimized: Vec<(String, bool)>,
+    /// The layout of the last line, if each column has one value of it, in order.
+    last_layout: Option<u64>,
 }
 
 /// Where each of several steps is.
@@ -128,6 +130,7 @@ fn layout_of(validator: &mut LineValidator, whole: &[u8], profile: Profile, chos
 /// Adds a record to the columns that come last, or begins new ones; returns false where it has too many metrics.
 fn take(pieces: &mut Vec<Piece>, said: &Layout, size: usize, taken: Taken) -> bool {
     let fits = |columns: &Columns| match taken {
+        _ if columns.last_layout == Some(said.id) => true,
         Taken::All => said.step.is_none() || columns.steps.is_none() || columns.phase.as_deref() == said.phase,
         Taken::Steps => said.is_scalar() || columns.is_alike(said),
     };
@@ -150,6 +153,11 @@ impl Columns {
     }
 
     fn take(&mut self, said: &Layout, size: usize) -> bool {
+        if self.last_layout == Some(said.id) {
+            self.take_alike(said, size);
+            return true;
+        }
+        self.last_layout = None;
         if self.columns.len() + said.names.len() > 2 * MAX_METRICS {
             return false;
         }
@@ -186,7 +194,34 @@ impl Columns {
                 }
             }
         }
+        self.last_layout = self.is_in_order(said).then_some(said.id);
         true
+    }
+
+    /// Returns whether the columns are those of a step, in its order, and nothing else is here.
+    fn is_in_order(&self, said: &Layout) -> bool {
+        let names = || self.columns.iter().map(|column| &column.name);
+        !said.is_scalar() && self.kinds.len() == 1 && names().eq(&said.names)
+    }
+
+    /// Takes in a step of the layout of the one before.
+    fn take_alike(&mut self, said: &Layout, size: usize) {
+        self.last = self.bytes;
+        self.lines += 1;
+        self.bytes += size;
+        self.kinds[0].1 += 1;
+        if let Some(time) = said.time {
+            self.times = Some((self.times.map_or(time, |(first, _)| first), time));
+        }
+        let step = said.step.unwrap_or_default();
+        self.steps = Some((self.steps.map_or(step, |(first, _)| first), step));
+        if let Some(rows) = &mut self.rows {
+            rows.take(said);
+        }
+        for (column, value) in self.columns.iter_mut().zip(&said.values) {
+            column.steps.push(step);
+            column.values.push(*value);
+        }
     }
 
     /// Returns the index of the column of a metric; mostly, it is at the place that the metric has in its record.
@@ -218,6 +253,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::{columns, member_columns, step_columns, Column, Columns, Piece};
+    use crate::tables::MAX_LINE_BYTES;
     use crate::test_random::{rounds, Random};
     use crate::Profile;
 
@@ -335,5 +371,30 @@ mod tests {
         assert_eq!((Some("eval"), &vec![loss]), (two.phase.as_deref(), &two.columns));
         assert_eq!(43 + 2 + 1, *rest);
         assert_eq!(Columns::default().bytes, 0);
+    }
+
+    /// Scalars of several metrics share columns, and each column has its places.
+    #[test]
+    fn scalars_share_columns() {
+        let lines = concat!(
+            "{\"type\":\"scalar\",\"step\":3,\"tag\":\"loss\",\"value\":0.5,\"wall_time\":1.5}\n",
+            "{\"type\":\"scalar\",\"step\":3,\"tag\":\"acc\",\"value\":1,\"minimize\":false,\"wall_time\":2}\n",
+            "{\"type\":\"scalar\",\"step\":4,\"tag\":\"loss\",\"value\":0.25,\"wall_time\":3}\n",
+        );
+        let found = step_columns(lines.as_bytes(), Profile::Kaun);
+        let [Piece::Columns(all)] = &found[..] else { panic!("{found:?}") };
+        let column = |name: &str, steps, values| Column { name: name.to_string(), steps, values };
+        assert_eq!(vec![column("loss", vec![3, 4], vec![0.5, 0.25]), column("acc", vec![3], vec![1.0])], all.columns);
+        let times: Vec<_> = all.places.iter().map(|rows| rows.times.clone()).collect();
+        assert_eq!((vec![vec![1.5, 3.0], vec![2.0]], &vec![("acc".to_string(), false)]), (times, &all.minimized));
+    }
+
+    /// A line that is longer than the limit only by its numbers is left to the caller too.
+    #[test]
+    fn known_layouts_keep_the_limit() {
+        let line = |t| format!("{{\"kind\":\"note\",\"t\":{t},\"text\":\"{}\"}}\n", "x".repeat(MAX_LINE_BYTES - 33));
+        let found = columns((line("1.5") + &line("1.75")).as_bytes(), Profile::Toy);
+        let [Piece::Columns(one), Piece::Lines(rest)] = &found[..] else { panic!("{} pieces", found.len()) };
+        assert_eq!((MAX_LINE_BYTES + 1, MAX_LINE_BYTES + 2), (one.bytes, *rest));
     }
 }

@@ -66,6 +66,8 @@ pub struct Extremes {
     pub first: (i64, f64),
     /// The last value.
     pub last: (i64, f64),
+    /// The last value that was not null.
+    pub last_finite: Option<f64>,
     /// The first of the lowest values; None where all were null.
     pub lowest: Option<(i64, f64)>,
     /// The first of the highest values.
@@ -149,13 +151,13 @@ fn counts(report: &FileReport) -> BTreeMap<&'static str, (Severity, u64)> {
 impl Numbers {
     fn of(columns: Columns) -> Numbers {
         let Columns { kinds, phase, times, steps, columns, .. } = columns;
-        Numbers { kinds, phase, times, steps, metrics: columns.into_iter().filter_map(Extremes::of).collect() }
+        Numbers { kinds, phase, times, steps, metrics: columns.iter().filter_map(Extremes::of).collect() }
     }
 }
 
 impl Extremes {
     /// Returns the extremes of a column; None for an empty one.
-    fn of(column: Column) -> Option<Extremes> {
+    pub fn of(column: &Column) -> Option<Extremes> {
         let points = || column.steps.iter().copied().zip(column.values.iter().copied());
         let known = || points().filter(|(_, value)| !value.is_nan());
         Some(Extremes {
@@ -163,9 +165,10 @@ impl Extremes {
             nulls: column.values.iter().filter(|value| value.is_nan()).count() as u64,
             first: points().next()?,
             last: points().last()?,
+            last_finite: column.values.iter().rfind(|value| !value.is_nan()).copied(),
             lowest: known().reduce(|best, point| if point.1 < best.1 { point } else { best }),
             highest: known().reduce(|best, point| if point.1 > best.1 { point } else { best }),
-            name: column.name,
+            name: column.name.clone(),
         })
     }
 }
@@ -175,7 +178,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{digest, DigestReader, Part};
+    use super::{digest, Column, DigestReader, Extremes, Part};
     use crate::State;
 
     #[test]
@@ -201,6 +204,15 @@ mod tests {
         let resumed = text.replace("{\"kind\":\"st", "{\"kind\":\"run_resume\",\"t\":3.0,\"from_step\":2}\n");
         assert!(digest(Path::new("r/other.jsonl"), resumed.as_bytes()).is_none());
         assert!(digest(Path::new("r/other.jsonl"), b"{}\n").is_none());
+    }
+
+    #[test]
+    fn the_first_of_the_extremes_counts() {
+        let values = vec![2.0, f64::NAN, 1.0, 3.0, 1.0, 3.0, f64::NAN];
+        let found = Extremes::of(&Column { name: "loss".to_string(), steps: (1..8).collect(), values }).unwrap();
+        assert_eq!((Some((3, 1.0)), Some((4, 3.0))), (found.lowest, found.highest));
+        assert_eq!(((1, 2.0), Some(3.0), 7, 2), (found.first, found.last_finite, found.count, found.nulls));
+        assert_eq!((7, true), (found.last.0, found.last.1.is_nan()));
     }
 
     #[test]

@@ -325,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_the_phase_of_the_run_count() {
+        let start = START.replace("}\n", ",\"phase\":\"eval\"}\n");
+        let (own, named) = (step(1, ",\"loss\":3"), step(2, ",\"phase\":\"eval\",\"loss\":2"));
+        let (another, later) = (step(1, ",\"phase\":\"train\",\"loss\":1"), step(3, ",\"loss\":1"));
+        let text = [start, own, named, later, another].concat();
+        let found = ends_of(text.as_bytes()).unwrap();
+        assert_eq!(
+            text.replace(&step(2, ",\"phase\":\"eval\",\"loss\":2"), ""),
+            String::from_utf8(found.lines).unwrap()
+        );
+    }
+
+    #[test]
     fn a_file_of_at_most_so_many_bytes_is_read() {
         let path = std::env::temp_dir().join(format!("toyspec-ends-{}.jsonl", std::process::id()));
         let text = format!("{START}{}", step(1, ",\"loss\":2"));

@@ -22,6 +22,8 @@ enum Role {
 
 /// A line of which the numbers may be others, and what its record says.
 pub(crate) struct Layout {
+    /// Tells it from all layouts that were added before.
+    pub id: u64,
     profile: Profile,
     pub kind: &'static str,
     pub phase: Option<&'static str>,
@@ -64,6 +66,7 @@ impl Layout {
             }
         }
         Some(Layout {
+            id: 0,
             profile,
             kind: said.kind,
             phase: said.phase,
@@ -137,6 +140,7 @@ pub(crate) struct Layouts {
     last: usize,
     /// The one that gives way.
     oldest: usize,
+    added: u64,
 }
 
 impl Layouts {
@@ -156,7 +160,9 @@ impl Layouts {
     }
 
     /// Adds a layout, and returns it.
-    pub fn add(&mut self, layout: Layout) -> &Layout {
+    pub fn add(&mut self, mut layout: Layout) -> &Layout {
+        self.added += 1;
+        layout.id = self.added;
         let index = if self.known.len() < MAX_LAYOUTS {
             self.known.push(layout);
             self.known.len() - 1

@@ -13,6 +13,7 @@
 mod attempts;
 mod canonical;
 mod check;
+mod column_parts;
 mod columns;
 mod composer;
 mod dates;
@@ -57,6 +58,7 @@ pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
     StreamChecker, LARGE_BYTES,
 };
+pub use column_parts::step_columns_on;
 pub use columns::{columns, member_columns, step_columns, Column, Columns, Piece, Rows};
 pub use composer::{check_run_id, Composer};
 pub use digests::{Digest, DigestReader, Extremes, Numbers, Part};

@@ -218,3 +218,22 @@ pub(crate) fn finite(value: Node) -> Option<f64> {
         value.literal().parse().ok().filter(|number: &f64| number.is_finite() && value.kind() == Kind::Number)?;
     Some(if value.is_integer() { number + 0.0 } else { number })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::in_seconds;
+    use crate::columns::{columns, Piece};
+    use crate::Profile;
+
+    #[test]
+    fn entries_alone_count_milliseconds() {
+        assert_eq!([2500.0, 2.5], [Profile::Toy, Profile::Metrics].map(|profile| in_seconds(2500.0, profile)));
+    }
+
+    #[test]
+    fn entries_have_their_kind() {
+        let found = columns(b"{\"step\":7,\"wall_time_ms\":5.0,\"loss\":0.25,\"extra\":{}}\n", Profile::Metrics);
+        let [Piece::Columns(all)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((vec![("entry".to_string(), 1)], Some((0.005, 0.005))), (all.kinds.clone(), all.times));
+    }
+}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{json, Value as Json};
-use toyspec::{End, Exist, Follower, Options, Profile, Reader, State, WriteError, Writer};
+use toyspec::{CheckOptions, End, Exist, Follower, Options, Profile, Reader, Rule, State, WriteError, Writer};
 
 /// An empty directory of one test.
 fn folder(name: &str) -> PathBuf {
@@ -36,7 +36,7 @@ fn a_run_is_complete_once_it_is_ended() {
     assert_eq!(State::Torn, state(&run));
     writer.end(&End::Completed).unwrap();
     assert_eq!(State::Complete, state(&run));
-    let report = toyspec::check_file(&run.join("events.jsonl"), toyspec::CheckOptions::default()).unwrap();
+    let report = toyspec::check_file(&run.join("events.jsonl"), CheckOptions::default()).unwrap();
     assert_eq!((true, Vec::new()), (report.valid, report.findings));
     let text = fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert_eq!((3, text.len() as u64), (report.records, report.bytes));
@@ -133,7 +133,7 @@ fn a_follower_gives_what_is_committed() {
 /// A checker that is fed lines gives what it finds in them once.
 #[test]
 fn findings_are_given_as_lines_come() {
-    let mut checker = toyspec::StreamChecker::named("metrics.jsonl", toyspec::CheckOptions::default());
+    let mut checker = toyspec::StreamChecker::named("metrics.jsonl", CheckOptions::default());
     checker.feed(b"{\"step\":1,\"wall_time_ms\":1.0}\n");
     let found: Vec<u64> = checker.take().iter().map(|finding| finding.line).collect();
     assert_eq!(vec![1, 1, 1], found);
@@ -167,6 +167,13 @@ fn the_command_tells_by_its_status() {
     assert_eq!("/does/not/exist", report["errors"][0]["path"]);
 }
 
+/// A key that repeats is named as readers give it, not as it is written.
+#[test]
+fn a_repeated_key_is_named() {
+    let (_, output) = check(&["check", "-"], b"{\"kind\":\"note\",\"t\":1.0,\"text\":\"\",\"te\\u0078t\":\"\"}\n");
+    assert!(output.contains("key `text` "), "{output}");
+}
+
 /// No character of a log acts on a terminal, in either form.
 #[test]
 fn output_is_inert() {
@@ -177,5 +184,28 @@ fn output_is_inert() {
         assert!(output.contains("unknown-kind"), "{output}");
         let acts = |c: &char| c.is_control() && *c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{85}');
         assert_eq!(None, output.chars().find(acts), "{output}");
+    }
+}
+
+/// A bit that flipped in the seal itself is shown: the message has as many digits of both digests as tell them apart.
+#[test]
+fn a_changed_digit_of_a_seal_is_shown() {
+    let run = folder("sealed");
+    let stream = run.join("metrics.jsonl");
+    fs::write(&stream, "").unwrap();
+    let options = CheckOptions { select: [Rule::SealBroken].into(), ..CheckOptions::default() };
+    let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let message = |sealed: &str| {
+        fs::write(run.join("SHA256SUMS"), format!("{sealed}  metrics.jsonl\n")).unwrap();
+        let report = toyspec::check_file(&stream, options.clone()).unwrap();
+        report.findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    assert_eq!(Vec::<String>::new(), message(of_nothing));
+    for (changed, shown) in [(0, 12), (11, 12), (12, 13), (63, 64)] {
+        let mut sealed = of_nothing.to_string();
+        sealed.replace_range(changed..=changed, if &sealed[changed..=changed] == "5" { "4" } else { "5" });
+        let expected = format!("its SHA-256 is {}…, expected {}…", &of_nothing[..shown], &sealed[..shown]);
+        let messages = message(&sealed);
+        assert_eq!((1, true), (messages.len(), messages[0].contains(&expected)), "{messages:?}");
     }
 }

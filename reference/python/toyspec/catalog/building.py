@@ -7,11 +7,13 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.catalog.growing import SHORTEST
 from toyspec.catalog.index import Comparison, Files
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
-from toyspec.catalog.reading_runs import Plan, ReadRun, not_read, read_batch
+from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
 from toyspec.catalog.records import is_text, records_below
 from toyspec.catalog.tables import LISTS, ROWS, Tables
+from toyspec.catalog.tails import Tails
 from toyspec.distributed.processes import Processes, Start
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
@@ -22,7 +24,7 @@ from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.rows import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     from toyspec.distributed.crews import Workers
     from toyspec.runs.discovery import Stream
@@ -54,6 +56,25 @@ class _Options(NamedTuple):
     with_values: bool
     workers: int | Workers
     on_progress: Progress | None
+
+    @property
+    def may_keep(self) -> bool:
+        """Whether a run that grows may be read from where the last update ended."""
+        # The values of a run are read from its start, and so are the logs that a choice reads.
+        return not (self.with_values or self.choice.is_named or self.choice.may_be_own)
+
+
+class _Growing(NamedTuple):
+    """The paths of the runs that were known before, and what is kept of them."""
+
+    known: Collection[str]
+    tails: Tails
+
+    def job(self, stream: Stream) -> Job:
+        """Return the job to read *stream*."""
+        if stream.size < SHORTEST or stream.is_hinted or stream.path not in self.known:
+            return Job(stream)
+        return Job(stream, self.tails.find(stream.path))
 
 
 def build_catalog(
@@ -92,7 +113,8 @@ def update_catalog(
     """Read the runs that have changed since *catalog* was written, and those that are new, and write them into it.
 
     A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
-    or if it could not be read. Only the files with the days of such runs are written. Raises as ``build_catalog`` does,
+    or if it could not be read. Of a long run that had changed before too, only what was appended is read. Only the
+    files with the days of such runs are written. Raises as ``build_catalog`` does,
     and CatalogError for what is not a catalog of this version.
     """
     path = os.path.abspath(os.fspath(catalog))
@@ -132,7 +154,8 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
         return CatalogReport(old.count, 0, old.count, 0, old.skipped, unlisted)
     old_rows, gone = found.old_rows()
     kept = found.runs
-    read, failed = _read(found, base.roots, work, options)
+    tails = Tails(os.path.join(catalog, old.tails[0]) if old is not None and old.tails else None)
+    read, failed = _read(found, base.roots, work, options, _Growing(old_rows, tails))
     errors = unlisted + failed
     made = Manifest(roots=base.roots, has_values=base.has_values, generation=base.generation + 1)
     tables = Tables(catalog, work, old_rows, runs=found.runs)
@@ -144,6 +167,9 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
     made.former = sorted({*old.runs, *old.values} - {*made.runs, *made.values}) if old else base.former
     made.index = [f"index/{made.generation:06}.{kind}" for kind in Files._fields]
     found.write(_index(catalog, made.index))
+    made.tails = [f"index/{made.generation:06}.tails"]
+    if not tails.write(os.path.join(catalog, made.tails[0]), old_rows):
+        made.tails = []
     made.count, made.skipped = found.runs, found.skipped
     made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
     write_manifest(catalog, made)
@@ -154,18 +180,23 @@ def _index(catalog: str, files: Sequence[str]) -> Files:
     return Files(*(os.path.join(catalog, file) for file in files))
 
 
-def _read(found: Comparison, roots: Sequence[str], work: str, options: _Options) -> tuple[int, list[PathError]]:
+def _read(
+    found: Comparison, roots: Sequence[str], work: str, options: _Options, growing: _Growing
+) -> tuple[int, list[PathError]]:
     """Read what has to be read into files, note what it is, and return the number of streams and what could not be."""
     errors: list[PathError] = []
     total, done, number = found.size(), 0, 0
     plan = Plan(options.choice, options.with_values)
     places: dict[str, int] = {}
+    job_of = growing.job if options.may_keep else Job
     with (
         open(os.path.join(work, ROWS), "wb") as rows,
         open(os.path.join(work, LISTS), "wb") as values,
-        closing(_results(found.streams(roots, places), plan, options.workers)) as results,
+        closing(_results(map(job_of, found.streams(roots, places)), plan, options.workers)) as results,
     ):
-        for stream, run in results:
+        for (stream, tail), run in results:
+            if run.tail and tail is not None:
+                growing.tails.keep(stream.path, run.tail)
             rows.write(run.line)
             values.write(run.values)
             found.note(places.pop(stream.path), run.kind, stream.identity)
@@ -178,18 +209,18 @@ def _read(found: Comparison, roots: Sequence[str], work: str, options: _Options)
     return number, sorted(errors, key=lambda error: error.path)
 
 
-def _results(streams: Iterator[Stream], plan: Plan, workers: int | Workers) -> Generator[tuple[Stream, ReadRun]]:
-    first = next(streams, None)
+def _results(jobs: Iterator[Job], plan: Plan, workers: int | Workers) -> Generator[tuple[Job, ReadRun]]:
+    first = next(jobs, None)
     if first is None:
         return
-    work: Work[Stream, ReadRun] = Work(partial(read_batch, plan=plan), lambda each: each.size or 1, not_read)
+    work: Work[Job, ReadRun] = Work(partial(read_batch, plan=plan), lambda each: each.stream.size or 1, not_read)
     if isinstance(workers, int):
         # A client of a store does not survive a fork.
-        method: Start = "spawn" if is_address(first.path) else None
+        method: Start = "spawn" if is_address(first.stream.path) else None
         workers = Threads(1) if workers == 1 else Processes(workers, method)
-    yield from results_of(_again(first, streams), work, workers, order="any")
+    yield from results_of(_again(first, jobs), work, workers, order="any")
 
 
-def _again(first: Stream, others: Iterable[Stream]) -> Iterator[Stream]:
+def _again(first: Job, others: Iterable[Job]) -> Iterator[Job]:
     yield first
     yield from others

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.engine import native
-from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.runs.extents import Extent
+from toyspec.runs.extremes import take_extremes
 from toyspec.runs.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     import toyspec_engine
 
     from toyspec.catalog.rows import Findings
-    from toyspec.findings import Profile
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.discovery import Stream
 
@@ -56,28 +54,8 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
         if isinstance(part, bytes):
             summary.take((each for each in feed.feed(part) if isinstance(each, Record)), learn="attempts")
         else:
-            _take_numbers(summary, part, profile)
+            take_extremes(summary, part, profile)
     if summary.attempts or summary.starts_late:
         return None
     summary.describe(profile, Extent(state, records, size))
     return Digested(summary, {rule: (severity, number) for rule, severity, number in findings})
-
-
-def _take_numbers(summary: RunSummary, part: toyspec_engine.NumbersFields, profile: Profile) -> None:
-    """Add many records by the extremes of their metrics."""
-    before = {name: curve.count for name, curve in summary.series.items()}
-    columns = {}
-    for name, _, _, first, last, lowest, highest in part["metrics"]:
-        # The first of equal values is an extreme, so the order counts.
-        known = [first, *(point for point in (lowest, highest) if point is not None), last]
-        columns[name] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
-    block = NumberBlock(
-        profile=profile, line=1, offset=0, kinds=part["kinds"], phase=part["phase"], times=part["times"],
-        steps=part["steps"], columns=columns, rows=None,
-    )  # fmt: skip
-    summary.take([block])
-    for name, count, nulls, first, last, *_ in part["metrics"]:
-        curve = summary.series.get(name)
-        if curve is not None and curve.count > before.get(name, 0):
-            curve.count += count - len(columns[name][0])
-            curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN

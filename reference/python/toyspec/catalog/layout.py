@@ -15,7 +15,7 @@ import msgspec
 
 from toyspec.errors import CatalogError
 from toyspec.findings import PathError
-from toyspec.system_calls import SYSTEM_CALLS, sync_directory, sync_file, try_lock, write_new_file
+from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, sync_file, try_lock, write_new_file
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ LAYOUT = 2
 
 _LOCK = ".lock"
 _WORK = ".work"
-_OWN = (".parquet", ".records", ".kinds")
+_FOLDERS = ("runs", "values", "index")
+_OWN = (".parquet", ".records", ".kinds", ".tails")
 """How the names of the files end that a catalog has, and removes."""
 
 
@@ -58,6 +59,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Paths of the files of the catalog before that it does not have: those who opened that one still read them."""
     index: list[str] = []
     """Paths of the records of everything that was found, by which an update knows what has changed, and their kinds."""
+    tails: list[str] = []
+    """Path of what is kept of long runs that grow; none if nothing is."""
 
 
 class _Version(msgspec.Struct):
@@ -101,7 +104,7 @@ def unreadable(catalog: str, manifest: Manifest, error: Exception) -> CatalogErr
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
     """Make the files of *manifest* the catalog, and remove all others."""
-    for name in (*manifest.runs, *manifest.values, *manifest.index):
+    for name in (*manifest.runs, *manifest.values, *manifest.index, *manifest.tails):
         descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
         try:
             sync_file(SYSTEM_CALLS, descriptor)
@@ -111,11 +114,11 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
     write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
     os.replace(f"{path}.new", path)
     sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.former, *manifest.index})
+    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.former, *manifest.index, *manifest.tails})
 
 
 def _remove_others(catalog: str, known: set[str]) -> None:
-    for folder in ("runs", "values", "index"):
+    for folder in _FOLDERS:
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(os.path.join(catalog, folder)):
                 if f"{folder}/{name}" not in known and name.endswith(_OWN):
@@ -126,19 +129,19 @@ def _remove_others(catalog: str, known: set[str]) -> None:
 def writing(catalog: str) -> Iterator[str]:
     """Hold the directory *catalog*, which is made, and yield an empty directory for temporary files in it.
 
-    Raises CatalogError if another process writes the catalog, or if the directory has other things in it.
+    A first build that fails leaves nothing of its own. Raises CatalogError if another process writes the catalog, or if
+    the directory has other things in it.
     """
-    os.makedirs(catalog, exist_ok=True)
-    others = [name for name in os.listdir(catalog) if not name.startswith(".")]
-    if others and not os.path.lexists(os.path.join(catalog, MANIFEST)) and not _is_beginning(others):
-        raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
-    lock = os.open(os.path.join(catalog, _LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    made = _missing(catalog)
     try:
-        try_lock(SYSTEM_CALLS, lock)
-    except BlockingIOError:
-        os.close(lock)
-        fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
+        os.makedirs(catalog, exist_ok=True)
+    except OSError as error:
+        fact = f"the directory cannot be made: {cause_of(error)}; name another one with --out"
         raise CatalogError(catalog, fact) from None
+    others = [name for name in os.listdir(catalog) if not name.startswith(".")]
+    if others and not _is_catalog(catalog) and not _is_beginning(others):
+        raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
+    lock = _locked(catalog)
     work = os.path.join(catalog, _WORK)
     try:
         # What a killed build has left.
@@ -147,9 +150,55 @@ def writing(catalog: str) -> Iterator[str]:
         yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        if not _is_catalog(catalog):
+            _remove_beginning(catalog, made)
         os.close(lock)
+
+
+def _locked(catalog: str) -> int:
+    """Return the descriptor of the lock of the directory *catalog*; raise CatalogError if another process has it."""
+    path = os.path.join(catalog, _LOCK)
+    while True:
+        os.makedirs(catalog, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            try_lock(SYSTEM_CALLS, lock)
+            # A first build that failed removes its lock, which another process may have opened before.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(path)):
+                    return lock
+        except BlockingIOError:
+            os.close(lock)
+            fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
+            raise CatalogError(catalog, fact) from None
+        os.close(lock)
+
+
+def _missing(path: str) -> list[str]:
+    """Return *path* and the directories above it that are not there, the deepest first."""
+    missing = []
+    while not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _remove_beginning(catalog: str, made: Sequence[str]) -> None:
+    """Remove what a first build has written into the directory *catalog*, and the directories that it has *made*."""
+    with contextlib.suppress(OSError):
+        for folder in _FOLDERS:
+            shutil.rmtree(os.path.join(catalog, folder), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(catalog, f"{MANIFEST}.new"))
+        os.unlink(os.path.join(catalog, _LOCK))
+        for directory in made:
+            os.rmdir(directory)
+
+
+def _is_catalog(directory: str) -> bool:
+    return os.path.lexists(os.path.join(directory, MANIFEST))
 
 
 def _is_beginning(names: list[str]) -> bool:
     """Return whether a first build that was killed has left these files."""
-    return set(names) <= {"runs", "values", "index", f"{MANIFEST}.new"}
+    return set(names) <= {*_FOLDERS, f"{MANIFEST}.new"}

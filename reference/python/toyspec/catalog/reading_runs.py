@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.catalog.digests import Digested, digested
+from toyspec.catalog.growing import RESUMED, grown
 from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
 from toyspec.catalog.values import values_of
@@ -38,6 +39,14 @@ class Plan(NamedTuple):
     with_values: bool
 
 
+class Job(NamedTuple):
+    """A stream that has to be read."""
+
+    stream: Stream
+    tail: bytes | None = None
+    """What the last update has kept of it; None if nothing is to be kept of it: see ``growing``."""
+
+
 class ReadRun(NamedTuple):
     """What became of one stream."""
 
@@ -47,13 +56,37 @@ class ReadRun(NamedTuple):
     values: bytes = b""
     """Lines of JSON: every value of every metric."""
     error: str | None = None
+    tail: bytes = b""
+    """What is kept of it for the next update."""
 
 
-def read_batch(streams: list[Stream], plan: Plan) -> list[ReadRun]:
-    """Return what became of each of *streams*, in order; what cannot be read does not stop the others."""
-    if any(is_address(stream.path) for stream in streams):
+def read_batch(jobs: list[Job], plan: Plan) -> list[ReadRun]:
+    """Return what became of each of *jobs*, in order; what cannot be read does not stop the others."""
+    if any(is_address(job.stream.path) for job in jobs):
         # A request takes much longer than the work on its answer.
-        return [result() for _, result in each_result(streams, lambda stream: _read(stream, plan))]
+        tails = {job.stream.path: job.tail for job in jobs}
+        streams = [job.stream for job in jobs]
+
+        def read(stream: Stream) -> ReadRun:
+            return _grown(Job(stream, tails[stream.path]), plan) or _read(stream, plan)
+
+        return [result() for _, result in each_result(streams, read)]
+    found = [_grown(job, plan) for job in jobs]
+    others = iter(_read_whole([job.stream for job, run in zip(jobs, found, strict=True) if run is None], plan))
+    return [run or next(others) for run in found]
+
+
+def _grown(job: Job, plan: Plan) -> ReadRun | None:
+    """Return what became of a long stream that has grown; None if it has to be read whole."""
+    if job.tail is None:
+        return None
+    found = grown(job.stream.path, job.tail)
+    if found is None:
+        return None
+    return _kept(job.stream, plan, Digested(found.summary, found.findings))._replace(tail=found.tail)
+
+
+def _read_whole(streams: list[Stream], plan: Plan) -> list[ReadRun]:
     known = digested(streams, plan.choice)
     reports = _reports([stream.path for stream in streams if stream.path not in known], plan.choice)
     return [
@@ -62,7 +95,7 @@ def read_batch(streams: list[Stream], plan: Plan) -> list[ReadRun]:
     ]
 
 
-def not_read(_: Stream, reason: str) -> ReadRun:
+def not_read(_: Job, reason: str) -> ReadRun:
     """Return what is known of a stream that was not read."""
     return ReadRun("e", error=reason)
 
@@ -77,14 +110,15 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
     except StreamError as error:
         if isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted):
             return ReadRun("h" if stream.is_hinted else "o")
-        return not_read(stream, error.fact)
+        return ReadRun("e", error=error.fact)
 
 
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
     row = row_of(summary, digest.findings) | {"stream": stream.path, "identity": stream.identity}
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
-    return ReadRun("l" if summary.is_running else "r", _line(row), values)
+    tail = RESUMED if summary.attempts or summary.starts_late else b""
+    return ReadRun("l" if summary.is_running else "r", _line(row), values, tail=tail)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:

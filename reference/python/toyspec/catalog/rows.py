@@ -16,7 +16,7 @@ from toyspec.runs.members import flat
 from toyspec.runs.summary import RunState, RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from toyspec.findings import FileReport, Severity
 
@@ -46,7 +46,8 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
     start = summary.start
     rest = {name: value for name, value in start.items() if name not in ("config", "model")}
     counts = _counts(findings)
-    metrics = {name: _metric(summary, name) for name in summary.series}
+    # The order in which they are found depends on how many lines are read at once.
+    metrics = {name: _metric(summary, name) for name in sorted(summary.series)}
     tags = start.get("tags")
     return {
         "stream": summary.path,
@@ -122,6 +123,8 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     best = summary.best(name)
     step, last = curve.last or (None, None)
     found: dict[str, Any] = {"step": step, "last": last, "count": curve.count, "nan": curve.not_finite}
+    # A list shows the last finite value of a run whose last one is not.
+    found |= {} if last is not None or curve.last_finite is None else {"finite": curve.last_finite}
     found |= {} if smaller is None else {"goal": "min" if smaller else "max"}
     return found | ({} if best is None else {"best_step": best[0], "best": best[1]})
 
@@ -145,43 +148,76 @@ def _object(value: Any) -> dict[str, Any] | None:
 
 
 class CatalogRun(RunSummary):
-    """A run as its catalog has it: what ``RunSummary`` has, without reading the run."""
+    """A run as its catalog has it: what ``RunSummary`` has, without reading the run.
+
+    A list asks for little of very many runs, so JSON is decoded when something asks for what is in it.
+    """
 
     def __init__(self, row: dict[str, Any]) -> None:
         """*row* has the columns of COLUMNS."""
-        super().__init__(row["stream"])
         self.catalog_row = row
-        parts = {part: decoded(row[part]) for part in ("config", "model")}
-        self.start = {**(decoded(row["run_start"]) or {}), **{name: part for name, part in parts.items() if part}}
-        self.end = decoded(row["run_end"])
+        self.path = row["stream"]
         dialect = decoded(row["dialect"])
         self.dialect = None if dialect is None else msgspec.convert(dialect, DialectUse)
         self.first_step, self.last_step = row["first_step"], row["last_step"]
-        self.profile = None if self.dialect is not None else row["profile"]
+        self.profile = None if dialect is not None else row["profile"]
         state: RunState = row["state"]
-        self.__dict__["is_running"] = state == "running"
         self.extent = Extent("torn" if state == "running" else state, row["records"], row["bytes"])
-        self._goals: dict[str, bool] = {}
-        for name, metric in (decoded(row["metrics"]) or {}).items():
-            self._take_metric(name, metric)
+        self.__dict__["is_running"] = state == "running"
 
-    def _take_metric(self, name: str, metric: dict[str, Any]) -> None:
-        curve = self.series[name] = Curve()
-        curve.count, curve.not_finite = metric["count"], metric["nan"]
-        curve.last = None if metric["step"] is None else (metric["step"], metric["last"])
-        if "goal" in metric:
-            self._goals[name] = metric["goal"] == "min"
-        if "best" in metric:
-            curve.lowest = curve.highest = (metric["best_step"], metric["best"])
+    def __getattr__(self, name: str) -> Any:
+        make = _DECODED.get(name)
+        if make is None:
+            # What a catalog does not have is as in a summary that nothing was added to.
+            empty = vars(RunSummary(self.__dict__["path"]))
+            if name not in empty:
+                raise AttributeError(name)
+            found = empty[name]
+        else:
+            found = make(self.__dict__["catalog_row"])
+        self.__dict__[name] = found
+        return found
 
     def smaller_is_better(self, name: str) -> bool | None:
         """See RunSummary."""
-        return self._goals.get(name)
+        goals: dict[str, bool] = self._smaller_is_better
+        return goals.get(name)
 
     @property
     def findings(self) -> dict[str, int]:
         """The number of its findings by severity."""
         return {severity: self.catalog_row[f"{severity}s"] for severity in ("error", "warning", "info")}
+
+    @property
+    def state(self) -> RunState:
+        """See RunSummary."""
+        found: RunState = self.catalog_row["state"]
+        return found
+
+    @property
+    def name(self) -> str:
+        """See RunSummary."""
+        found: str = self.catalog_row["run"]
+        return found
+
+    @property
+    def reason(self) -> Any:
+        """See RunSummary."""
+        found = self.catalog_row["reason"]
+        # The column has text only.
+        return super().reason if found is None and self.catalog_row["run_end"] is not None else found
+
+    @property
+    def final_loss(self) -> float | None:
+        """See RunSummary."""
+        found: float | None = self.catalog_row["final_loss"]
+        # A whole number may be an integer in the JSON, and is not in the column.
+        return super().final_loss if found is not None and found.is_integer() else found
+
+    @property
+    def says_final_loss(self) -> bool:
+        """See RunSummary."""
+        return self.catalog_row["final_loss"] is not None or super().says_final_loss
 
     @property
     def directory(self) -> str:
@@ -205,6 +241,39 @@ class CatalogRun(RunSummary):
         """See RunSummary."""
         found: str | None = self.catalog_row["started_at"]
         return found
+
+
+def _start(row: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {part: decoded(row[part]) for part in ("config", "model") if row[part] is not None}
+    return {**(decoded(row["run_start"]) or {}), **{name: part for name, part in parts.items() if part}}
+
+
+def _series(row: Mapping[str, Any]) -> dict[str, Curve]:
+    return {name: _curve(metric) for name, metric in (decoded(row["metrics"]) or {}).items()}
+
+
+def _curve(metric: Mapping[str, Any]) -> Curve:
+    curve = Curve()
+    curve.count, curve.not_finite = metric["count"], metric["nan"]
+    curve.last = None if metric["step"] is None else (metric["step"], metric["last"])
+    curve.last_finite = metric.get("finite", metric["last"])
+    if "best" in metric:
+        curve.lowest = curve.highest = (metric["best_step"], metric["best"])
+    return curve
+
+
+def _goals(row: Mapping[str, Any]) -> dict[str, bool]:
+    metrics = decoded(row["metrics"]) or {}
+    return {name: metric["goal"] == "min" for name, metric in metrics.items() if "goal" in metric}
+
+
+_DECODED: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "start": _start,
+    "end": lambda row: decoded(row["run_end"]),
+    "series": _series,
+    "_smaller_is_better": _goals,
+}
+"""What is made of the JSON of a row."""
 
 
 def decoded(text: str | None) -> Any:

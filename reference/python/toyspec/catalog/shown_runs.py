@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.catalog.layout import read_manifest, unreadable
-from toyspec.catalog.tables import connect, name, parquet
+from toyspec.catalog.tables import connect, library, name, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,13 +50,11 @@ def shown_runs(catalog: str) -> Iterator[ShownRun]:
     columns = ", ".join(map(name, ShownRun._fields))
     query = f"SELECT {columns} FROM {parquet(catalog, manifest.runs)} ORDER BY stream"
     connection = connect()
-    import duckdb
-
     try:
         found = connection.execute(query)
         while rows := found.fetchmany(_BATCH):
             yield from map(ShownRun._make, rows)
-    except duckdb.Error as error:
+    except library().Error as error:
         raise unreadable(catalog, manifest, error) from None
     finally:
         connection.close()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
 LARGEST_LINE = 1 << 24
 """Number of bytes of the longest line of a source."""
-_MOST_NAMED = 1000
+MOST_NAMED = 1000
 """Number of names of each kind that have a column; the others are in the JSON only."""
 
 # Types of JSON values that a column of numbers holds.
@@ -40,13 +40,23 @@ _MOST_VALUES = 4_000_000
 _FEW_RUNS = 50_000
 
 
+def library() -> Any:
+    """Return the module of DuckDB; raise CatalogError without it."""
+    try:
+        # Its own module takes three times as long to import: it has what makes relations of Python's functions.
+        import _duckdb
+    except ImportError:
+        try:
+            import duckdb
+        except ImportError:
+            raise CatalogError("duckdb", _NEEDS) from None
+        return duckdb
+    return _duckdb
+
+
 def connect(*, temporary: str | None = None, threads: int | None = None) -> Any:
     """Return a connection to DuckDB, which keeps what does not fit in memory in *temporary*; raise CatalogError."""
-    try:
-        import duckdb
-    except ImportError:
-        raise CatalogError("duckdb", _NEEDS) from None
-    connection = duckdb.connect()
+    connection = library().connect()
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
     if threads is not None:
@@ -97,6 +107,8 @@ class Tables:
         members = {**COLUMNS, "named": "JSON"}
         self.connection.execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
         self.connection.execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, members)} ORDER BY day, stream")
+        # The table is on the disk too where it does not fit in memory.
+        os.unlink(self._path(ROWS))
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
         shown += self._named()
@@ -108,9 +120,10 @@ class Tables:
         lists = ("step", "time", "value")
         plain = ", ".join(column for column in VALUES if column not in lists)
         apart = ", ".join(f"unnest({column}) AS {name(column)}" for column in lists)
-        self.connection.execute(
-            f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM {self._lines(LISTS, VALUES)}"
-        )
+        # Each file that is written asks for its days: the lines are read once.
+        self.connection.execute(f"CREATE TABLE lists AS SELECT * FROM {self._lines(LISTS, VALUES)} ORDER BY day")
+        os.unlink(self._path(LISTS))
+        self.connection.execute(f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM lists")
         form = _Form("stream, metric, step, time, value", _MOST_VALUES)
         return self._write_spans("values", old, generation, form)
 
@@ -177,7 +190,7 @@ class Tables:
         plain = "NOT regexp_matches(key, '[\"\\\\[:cntrl:]]') AND key <> ''"
         rows = self.connection.execute(
             f"SELECT part, key, list_sort(list_distinct(list({typed}))) FROM ({keys}) WHERE {plain} GROUP BY part, key "
-            f"QUALIFY row_number() OVER (PARTITION BY part ORDER BY count(*) DESC, key) <= {_MOST_NAMED}"
+            f"QUALIFY row_number() OVER (PARTITION BY part ORDER BY count(*) DESC, key) <= {MOST_NAMED}"
         ).fetchall()
         found: dict[str, dict[str, _Named]] = {}
         for part, key, kinds in sorted(rows):

@@ -288,15 +288,11 @@ def _check_file(
 def _place_in_parts(report: FileReport, file: Any) -> None:
     """Give each finding in a log of several files the name of its file, and the line and the offset there."""
     parts: Parts = file.parts
-    before: dict[str, int] = {}
     for at, finding in enumerate(report.findings):
-        part = parts.place(finding.offset)
-        if part is None:
-            continue
-        if part.name not in before:
-            before[part.name] = parts.count_lines(part.start)
-        name = os.path.relpath(os.path.join(report.path, part.name), os.path.dirname(report.path) or os.curdir)
-        line, offset = finding.line - before[part.name], finding.offset - part.start
+        if not parts.parts:
+            break
+        name, line, offset = parts.located(finding.offset)
+        name = os.path.relpath(os.path.join(report.path, name), os.path.dirname(report.path) or os.curdir)
         report.findings[at] = msgspec.structs.replace(finding, line=line, offset=offset, sidecar=name)
 
 

@@ -10,6 +10,7 @@ from toyspec.checker.numbers_as_text import NumbersAsText
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
+from toyspec.format.flattening import flattened
 from toyspec.generated import messages, rules
 from toyspec.reading.rows import RowBlock, RowFeed
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from toyspec.reading.rows import Row
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
+_NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"
 _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for each column of the header"
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
+_NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
+_HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
 _MOST_PHASES = 100
 _JSON_LINES = ("lines", "prefixed")
 
@@ -106,7 +110,11 @@ class DialectChecker:
         """Return the report on everything fed; call it once, last."""
         self._collector.findings.sort(key=lambda finding: finding.line)
         fragment = self._feed.fragment()
-        if fragment is not None:
+        if fragment is not None and fragment.all_nul:
+            fact = messages.nul_bytes_at_end(count=fragment.length)
+            place = Place(fragment.number, fragment.offset)
+            self._collector.add(rules.NUL_BYTES, place, fact, at_end=True, advice=_NUL_HELP)
+        elif fragment is not None:
             fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
             self._collector.add(
                 rules.UNTERMINATED_LINE, Place(fragment.number, fragment.offset), fact, advice=_TORN_HELP
@@ -143,12 +151,14 @@ class DialectChecker:
             row = self._feed.row(line, value)
             self._observe(row)
             self._observe_texts(row, line)
+            if self._is_json and dict in map(type, value.values()):
+                self._observe_names(row)
 
     def _report(self, line: Line, verdict: ValidatedLine) -> None:
         data = line.data or b""
         for finding in verdict.findings:
             place = Place(line.number, line.offset, finding.offset, data or line.head)
-            advice = _CELLS_HELP if finding.rule == rules.BAD_FORMAT else None
+            advice = _HELPS.get(finding.rule)
             self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice)
         for rule, count in verdict.unlisted.items():
             self._collector.count(rule, count)
@@ -162,7 +172,7 @@ class DialectChecker:
     def _report_carriage_return(self, line: Line) -> None:
         self._has_carriage_return = True
         place = Place(line.number, line.offset, (line.data or b"").find(b"\r"))
-        self._collector.add(rules.CARRIAGE_RETURN, place, "the line holds a carriage return")
+        self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
 
     def _observe_texts(self, row: Row, line: Line) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
@@ -173,6 +183,15 @@ class DialectChecker:
             fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
             self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
 
+    def _observe_names(self, row: Row) -> None:
+        """Report each value whose name a later one of the record has: what reads the log leaves it out."""
+        hidden: list[tuple[str, Any]] = []
+        flattened(row.value, hidden=hidden)
+        for name, _ in hidden:
+            fact = f"two values are named {shortened(name)} once flattened; the later one is read"
+            place = Place(row.line, row.offset)
+            self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=_pointer(name), advice=_NAME_HELP)
+
     def _observe(self, row: Row) -> None:
         """Report a step that is smaller than that before in its phase."""
         step: Any = row.step
@@ -180,7 +199,7 @@ class DialectChecker:
             return
         last = self._steps.get(row.phase)
         if self._keeps_order and last is not None and step < last:
-            fact = f"step {step} after step {last}"
+            fact = messages.step_goes_backwards(found=step, before=last)
             pointer = _pointer(self._read_as.step or "")
             self._collector.add(rules.STEP_GOES_BACKWARDS, Place(row.line, row.offset), fact, pointer=pointer)
         if row.phase in self._steps or len(self._steps) < _MOST_PHASES:

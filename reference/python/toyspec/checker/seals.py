@@ -108,7 +108,10 @@ class Seal:
             return _problem_message(found, name)
         if found.digest == sealed.digest:
             return None
-        now, then = found.digest[:_SHOWN_DIGITS], sealed.digest[:_SHOWN_DIGITS]
+        # A bit may have flipped in the seal itself: as many digits are shown as tell the two apart.
+        pairs = enumerate(zip(found.digest, sealed.digest, strict=True), start=1)
+        shown = max(_SHOWN_DIGITS, next(number for number, (one, other) in pairs if one != other))
+        now, then = found.digest[:shown], sealed.digest[:shown]
         return messages.sealed_changed(name=name, found=now, expected=then, size=found.size)
 
 

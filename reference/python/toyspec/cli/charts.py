@@ -63,6 +63,13 @@ class Frame(NamedTuple):
         return isfinite(value) and (self.scale == "linear" or value > 0)
 
 
+NO_PLACE: dict[Scale, str] = {
+    "linear": "no point has a place",
+    "log": "no point has a place: a log scale shows values above 0",
+}
+"""What is said in place of a chart that has nothing to show."""
+
+
 def frame_of(curves: Sequence[DrawnCurve], scale: Scale) -> Frame | None:
     """Return the frame that shows all of *curves*; None if there is nothing to show."""
     stretches = [each for curve in curves for each in (curve.latest, *curve.abandoned) if each is not None]
@@ -72,9 +79,9 @@ def frame_of(curves: Sequence[DrawnCurve], scale: Scale) -> Frame | None:
     ]
     places = [place for each in stretches if each.place for place in (min(each.place), max(each.place))]
     places += [curve.first for curve in curves if curve.first is not None and places]
-    if not places:
+    if not places or (scale == "log" and not values):
         return None
-    low, high = (min(values), max(values)) if values else (0.0, 1.0) if scale == "linear" else (1.0, 1.0)
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
     return Frame(low, high, min(places), max(places), scale)
 
 
@@ -190,7 +197,7 @@ def chart(
     signs: Literal["unicode", "ascii"] = "unicode",
     places: str = "step",
 ) -> Chart | None:
-    """Return a chart of at most *size* columns and rows, axes included; None if the curves have no point."""
+    """Return a chart of at most *size* columns and rows, axes included; None if no point has a place."""
     frame = frame_of(curves, scale)
     columns, rows = size[0], max(size[1] - 1, 2)
     if frame is None:
@@ -198,7 +205,7 @@ def chart(
     labels = _labels(frame, rows)
     room = max(columns - width(labels[0]) - 2, _LEAST_COLUMNS)
     begin, end = (_whole(each) for each in (frame.first, frame.last))
-    middle = f"{places}{', log scale' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
+    middle = f"{places}{', log y' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
     below = " " * (width(labels[0]) + 2) + cut(f"{begin}{middle}{end}", room)
     return Chart(labels, drawn(curves, frame, (room, rows), signs), below)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
-_DEFAULT_MEASURE = "loss"
+_DEFAULT_METRIC = "loss"
 _DEFAULT_POINTS = 10
 _MOST_LISTED = 30
 _MOST_HIDDEN_NAMED = 8
@@ -44,7 +44,7 @@ _MOST_COLUMNS = 4
 _HIDDEN_FIRST = ("took", "reason", "lowest loss", "steps")
 
 _DESCRIPTION = (
-    "Compare runs: the settings that differ, the results, and a measure at the steps\n"
+    "Compare runs: the settings that differ, the results, and a metric at the steps\n"
     "that all of them have. Up to four runs are columns, more of them, and those\n"
     "that do not fit the terminal, are rows.\n\n"
     "With --csv, every setting, result and step is a row with the columns part,\n"
@@ -55,7 +55,7 @@ _EXAMPLES = (
     "examples:\n"
     "  toyspec compare runs/llama-001 runs/llama-002\n"
     "  toyspec compare sweep/\n"
-    "  toyspec compare --measure grad_norm --csv runs/llama-* > runs.csv"
+    "  toyspec compare --metric grad_norm --csv runs/llama-* > runs.csv"
 )
 
 
@@ -81,7 +81,7 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="show settings that are equal too")
     parser.add_argument(
-        "--measure",
+        "--metric",
         metavar="NAME",
         help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; "
         "default: loss, else one that all runs have",
@@ -108,56 +108,56 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     try:
-        measure, runs = _read(options)
+        metric, runs = _read(options)
     except StreamError as error:
         sys.stderr.write(f"toyspec compare: {error}\n")
         return exit_codes.USAGE
-    series = [each.measured for each in runs]
+    series = [each.asked for each in runs]
     steps = common_steps(series)
     if options.csv:
-        _print_csv(runs, [*_settings(runs), *_results(runs, measure), *_points(measure, steps, series)])
+        _print_csv(runs, [*_settings(runs), *_results(runs, metric), *_points(metric, steps, series)])
         return exit_codes.OK
     # A run without any settings does not make every setting of the others a difference.
     silent = [not each.start for each in runs]
     settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
-    points = list(_points(measure, _spread(steps, options.points), series))
+    points = list(_points(metric, _spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
-    rows = [*_results(runs, measure), *settings, *points]
+    rows = [*_results(runs, metric), *settings, *points]
     if _runs_are_rows(options.layout, runs, rows, terminal):
         _print_rows(runs, rows, terminal)
     else:
         _print_table(runs, rows, terminal)
-    others = set.intersection(*(each.measures for each in runs)) - {measure}
+    others = set.intersection(*(each.metric_names for each in runs)) - {metric}
     if not points:
-        terminal.line(f"\nthe runs have no step in common with {shortened(measure, _NAME_CHARS)}")
-    if others and (not points or measure != (options.measure or _DEFAULT_MEASURE)):
-        terminal.line(f"\nname another measure with --measure: {_listed(others)}")
+        terminal.line(f"\nthe runs have no step in common with {shortened(metric, _NAME_CHARS)}")
+    if others and (not points or metric != (options.metric or _DEFAULT_METRIC)):
+        terminal.line(f"\nname another metric with --metric: {_listed(others)}")
     return exit_codes.OK
 
 
 def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
-    """Return the measure and the runs: without --measure and without a loss, a measure that all of them have."""
+    """Return the metric and the runs: without --metric and without a loss, a metric that all of them have."""
     choice = dialect_choice(options)
-    paths = runs_at(options.runs, choice)
-    if len(paths) < 2:
-        raise UsageError(f"at least two runs are needed, got {len(paths)}; name them, or a directory with runs")
+    found = runs_at(options.runs, choice)
+    if len(found) < 2:
+        raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
 
-    def summaries(measure: str) -> list[RunSummary]:
+    def summaries(metric: str) -> list[RunSummary]:
         watch = Progress("reading").watch
-        return [summarize_run(path, measure=measure, watch=watch, dialect=choice) for path in paths]
+        return [summarize_run(each.place, metric=metric, watch=watch, dialect=choice) for each in found]
 
-    measure = options.measure or _DEFAULT_MEASURE
-    runs = summaries(measure)
-    if any(each.measured.steps for each in runs):
-        return measure, runs
-    if options.measure:
-        known = {name for each in runs for name in each.measures}
-        raise UsageError(f"no run has the measure {shortened(measure, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
-    common = sorted(set.intersection(*(each.measures for each in runs)))
+    metric = options.metric or _DEFAULT_METRIC
+    runs = summaries(metric)
+    if any(each.asked.steps for each in runs):
+        return metric, runs
+    if options.metric:
+        known = {name for each in runs for name in each.metric_names}
+        raise UsageError(f"no run has the metric {shortened(metric, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
+    common = sorted(set.intersection(*(each.metric_names for each in runs)))
     if not common:
-        return measure, runs
-    measure = next((name for name in common if "loss" in name.lower()), common[0])
-    return measure, summaries(measure)
+        return metric, runs
+    metric = next((name for name in common if "loss" in name.lower()), common[0])
+    return metric, summaries(metric)
 
 
 def _listed(names: set[str]) -> str:
@@ -173,7 +173,7 @@ def _settings(runs: list[RunSummary]) -> Iterator[Row]:
             yield Row("settings", name, [each.get(name, msgspec.UNSET) for each in members])
 
 
-def _results(runs: list[RunSummary], measure: str) -> Iterator[Row]:
+def _results(runs: list[RunSummary], metric: str) -> Iterator[Row]:
     unset = msgspec.UNSET
     yield Row("results", "state", [each.state for each in runs])
     if any(each.end for each in runs):
@@ -183,17 +183,17 @@ def _results(runs: list[RunSummary], measure: str) -> Iterator[Row]:
         yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
         lowest = [each.loss.lowest if each.loss else None for each in runs]
         yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
-    if measure != _DEFAULT_MEASURE:
-        best = [each.best(measure) for each in runs]
+    if metric != _DEFAULT_METRIC:
+        best = [each.best(metric) for each in runs]
         if any(best):
-            yield Row("results", f"best {measure}", [unset if each is None else each[1] for each in best])
+            yield Row("results", f"best {metric}", [unset if each is None else each[1] for each in best])
     if any(each.seconds is not None for each in runs):
         yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
 
 
-def _points(measure: str, steps: list[int], series: list[Series]) -> Iterator[Row]:
+def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[Row]:
     for step in steps:
-        yield Row(measure, step, [each.value(step) for each in series])
+        yield Row(metric, step, [each.value(step) for each in series])
 
 
 def _differs(row: Row, silent: list[bool]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut_start
+from toyspec.cli.columns import cut_start, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.tally import counted
@@ -17,7 +17,7 @@ from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import size
 from toyspec.cli.tables import Side, joined, lined_up
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
@@ -82,10 +82,14 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
     rows = [["", "format", "files", "size", "read with"], *map(_row, found.formats)]
     sides: tuple[Side, ...] = ("left", "left", "right", "right", "left")
     titles, *lines = lined_up(rows, sides) if found.formats else [[]]
+    # A command that breaks in the middle cannot be copied.
+    is_apart = terminal.interactive and any(width(joined(cells)) > columns() for cells in lines)
     if lines:
-        terminal.line(terminal.styled(joined(titles), "dim"))
+        terminal.line(terminal.styled(joined(titles[:-1] if is_apart else titles), "dim"))
     for entry, cells in zip(found.formats, lines, strict=True):
-        terminal.line(joined(cells))
+        terminal.line(joined(cells[:-1] if is_apart else cells))
+        for said in _read_with(entry) if is_apart else ():
+            terminal.line(f"    {said}")
         # The command names the only file.
         for example in entry.examples if len(entry.examples) > 1 or entry.read_with is None else ():
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
@@ -97,10 +101,14 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
 
 
 def _row(entry: Lying) -> list[str]:
-    title = printable(entry.title)
-    needs = f"; needs {printable(entry.needs)}" if entry.needs else ""
-    command = "" if entry.read_with is None else f"`{entry.read_with} {_quoted(entry.examples[0])}`"
-    return ["", title, str(entry.files), size(entry.bytes), command + needs]
+    return ["", printable(entry.title), str(entry.files), size(entry.bytes), "; ".join(_read_with(entry))]
+
+
+def _read_with(entry: Lying) -> list[str]:
+    """Return the command, and what it needs."""
+    command = None if entry.read_with is None else f"`{entry.read_with} {_quoted(entry.examples[0])}`"
+    needs = f"needs {printable(entry.needs)}" if entry.needs else None
+    return [each for each in (command, needs) if each is not None]
 
 
 def _quoted(path: str) -> str:

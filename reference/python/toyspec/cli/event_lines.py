@@ -25,6 +25,7 @@ _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
 _SAID = frozenset(_SUBJECTS) | frozenset(
     ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize", "tag", "value"]
 )
+_STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
 # Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
 _NAME_CHARS = 40
@@ -65,8 +66,9 @@ def _head(record: Record) -> Iterator[str]:
 
 def _members(record: Record) -> Iterator[str]:
     if isinstance(record, Row):
-        # A row without metrics says something else.
-        members = record.values.items() or flat(record.value)
+        # A row without metrics says something else; its step was shown.
+        others = (each for each in flat(record.value) if each[0] not in _STEPS or each[1] != record.step)
+        members = record.values.items() or others
         yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
         return
     for name, member in flat(record.value):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import export_runs, exportable
@@ -65,6 +67,11 @@ def run(options: Namespace) -> int:
         )
     except ImportError as error:
         raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        progress.erase()
+        # What is exported appears at its end, all at once.
+        sys.stderr.write(f"toyspec export: stopped; nothing was added to {shown(options.out)}\n")
+        raise
     finally:
         progress.erase()
     show(report, options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
 from toyspec.cli.dialect_options import settings
-from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
@@ -80,7 +80,10 @@ def run(options: Namespace) -> int:
     if not words:
         raise UsageError("name a source: a file or a directory that another tool has written")
     if len(words) > 1 and not os.path.lexists(words[0]) and os.sep not in words[0]:
-        raise UsageError(f"{words[0]!r} is neither a format nor a path; formats are {', '.join(known)}")
+        advice = did_you_mean(words[0], known) or f"; formats are {', '.join(known)}"
+        raise UsageError(f"{words[0]!r} is neither a format nor a path{advice}")
+    if os.path.lexists(options.out) and not os.path.isdir(options.out):
+        raise UsageError(f"--out {shown(options.out)} is not a directory; name one, or a path where nothing is")
     workers = chosen_workers(options)
     progress = Progress("importing")
     watch = progress.update if progress.active else None

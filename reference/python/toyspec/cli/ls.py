@@ -17,7 +17,7 @@ from toyspec.cli.run_tables import STATES, ListedRows, RunRows, RunTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
-from toyspec.places.addresses import public
+from toyspec.places.addresses import is_address, public
 from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, sorted_by
 from toyspec.runs.expressions import expression
 
@@ -69,7 +69,7 @@ _EXAMPLES = (
     "examples:\n"
     "  toyspec ls runs/\n"
     "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
-    "  toyspec ls --sort val/acc -n 5 --columns lr runs/\n"
+    "  toyspec ls --sort val/loss -n 5 --columns lr runs/\n"
     "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' --csv runs/ > best.csv\n"
     "  toyspec ls --where 'state != complete or nan.loss > 0' runs/"
 )
@@ -140,13 +140,15 @@ def _list(options: Namespace) -> int:
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
     catalog = None if options.catalog is None else _catalog(options)
-    if catalog is not None and not asked and not options.where and not options.json:
-        return _list_catalog(catalog, options)
+    if catalog is not None and not options.json:
+        code = _list_catalog(catalog, options, asked, columns)
+        if code is not None:
+            return code
     if catalog is None:
         options.roots = options.roots or list(configuration.roots) or ["."]
         found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
     else:
-        found = _of_catalog(catalog, options)
+        found = _of_catalog(catalog, asked, options)
     met = _met(found, options.where, asked, choice)
     met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
     total = len(met) if catalog is None or len(found) == len(catalog) or options.where else len(catalog)
@@ -164,15 +166,31 @@ def _list(options: Namespace) -> int:
     return _report_errors(found.errors)
 
 
-def _list_catalog(catalog: Catalog, options: Namespace) -> int:
-    """Print the usual columns of the runs of a catalog and return an exit code."""
+def _list_catalog(catalog: Catalog, options: Namespace, asked: Sequence[str], columns: Sequence[str]) -> int | None:
+    """Print the runs of a catalog from its columns and return an exit code; None where each run has to be made."""
+    # Imported here: a list of runs does not need them.
+    from toyspec.catalog.run_table import ordering
+    from toyspec.cli.catalog_lists import AskedList, asked_list
+
+    is_column = options.sort not in ORDERS
     try:
-        runs = catalog.listed(order=options.sort, reverse=options.reverse, limit=options.number)
+        if not asked and not options.where:
+            runs = catalog.listed(order=options.sort, reverse=options.reverse, limit=options.number)
+            found: AskedList | None = AskedList(runs, len(catalog))
+        elif options.number is not None and not options.where and not is_column:
+            return None
+        else:
+            order = None if is_column else ordering(options.sort, reverse=options.reverse)
+            found = asked_list(catalog, options, columns, order)
     except CatalogError as error:
         raise UsageError(str(error)) from None
-    manifest = catalog.manifest
-    if runs or options.csv:
-        _print(RunTable(ListedRows(runs, options.roots), left_out=len(catalog) - len(runs)), options)
+    if found is None:
+        return None
+    manifest, shown = catalog.manifest, len(found.runs.path)
+    if shown or options.csv:
+        _print(RunTable(ListedRows(found.runs, options.roots), columns, left_out=found.number - shown), options)
+    elif len(catalog):
+        sys.stderr.write(f"toyspec ls: none of {len(catalog)} runs meets the conditions\n")
     else:
         _report_none(manifest.errors, manifest.skipped, options)
     return _report_errors(manifest.errors)
@@ -190,7 +208,9 @@ def _print(table: RunTable, options: Namespace) -> None:
 def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
     if not errors:
         sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; ")
-        sys.stderr.write("`toyspec doctor` names what else is there\n")
+        is_remote = any(map(is_address, options.roots))
+        import_takes = "`toyspec import` takes logs of other tools from there"
+        sys.stderr.write(f"{import_takes if is_remote else '`toyspec doctor` names what else is there'}\n")
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
@@ -217,12 +237,14 @@ def _catalog(options: Namespace) -> Catalog:
     return catalog
 
 
-def _of_catalog(catalog: Catalog, options: Namespace) -> Runs:
+def _of_catalog(catalog: Catalog, asked: Sequence[str], options: Namespace) -> Runs:
     """Return the runs of the catalog that may be listed."""
     try:
-        if options.number is None or options.where or options.sort not in ORDERS:
+        if options.number is not None and not options.where and options.sort in ORDERS:
+            return catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
+        if options.json:
             return catalog.runs()
-        return catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
+        return catalog.runs_with(asked, has_words=any(each.has_words for each in options.where))
     except CatalogError as error:
         raise UsageError(str(error)) from None
 

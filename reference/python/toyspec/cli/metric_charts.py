@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.cli.charts import NOT_FINITE, Chart, chart
+from toyspec.cli.charts import NO_PLACE, NOT_FINITE, Chart, chart
 from toyspec.cli.columns import some_of, wrapped
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import columns
@@ -60,7 +60,7 @@ def _print(part: Sequence[tuple[str, DrawnCurve]], terminal: Terminal, scale: Sc
     signs: Literal["unicode", "ascii"] = "unicode" if terminal.unicode else "ascii"
     made = chart([curve for _, curve in part], size, scale=scale, signs=signs)
     if made is None:
-        terminal.line(terminal.styled("  no point has a place", "dim"))
+        terminal.line(terminal.styled(f"  {NO_PLACE[scale]}", "dim"))
         return
     for line in chart_lines(made, terminal):
         terminal.line(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.reading.stream_files import locate_stream
@@ -14,27 +14,37 @@ if TYPE_CHECKING:
     from toyspec.reading.log_detection import DialectChoice
 
 
-def runs_at(paths: Iterable[str], choice: DialectChoice) -> list[str]:
-    """Return *paths*; in place of a directory that is not a run, the runs below it in the order of their names.
+class NamedRun(NamedTuple):
+    """A run, or a path where one may appear."""
 
-    A path where nothing is, and a directory without runs, stay. Raises StreamError where one
-    cannot be listed.
+    path: str
+    """The path by which it was named, or found below one."""
+    stream: str | None = None
+    """The path of its stream, None without one; to look for it once more costs a list at an address."""
+
+    @property
+    def place(self) -> str:
+        """The stream, or the path where it may appear."""
+        return self.stream or self.path
+
+
+def runs_at(paths: Iterable[str], choice: DialectChoice) -> list[NamedRun]:
+    """Return the runs at *paths*; in place of a directory that is not a run, those below it, sorted.
+
+    A path where nothing is, and a directory without runs, stay. Raises StreamError where one cannot be listed or read.
     """
     return [run for path in paths for run in _runs_at(path, choice)]
 
 
-def _runs_at(path: str, choice: DialectChoice) -> list[str]:
+def _runs_at(path: str, choice: DialectChoice) -> list[NamedRun]:
     try:
-        locate_stream(path, choice.stream_files)
+        stream, _ = locate_stream(path, choice.stream_files)
     except StreamMissingError:
-        return _below(path, choice) or [path]
-    except StreamError:
-        # Who opens it reports it.
-        return [path]
-    return [path]
+        return _below(path, choice) or [NamedRun(path)]
+    return [NamedRun(path, stream)]
 
 
-def _below(path: str, choice: DialectChoice) -> list[str]:
+def _below(path: str, choice: DialectChoice) -> list[NamedRun]:
     from toyspec.format.profiles import EVENTS_FILE
     from toyspec.reading.log_detection import usual_names
     from toyspec.runs.listing import streams_below
@@ -42,4 +52,4 @@ def _below(path: str, choice: DialectChoice) -> list[str]:
     errors, streams = streams_below([path], usual_names(choice))
     for error in errors:
         raise StreamError(error.path, error.message)
-    return [stream.path.removesuffix(f"{os.sep}{EVENTS_FILE}") for stream in streams]
+    return [NamedRun(stream.path.removesuffix(f"{os.sep}{EVENTS_FILE}"), stream.path) for stream in streams]

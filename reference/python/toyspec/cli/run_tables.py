@@ -11,18 +11,18 @@ from toyspec.cli.columns import wrapped
 from toyspec.cli.csv_cells import write_csv
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.paths import shown
-from toyspec.cli.tables import Side, fitted, joined, lined_up
+from toyspec.cli.tables import Side, filled, fitted, joined, lined
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
 from toyspec.places.addresses import is_address, path_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.catalog.listed_runs import ListedRun
+    from toyspec.catalog.run_columns import RunColumns
     from toyspec.cli.csv_cells import Cell
     from toyspec.runs.columns import Fields
-    from toyspec.runs.summary import RunState, RunSummary
+    from toyspec.runs.summary import RunState
 
 STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 """The states of runs, the best first, each with its style."""
@@ -46,8 +46,8 @@ class Rows(Protocol):
     def states(self) -> Sequence[RunState]:
         """Return the state of each run."""
 
-    def cells(self) -> list[list[str]]:
-        """Return the cells for people of each run."""
+    def columns(self) -> list[list[str]]:
+        """Return the cells for people, a list for each column."""
 
     def facts(self) -> Iterable[Sequence[Cell]]:
         """Return the cells of each run for a program."""
@@ -64,24 +64,33 @@ class RunTable:
 
     def print_text(self, terminal: Terminal) -> None:
         """Print the table; on a terminal no line is longer than it is wide."""
-        table = [[*_TITLES, *(shortened(name) for name in self._more)], *self._rows.cells()]
+        titles = [*_TITLES, *(shortened(name) for name in self._more)]
+        table = [[title, *cells] for title, cells in zip(titles, self._rows.columns(), strict=True)]
         sides: list[Side] = list(_SIDES)
         sides += ["right"] * len(self._more)
         notes: list[str] = []
         if terminal.interactive:
-            hidden = fitted(table, columns(), _droppable(len(self._more)))
-            notes = self._notes([table[0][index] for index in hidden])
-            table = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
-            sides = [side for index, side in enumerate(sides) if index not in hidden]
-        titles, *lines = lined_up(table, sides)
-        terminal.line(terminal.styled(joined(titles), "dim"))
-        for cells, state in zip(lines, self._rows.states(), strict=True):
-            if terminal.colored and "state" in table[0]:
-                cells[1] = terminal.styled(cells[1], STATES[state])
-            terminal.line(joined(cells))
+            rows = list(map(list, zip(*table, strict=True)))
+            hidden = fitted(rows, columns(), _droppable(len(self._more)))
+            notes = self._notes([titles[index] for index in hidden])
+            kept = [index for index in range(len(titles)) if index not in hidden]
+            table = [[row[index] for row in rows] for index in kept]
+            titles, sides = [titles[index] for index in kept], [sides[index] for index in kept]
+        lines = self._colored(table, sides, terminal) if terminal.colored else lined(table, sides)
+        terminal.line(terminal.styled(next(lines), "dim"))
+        terminal.lines(lines)
         for note in notes:
             for line in wrapped(note, columns(), "  "):
                 terminal.line(terminal.styled(line, "dim"))
+
+    def _colored(self, table: list[list[str]], sides: Sequence[Side], terminal: Terminal) -> Iterator[str]:
+        """Yield the lines of a table that is given by its columns, with each state in its colour."""
+        cells = list(map(filled, table, sides))
+        place = next((index for index, column in enumerate(table) if column[0] == "state" and index), None)
+        if place is not None:
+            styles = map(STATES.__getitem__, self._rows.states())
+            cells[place][1:] = map(terminal.styled, cells[place][1:], styles)
+        return map(joined, zip(*cells, strict=True))
 
     def print_csv(self) -> None:
         """Print CSV: whole numbers, seconds, and times as the run gives them."""
@@ -94,7 +103,8 @@ class RunTable:
         lines = [table_line([*_TITLES, *map(escaped, self._more)])]
         rules = ["---:" if side == "right" else "---" for side in _SIDES]
         lines.append(table_line([*rules, *(["---:"] * len(self._more))]))
-        lines += [table_line([escaped(cell) for cell in row]) for row in self._rows.cells()]
+        rows = zip(*self._rows.columns(), strict=True)
+        lines += [table_line([escaped(cell) for cell in row]) for row in rows]
         sys.stdout.write("\n".join(lines) + "\n")
 
     # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
@@ -121,15 +131,15 @@ class RunRows:
         """See Rows."""
         return [each.run.state for each in self._runs]
 
-    def cells(self) -> list[list[str]]:
+    def columns(self) -> list[list[str]]:
         """See Rows."""
-        return list(map(self._row, self._runs))
+        return list(map(list, zip(*map(self._row, self._runs), strict=True)))
 
     def facts(self) -> Iterable[Sequence[Cell]]:
         """See Rows."""
         for each in self._runs:
             values = (each.value(name) for name in (*_CSV_FACTS, *self._more))
-            yield [_relative(each.run, self._root), *map(_csv_cell, values)]
+            yield [_relative(each.run.directory, each.run.name, self._root), *map(_csv_cell, values)]
 
     def _row(self, fields: Fields) -> list[str]:
         run = fields.run
@@ -137,7 +147,7 @@ class RunRows:
         state = run.state if run.extent.is_checked else f"{run.state}?"
         values = [fields.value(name) for name in self._more]
         return [
-            shown(_relative(run, self._root)),
+            shown(_relative(run.directory, run.name, self._root)),
             state + (", sealed" if run.sealed else ""),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
@@ -153,41 +163,55 @@ class ListedRows:
 
     is_checked = True
 
-    def __init__(self, runs: Sequence[ListedRun], roots: Sequence[str]) -> None:
+    def __init__(self, runs: RunColumns, roots: Sequence[str]) -> None:
         """Show *runs*, found below *roots*."""
         self._runs = runs
         self._root = common_root(roots)
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._runs.path)
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return [run.state for run in self._runs]
+        return self._runs.state
 
-    def cells(self) -> list[list[str]]:
+    def columns(self) -> list[list[str]]:
         """See Rows."""
-        if not self._runs:
-            return []
         runs = self._runs
-        columns = (
-            _each(shown, self._names()),
-            _each(lambda pair: pair[0] + (", sealed" if pair[1] else ""), [(run.state, run.sealed) for run in runs]),
-            _each(figure, [run.reason for run in runs]),
-            _each(figure, [run.last_step for run in runs]),
-            ["" if not run.says_final_loss else figure(run.final_loss) for run in runs],
-            _each(duration, [run.seconds for run in runs]),
-            _each(when, [run.started_at for run in runs]),
-        )
-        return list(map(list, zip(*columns, strict=True)))
+        states = zip(runs.state, runs.sealed, strict=True)
+        losses = zip(runs.final_loss, runs.says_final_loss, strict=True)
+        more = (["" if value is None else figure(value) for value in values] for values in runs.more.values())
+        return [
+            _shown(self._names()),
+            [f"{state}, sealed" if sealed else state for state, sealed in states],
+            _each(figure, [reason if isinstance(reason, str) else None for reason in runs.reason]),
+            _each(figure, runs.last_step),
+            # A call for each would take as long as all the rest.
+            [f"{loss:.6g}" if type(loss) is float else figure(loss) if says else "" for loss, says in losses],
+            _each(duration, runs.seconds),
+            _each(when, runs.started_at),
+            *more,
+        ]
 
     def facts(self) -> Iterable[Sequence[Cell]]:
         """See Rows."""
-        for path, run in zip(self._names(), self._runs, strict=True):
-            yield path, run.state, run.reason, run.last_step, run.final_loss, run.seconds, run.started_at
+        runs = self._runs
+        more = (list(map(_csv_cell, values)) for values in runs.more.values())
+        reasons = map(_csv_cell, runs.reason)
+        usual = (runs.state, reasons, runs.last_step, runs.final_loss, runs.seconds, runs.started_at)
+        return zip(self._names(), *usual, *more, strict=True)
 
     def _names(self) -> list[str]:
-        return [_relative(run, self._root) for run in self._runs]
+        runs, root = self._runs, self._root
+        return [_relative(path, name, root) for path, name in zip(runs.path, runs.name, strict=True)]
+
+
+def _shown(names: list[str]) -> list[str]:
+    """Return *names* for a person."""
+    whole = "".join(names)
+    if whole.isascii() and whole.isprintable() and "./" not in whole:
+        return names
+    return list(map(shown, names))
 
 
 def _each(form: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
@@ -209,15 +233,14 @@ def common_root(roots: Sequence[str]) -> str | None:
     return path_in(roots[0], "") if is_directory else None
 
 
-def _relative(run: RunSummary | ListedRun, root: str | None) -> str:
-    """Return the path of the run's directory from *root* if there is only one root, else its own path."""
-    directory = run.directory
+def _relative(directory: str, name: str, root: str | None) -> str:
+    """Return the path of the *directory* of the run *name* from *root* if there is only one root, else its own path."""
     if root is None:
         return directory
     if directory.startswith(root):
         return directory[len(root) :]
     relative = os.path.relpath(directory, root)
-    return run.name if relative == "." else relative
+    return name if relative == "." else relative
 
 
 def _csv_cell(value: Any) -> Any:

@@ -44,7 +44,7 @@ Better = Literal["lowest", "highest", "unknown"]
 _STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
-# The longest title that is not the name of a measure.
+# The longest title that is not the name of a metric.
 _TITLE_COLUMNS = len("experiment")
 _MAX_LISTED = 12
 
@@ -90,8 +90,6 @@ def run(options: Namespace) -> int:
         raise UsageError("--log and --overlay are about curves; name one by --metric")
     if options.metric and options.json:
         raise UsageError("--json has the figures of every metric; leave out --metric")
-    if options.metric and is_address(options.run):
-        raise UsageError("curves are drawn of a run on this machine; copy the run first, or leave out --metric")
     if options.run != STANDARD_INPUT:
         return _show(options, options.run)
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:

@@ -18,11 +18,20 @@ _LEAST_NAME_COLUMNS = 20
 
 def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[list[str]]:
     """Yield each row with its cells filled to the width of their columns, the text aligned as *sides* says."""
-    columns = [_filled(column, side) for column, side in zip(zip(*rows, strict=True), sides, strict=True)]
+    columns = [filled(column, side) for column, side in zip(zip(*rows, strict=True), sides, strict=True)]
     return map(list, zip(*columns, strict=True))
 
 
-def _filled(column: Sequence[str], side: Side) -> list[str]:
+def lined(columns: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[str]:
+    """Yield the line of each row of a table that is given by its *columns*, as ``joined`` of ``lined_up`` does."""
+    if all(column and all(map(str.isascii, column)) for column in columns):
+        signs = ("" if side == "right" else "-" for side in sides)
+        form = _GAP.join(f"%{sign}{max(map(len, column))}s" for sign, column in zip(signs, columns, strict=True))
+        return map(str.rstrip, map(form.__mod__, zip(*columns, strict=True)))
+    return map(joined, zip(*map(filled, columns, sides), strict=True))
+
+
+def filled(column: Sequence[str], side: Side) -> list[str]:
     """Return the cells of a column, filled to one width."""
     if all(map(str.isascii, column)):
         fill = str.rjust if side == "right" else str.ljust

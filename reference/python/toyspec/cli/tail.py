@@ -16,13 +16,14 @@ from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
-from toyspec.cli.run_arguments import runs_at
+from toyspec.cli.run_arguments import NamedRun, runs_at
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import public
 from toyspec.reading.records import Record
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -97,20 +98,24 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
-    from toyspec.reading.stream_files import is_compressed
+    from toyspec.reading.stream_files import is_compressed, may_be_there
 
     _validate(options)
     choice = dialect_choice(options)
-    paths = _paths(options.runs, choice)
-    for path in paths:
-        if not _is_there(path, choice):
+    try:
+        runs = _runs(options.runs, choice)
+    except StreamError as error:
+        _say(str(error))
+        return exit_codes.USAGE
+    for each in runs:
+        if each.stream is None or not may_be_there(each.stream):
             if options.once:
-                raise UsageError(f"{path}: no stream here; leave out --once to wait for it")
-            _say(f"waiting for {printable(path)}")
-        if is_compressed(path):
-            raise UsageError(f"{path}: gzip data cannot be followed; read it with `toyspec show`")
+                raise UsageError(f"{each.path}: no stream here; leave out --once to wait for it")
+            _say(f"waiting for {printable(each.path)}")
+        elif is_compressed(each.stream):
+            raise UsageError(f"{each.path}: gzip data cannot be followed; read it with `toyspec show`")
     stopped = threading.Event()
-    follow = [partial(_follow, path, options, shown, stopped) for path, shown in _each_shown(paths, options)]
+    follow = [partial(_follow, each.place, options, shown, stopped) for each, shown in _each_shown(runs, options)]
     if len(follow) == 1 or options.once:
         return max(each(choice) for each in follow)
     return _follow_all([partial(each, choice) for each in follow], stopped)
@@ -138,6 +143,9 @@ def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Eve
         shown.catch_up()
     except StreamError as error:
         _say(str(error))
+        return exit_codes.USAGE
+    if isinstance(follower.trouble, OSError):
+        _say(f"{printable(path)}: {cause_of(follower.trouble)}")
         return exit_codes.USAGE
     return exit_codes.OK
 
@@ -181,31 +189,28 @@ def _validate(options: Namespace) -> None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
 
 
-def _paths(runs: Sequence[str], choice: DialectChoice) -> list[str]:
-    """Return each run once; raise UsageError where they are too many to follow."""
-    try:
-        paths = list(dict.fromkeys(runs_at(runs, choice)))
-    except StreamError as error:
-        raise UsageError(str(error)) from error
-    if len(paths) > _MOST_RUNS:
-        raise UsageError(f"{len(paths)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
-    return paths
+def _runs(paths: Sequence[str], choice: DialectChoice) -> list[NamedRun]:
+    """Return each run once; raise StreamError, and UsageError where they are too many to follow."""
+    runs = list(dict.fromkeys(runs_at(paths, choice)))
+    if len(runs) > _MOST_RUNS:
+        raise UsageError(f"{len(runs)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
+    return runs
 
 
-def _each_shown(paths: Sequence[str], options: Namespace) -> Iterator[tuple[str, _Shown]]:
+def _each_shown(runs: Sequence[NamedRun], options: Namespace) -> Iterator[tuple[NamedRun, _Shown]]:
     """Yield each run, with what prints it: with a short name before each line if there are several."""
     terminal = Terminal(color=options.color)
-    if len(paths) == 1:
-        yield paths[0], _Shown(options, terminal)
+    if len(runs) == 1:
+        yield runs[0], _Shown(options, terminal)
         return
-    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in paths]
+    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in [each.path for each in runs]]
     names = [place.rpartition("/")[2] for place in places]
     names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
     room = max(map(width, names))
     lock = threading.Lock()
-    for index, (path, name) in enumerate(zip(paths, names, strict=True)):
+    for index, (each, name) in enumerate(zip(runs, names, strict=True)):
         prefix = terminal.curve(padded(name, room), index) + "  "
-        yield path, _Shown(options, terminal, prefix=(prefix, room + 2), lock=lock)
+        yield each, _Shown(options, terminal, prefix=(prefix, room + 2), lock=lock)
 
 
 class _Shown:
@@ -291,13 +296,3 @@ def _note(event: TailEvent) -> None:
 def _say(text: str) -> None:
     sys.stderr.write(f"toyspec tail: {without_ci_commands(text)}\n")
     sys.stderr.flush()
-
-
-def _is_there(path: str, choice: DialectChoice) -> bool:
-    from toyspec.errors import StreamMissingError
-    from toyspec.reading.stream_files import locate_stream, may_be_there
-
-    try:
-        return may_be_there(locate_stream(path, choice.stream_files)[0])
-    except StreamMissingError:
-        return False

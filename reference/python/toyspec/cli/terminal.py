@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TextIO
 
 ColorChoice = Literal["auto", "always", "never"]
@@ -67,6 +68,13 @@ class Terminal:
     def line(self, text: str = "") -> None:
         """Write one line; text that a CI system would run as a command is made inert."""
         self.stream.write(f"{without_ci_commands(text)}\n")
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Write many lines."""
+        whole = "\n".join([*texts, ""])
+        if "##" in whole or "::" in whole:
+            whole = "".join(f"{without_ci_commands(text)}\n" for text in whole.split("\n")[:-1])
+        self.stream.write(whole)
 
 
 def without_ci_commands(text: str) -> str:

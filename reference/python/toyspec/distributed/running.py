@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ BATCH_BYTES = 1 << 20
 BATCH_ITEMS = 64
 # Enough for workers to go on beside a large stream, few enough to keep what waits for its turn small.
 _WINDOW_PER_WORKER = 16
+# A batch that would hold up the end if it began late is looked for so far ahead, some more before each wait.
+_LARGE_BYTES = 16 << 20
+_AHEAD_BATCHES = 4096
+_STEP_BATCHES = 64
 # A batch is tried twice before it is divided; what is lost with its machine is tried again more often.
 _TRIES = 2
 _MOST_TRIES = 20
@@ -44,7 +49,10 @@ class _Part(NamedTuple):
 
 
 class _Batch(Generic[Item, Result]):
-    def __init__(self, items: list[Item]) -> None:
+    def __init__(self, number: int, items: list[Item]) -> None:
+        self.number = number
+        self.is_begun = False
+        self.is_in_turn = False
         self.items = items
         self.results: list[Result | None] = [None] * len(items)
         self.missing = len(items)
@@ -81,12 +89,15 @@ class _Run(Generic[Item, Result]):
         self._source = source
         self._order = order
         self._is_exhausted = False
+        self._ahead: deque[_Batch[Item, Result]] = deque()
         self._open: dict[int, _Batch[Item, Result]] = {}
         self._waiting: list[tuple[int, int, int, _Part]] = []
         self._given: dict[int, _Part] = {}
         self._keys = 0
         self._count = 0
         self._next = 0
+        self._in_turn = 0
+        self._early = 0
 
     def results(self) -> Iterator[tuple[Item, Result]]:
         while True:
@@ -96,20 +107,46 @@ class _Run(Generic[Item, Result]):
             if self._given:
                 for finished in self._crew.finished():
                     self._settle(self._given.pop(finished.key), finished)
-            elif not self._waiting and self._is_exhausted and not self._open:
+            elif not self._waiting and self._is_exhausted and not self._ahead and not self._open:
                 return
 
     def _take(self) -> None:
-        """Take in batches, as many as may be open."""
-        most = self._crew.size * _WINDOW_PER_WORKER
-        while not self._is_exhausted and len(self._open) < most:
+        """Open batches, as many as may be open, and large ones as soon as they are seen."""
+        while self._in_turn < self._most_open and (self._ahead or self._look_ahead(1)):
+            batch = self._ahead.popleft()
+            if not batch.is_begun:
+                self._begin(batch)
+            elif batch.number in self._open:
+                self._early -= 1
+            else:
+                continue
+            batch.is_in_turn = True
+            self._in_turn += 1
+        self._look_ahead(min(_STEP_BATCHES, _AHEAD_BATCHES - len(self._ahead)))
+
+    def _look_ahead(self, most: int) -> bool:
+        """Look at up to *most* more batches; return whether one waits for its turn."""
+        for _ in range(most):
             items = next(self._source, None)
             if items is None:
                 self._is_exhausted = True
-                return
-            self._open[self._count] = _Batch(items)
-            self._put(_Part(self._count, 0, items))
+                break
+            batch = _Batch[Item, Result](self._count, items)
             self._count += 1
+            self._ahead.append(batch)
+            if self._early < self._most_open and sum(map(self._work.weight, items)) >= _LARGE_BYTES:
+                self._early += 1
+                self._begin(batch)
+        return bool(self._ahead)
+
+    def _begin(self, batch: _Batch[Item, Result]) -> None:
+        batch.is_begun = True
+        self._open[batch.number] = batch
+        self._put(_Part(batch.number, 0, batch.items))
+
+    @property
+    def _most_open(self) -> int:
+        return self._crew.size * _WINDOW_PER_WORKER
 
     def _put(self, part: _Part) -> None:
         size = sum(map(self._work.weight, part.items))
@@ -151,6 +188,10 @@ class _Run(Generic[Item, Result]):
                 self._next += 1
         for number in done:
             batch = self._open.pop(number)
+            if batch.is_in_turn:
+                self._in_turn -= 1
+            else:
+                self._early -= 1
             yield from zip(batch.items, batch.results, strict=True)
 
 

@@ -141,7 +141,8 @@ class CsvForm:
             return _unreadable(bad or [LineFinding(rules.BAD_FORMAT, 0, "", "the line is not a row of cells")])
         if not cells or cells == self._first or self.header is None:
             return _PASSED_OVER
-        fact = f"the row has {len(cells)} cells, the header has {len(self.header)}"
+        plural = "s" if len(cells) != 1 else ""
+        fact = f"the row has {len(cells)} cell{plural}, the header has {len(self.header)}"
         return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
 
     def table(self, lines: Sequence[bytes], at: int) -> Found | None:

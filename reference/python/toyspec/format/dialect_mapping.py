@@ -98,6 +98,8 @@ class Mapping:
         """Return what the record *value* says; never raises."""
         read_as = self._read_as
         members = flattened(value)
+        if read_as.dialect.skip and read_as.dialect.skip in members:
+            return Neutral(None, None, None, None, {})
         return Neutral(
             count_of(members.get(read_as.step)) if read_as.step is not None else None,
             self._time(members),

@@ -72,6 +72,25 @@ class Restart(_Part, frozen=True, kw_only=True):
     equals: str
 
 
+class End(_Part, frozen=True, kw_only=True):
+    """The record that ends the run."""
+
+    key: str
+    equals: str
+    reason: str
+    reasons: dict[str, Literal["completed", "interrupted", "aborted", "errored"]]
+
+
+class Define(_Part, frozen=True, kw_only=True):
+    """A record that says which values of a metric are better."""
+
+    key: str
+    equals: str
+    name: str
+    goal: str
+    goals: dict[str, Literal["min", "max"]]
+
+
 class Dialect(_Part, frozen=True, kw_only=True):
     """One dialect; see the meta-schema for each member."""
 
@@ -84,14 +103,18 @@ class Dialect(_Part, frozen=True, kw_only=True):
     step: tuple[str, ...]
     source: Source | None = None
     files: tuple[str, ...] = ()
-    parts: bool = False
+    parts: Literal["successive", "together"] | None = None
     time: tuple[TimeKey, ...] = ()
     epoch: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
     values: Values = Values()
+    skip: str = ""
     config: str = ""
     run: str = ""
     run_id: str = ""
+    manifest: dict[str, str] = {}
+    end: End | None = None
+    define: Define | None = None
     non_finite: tuple[NonFinite, ...] = ()
     steps: Literal["increase", "any"] = "any"
     restart: Restart | None = None

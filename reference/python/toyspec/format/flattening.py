@@ -26,6 +26,15 @@ def flattened(
     return found
 
 
+def member_at(value: Mapping[str, Any], key: str) -> Any:
+    """Return the member *key*, or that of inner objects whose keys it joins by slashes; None if there is none."""
+    if key in value:
+        return value[key]
+    outer, _, rest = key.partition("/")
+    inner = value.get(outer)
+    return member_at(inner, rest) if rest and isinstance(inner, dict) else None
+
+
 def _flatten(
     value: Mapping[str, Any], prefix: str, found: dict[str, Any], options: tuple[int, str | None, list[tuple[str, Any]]]
 ) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _RANKS = ("program", "shape", "guess")
 _SAMPLE = 50
+# A longer first line may have NUL bytes after these.
+_FIRST_LINE_BYTES = 256
 
 
 def has_text(head: bytes, dialect: Dialect) -> bool:
@@ -35,7 +37,8 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", step:
     *name* is the file's name, which decides between dialects of one rank. *step* is the key of the step if the user
     named it.
     """
-    if not head.strip() or b"\0" in head[:256]:
+    # A power loss leaves NUL bytes in a log, but its first line was on the disk long before.
+    if not head.strip() or b"\0" in head[:_FIRST_LINE_BYTES].partition(b"\n")[0]:
         return None
     samples: dict[Any, list[dict[str, Any]]] = {}
     for dialect in sorted(dialects, key=lambda each: (_RANKS.index(each.rank), not _is_named(each, name))):

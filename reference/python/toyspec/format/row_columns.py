@@ -35,6 +35,8 @@ class RowColumns(NamedTuple):
 def columns_of(table: Table, read_as: ReadAs, mapping: Mapping) -> RowColumns | None:
     """Return what *table* says, as *mapping* does line by line; None for what only that can read."""
     members = dict(zip(table.names, table.columns, strict=True))
+    if read_as.dialect.skip and read_as.dialect.skip in members:
+        return None
     types = {name: frozenset(map(type, column)) for name, column in members.items()}
     metrics = {}
     for name, column in members.items():

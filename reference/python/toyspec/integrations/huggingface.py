@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from transformers.trainer_callback import ExportableState, TrainerCallback
 
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun, numbers_of
+from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class ToyspecCallback(TrainerCallback, ExportableState):
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Write what the Trainer logs: a step, an evaluation, or the totals at the end."""
         del args, control, kwargs
-        numbers = numbers_of(logs or {})
+        numbers = self.run.numbers(logs or {})
         prefix = f"{_EVALUATION}_"
         if any(name.startswith(prefix) for name in numbers):
             self.run.evaluate(

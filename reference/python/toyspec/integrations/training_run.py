@@ -24,6 +24,7 @@ from toyspec.writing.devices import this_backend
 from toyspec.writing.environment import git_revision
 from toyspec.writing.event_arguments import ending_exception, ending_of
 from toyspec.writing.field_mapping import event_members
+from toyspec.writing.named_values import NamedValues
 from toyspec.writing.run_ids import claim_directory, format_run_id, run_id_from
 from toyspec.writing.run_writer import RunWriter
 from toyspec.writing.settings import OnError
@@ -93,6 +94,7 @@ class TrainingRun:
         self._system: SystemMetrics | None = None
         self._last_step: int | None = None
         self._process = os.getpid()
+        self._names = NamedValues()
 
     @property
     def is_logging(self) -> bool:
@@ -137,7 +139,7 @@ class TrainingRun:
         phase: Phase = UNSET,
     ) -> None:
         """Write the numbers among *values* by name, at any step; all else is left out."""
-        numbers = numbers_of(values)
+        numbers = self.numbers(values)
         self._start_expected(step)
         if numbers and self.writer is not None:
             self._note_step(step)
@@ -145,7 +147,7 @@ class TrainingRun:
 
     def log_step(self, step: int, values: Mapping[str, Any]) -> None:
         """Write one optimizer step; one that is not after the last is written as plain values."""
-        numbers = numbers_of(values)
+        numbers = self.numbers(values)
         self._start_expected(step)
         if self.writer is None or not numbers:
             return
@@ -157,7 +159,7 @@ class TrainingRun:
 
     def evaluate(self, name: str, values: Mapping[str, Any], *, step: int | None = None) -> None:
         """Write the result of the evaluation *name*; ``loss`` and ``ppl`` have fields of their own."""
-        numbers = numbers_of(values)
+        numbers = self.numbers(values)
         self._start_expected(step)
         if self.writer is not None:
             self.writer.eval(name, step=_given(step), **_members("eval", numbers))
@@ -198,6 +200,11 @@ class TrainingRun:
             self._system.stop()
         if self.writer is not None:
             self.writer.close()
+
+    def numbers(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return the numbers among *values*, nested ones with ``/`` in their names; all else is left out."""
+        place = os.fspath(self.options.root) if self.writer is None else self.writer.events_path
+        return _numbers_of(self._names.named(values, place))
 
     def _start_expected(self, step: int | None) -> None:
         expected, self._expected = self._expected, None
@@ -315,14 +322,10 @@ def run_of(framework: str, root: str, options: Mapping[str, Any], *, rank: int =
     return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, rank=rank))
 
 
-def numbers_of(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Return the numbers among *values*, nested ones with ``/`` in their names; all else is left out."""
+def _numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers among *values*; all else is left out."""
     found: dict[str, float] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict):
-            found |= numbers_of(value, f"{name}/")
-            continue
+    for name, value in values.items():
         try:
             number = scalar(value)
         except (TypeError, ValueError, RuntimeError):
@@ -331,7 +334,7 @@ def numbers_of(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
         if isinstance(number, bool):
             number = int(number)
         if isinstance(number, int | float):
-            found[name] = number
+            found[str(name)] = number
     return found
 
 

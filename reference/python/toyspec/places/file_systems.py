@@ -36,8 +36,9 @@ class FilePlace:
     def __init__(self, system: Any, scheme: str, host: str) -> None:
         self._system = system
         self._root = f"{scheme}://{host}"
-        top = self._path(self._root).rstrip("/")
-        # Some strip the host from a path, and some keep it as its first part.
+        # Some strip the host from a path, and some keep it as its first part. Without the slash at its end, file:// is
+        # the current directory.
+        top = self._path(f"{self._root}/").rstrip("/")
         self._strip = len(top) + 1 if top else 0
 
     def entries(self, address: str) -> Iterator[Entry]:

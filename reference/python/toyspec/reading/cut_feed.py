@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 class CutFeed:
     """A feed that cuts the stream with ``_splitter``."""
 
+    chunk_bytes = 1 << 16
+    """Number of bytes that are fed at once when a file is read."""
+
     _splitter: LineSplitter | DocumentCutter
 
     @property

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.findings import Profile
+    from toyspec.format.dialect_mapping import ReadAs
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import RecordFeed
     from toyspec.reading.rows import RowFeed
@@ -56,18 +57,21 @@ class FollowedFeed:
             return self.feed_now.feed(chunk)
         self._held += chunk
         if b"\n" not in self._held:
+            # A document needs no LF at its end, and may never get one.
+            if self._held.rstrip()[-1:] in (b"}", b"]") and (read_as := self._document(self._held)) is not None:
+                return self._rows(read_as)
             self.feed_now.feed(chunk)
             return []
         if self._gaps is not None and self._goes_on(self._held, len(chunk)):
             self._gaps += self.feed_now.feed(chunk)
             return []
-        held, self._held = self._held, None
-        return self._decided(held, chunk)
+        return self._decided(self._held, chunk)
 
     def _decided(self, held: bytes, chunk: bytes) -> list[Any]:
         """Return what *chunk*, the end of *held*, commits, now that it is known how the file is read."""
         assert self._choice is not None
         gaps, self._gaps = self._gaps or [], None
+        self._held = None
         profile = self._choice.profile_of(held, self._path)
         if profile is not None:
             self.feed_now = self._plain(profile=profile)
@@ -79,6 +83,20 @@ class FollowedFeed:
                 return gaps
             self._held, self._gaps = held, gaps
             return []
+        self._held = held
+        return self._rows(read_as)
+
+    def _document(self, held: bytes) -> ReadAs | None:
+        """Return how to read *held* if it is a document of another program."""
+        assert self._choice is not None
+        if self._choice.profile_of(held, self._path) is not None:
+            return None
+        read_as = self._choice.choose(held, self._detect, path=self._path)
+        return read_as if read_as is not None and read_as.dialect.form.type == "document" else None
+
+    def _rows(self, read_as: ReadAs) -> list[Any]:
+        """Return the rows of what is held, and of all that follows from now on."""
+        held, self._held = self._held or b"", None
         # Imported with the first log of another program: start-up time counts.
         from toyspec.reading.rows import RowFeed
 

@@ -258,7 +258,8 @@ class _Tail:
                     yield item
                     last = polling.clock()
                 is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
-                if self._finished or (is_idle and not self._doubts):
+                is_read = not self._doubts and (self._file is None or not self._file.is_outdated)
+                if self._finished or (is_idle and is_read):
                     break
                 polling.sleep(polling.poll_seconds)
             for gap in self._feed.at_end():

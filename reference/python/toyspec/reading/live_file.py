@@ -16,7 +16,7 @@ from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
     from toyspec.reading.live_object import LiveObject
-    from toyspec.reading.parts import LiveParts
+    from toyspec.reading.live_parts import LiveParts
 
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
@@ -62,6 +62,9 @@ class Fingerprint(ABC):
 
     path: str
     """Path of what is read."""
+
+    is_outdated = False
+    """True if what was read ends early, since an object was replaced meanwhile; until its status is asked for again."""
 
     @abstractmethod
     def read(self, offset: int, size: int) -> bytes:
@@ -254,7 +257,7 @@ def open_live(path: str) -> AnyLiveFile:
         if not os.path.isdir(path):
             raise
     # Imported here: few logs are in parts.
-    from toyspec.reading.parts import LiveParts
+    from toyspec.reading.live_parts import LiveParts
 
     return LiveParts(path)
 

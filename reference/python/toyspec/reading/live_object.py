@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.places.kept_blocks import kept_blocks
 from toyspec.places.opening import place_of
 from toyspec.places.place import ChangedError
 from toyspec.reading.live_file import Fingerprint
@@ -65,12 +66,20 @@ class LiveObject(Fingerprint):
         if self.position >= self._entry.size:
             return b""
         if not self._start <= self.position < self._start + len(self._block):
-            try:
-                part = self._place.read_range(self.path, self.position, self._request_bytes, self._entry.identity)
-            except ChangedError:
-                # The next poll compares the new version with what was read.
-                return b""
-            self._block, self._start = part.data, self.position
+            # What reads the run again, as a check does, asks the store once.
+            kept = kept_blocks(self._place)
+            data = kept.get(self._entry, self.position)
+            if data is None:
+                try:
+                    data = self._place.read_range(
+                        self.path, self.position, self._request_bytes, self._entry.identity
+                    ).data
+                except ChangedError:
+                    # The next poll compares the new version with what was read.
+                    self.is_outdated = True
+                    return b""
+                kept.keep(self._entry, self.position, data)
+            self._block, self._start = data, self.position
             self._request_bytes = min(2 * self._request_bytes, _MOST_BYTES)
         begin = self.position - self._start
         return self._block[begin : begin + size]
@@ -122,6 +131,7 @@ class LiveObject(Fingerprint):
     def status_at_path(self) -> ObjectStatus:
         """Return the status of the object now, which is then read; raise FileNotFoundError."""
         self._entry = self._place.status(self.path)
+        self.is_outdated = False
         return self.status()
 
     def is_at_path(self, status: Status) -> bool:

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from toyspec.errors import StreamError
+from toyspec.format.flattening import member_at
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -26,6 +27,24 @@ def read_manifest(directory: str) -> dict[str, Any] | None:
     except (OSError, StreamError):
         return None
     return _object(data)
+
+
+def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
+    """Return what the run.json in *directory* has about the run whose log is of *dialect*, in the members of run_start.
+
+    Empty if the dialect has no such file, or it is not there. Never raises.
+    """
+    from toyspec.format.dialects import dialects
+
+    members = next((each.manifest for each in dialects() if each.name == dialect), None)
+    manifest = read_manifest(directory) if members else None
+    found: dict[str, Any] = {}
+    for name, key in (members or {}).items():
+        value = None if manifest is None else member_at(manifest, key)
+        outer, _, inner = name.rpartition("/")
+        if value is not None:
+            (found.setdefault(outer, {}) if outer else found)[inner] = value
+    return found
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

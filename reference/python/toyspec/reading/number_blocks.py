@@ -76,6 +76,8 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
 class NumberFeed(RecordFeed):
     """Gives blocks of numbers where it can, and records and gaps elsewhere."""
 
+    chunk_bytes = 1 << 20
+
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records, gaps and blocks of numbers that *chunk* commits, in order."""
         found: list[Any] = []
@@ -104,6 +106,10 @@ class NumberFeed(RecordFeed):
 
     def _block(self, piece: Piece, last_line: bytes) -> NumberBlock:
         assert self._profile is not None
+        return number_block(self._profile, piece, self._skip(piece, last_line))
+
+    def _skip(self, piece: Piece, last_line: bytes) -> tuple[int, int]:
+        """Pass over the lines of *piece*; return number and offset of the first."""
         number, offset = self._splitter.position
         self._splitter.skip(piece["lines"], piece["bytes"])
         last = last_line[:-1]
@@ -111,21 +117,7 @@ class NumberFeed(RecordFeed):
         assert value is not None, "the engine takes readable lines only"
         self.records += piece["lines"] - 1
         self._record(Line(number + piece["lines"] - 1, offset + piece["last"], len(last), last, b""), value)
-        rows = piece["rows"]
-        names = [name for name, _, _ in piece["columns"]]
-        return NumberBlock(
-            profile=self._profile,
-            line=number,
-            offset=offset,
-            kinds=piece["kinds"],
-            phase=piece["phase"],
-            times=piece["times"],
-            steps=piece["steps"],
-            columns={name: (_whole(steps), _real(values)) for name, steps, values in piece["columns"]},
-            rows=None if rows is None else _rows(rows),
-            places=dict(zip(names, map(_rows, piece["places"]), strict=False)),
-            minimized=dict(piece["minimized"]),
-        )
+        return number, offset
 
 
 class StepFeed(NumberFeed):
@@ -145,6 +137,26 @@ class LossFeed(NumberFeed):
     def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
         pieces: Sequence[Piece] = engine.member_columns(text, profile, ["loss"])
         return pieces
+
+
+def number_block(profile: Profile, piece: Piece, place: tuple[int, int]) -> NumberBlock:
+    """Return the block of *piece*, whose first line has number and offset *place*."""
+    line, offset = place
+    rows = piece["rows"]
+    names = [name for name, _, _ in piece["columns"]]
+    return NumberBlock(
+        profile=profile,
+        line=line,
+        offset=offset,
+        kinds=piece["kinds"],
+        phase=piece["phase"],
+        times=piece["times"],
+        steps=piece["steps"],
+        columns={name: (_whole(steps), _real(values)) for name, steps, values in piece["columns"]},
+        rows=None if rows is None else _rows(rows),
+        places=dict(zip(names, map(_rows, piece["places"]), strict=False)),
+        minimized=dict(piece["minimized"]),
+    )
 
 
 def parted(block: NumberBlock, attempts: Attempts) -> tuple[NumberBlock | None, NumberBlock | None]:

@@ -2,13 +2,15 @@
 
 The files are the parts, in the order of their names; those of a run that other processes went on with in directories of
 their own follow in the order of their times. A part without an LF at its end has one added, unless it is the
-last, so that no line goes on in the next file. The log's path is that of the directory.
+last, so that no line goes on in the next file. The log's path is that of the directory. Parts that grow at the same
+time are in another order: see ``merged_parts``.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 from bisect import bisect_right
 from errno import ESTALE
 from fnmatch import fnmatchcase
@@ -16,19 +18,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.errors import StreamMissingError
-from toyspec.reading.live_file import Fingerprint
 from toyspec.reading.resumed_parts import folders_of_run, settled_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toyspec.reading.live_file import Content, Status
+    from toyspec.format.dialects import Dialect
 
 _HEAD_BYTES = 1 << 16
 # The first part may have other records than those that the dialect is known by.
 _MOST_HEADS = 4
 _COUNTED_BYTES = 1 << 20
+_DIGITS = re.compile(r"\d+", re.ASCII)
+_MOST_DIGITS = 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -37,10 +39,36 @@ def part_names(names: Iterable[str]) -> list[str]:
     # Imported here: most directories have a stream of toyspec.
     from toyspec.format.dialects import dialects
 
-    names = sorted(names)
+    names = sorted(names, key=_place)
     patterns = [dialect.files for dialect in dialects() if dialect.parts]
     found = ([name for name in names if any(fnmatchcase(name, pattern) for pattern in files)] for files in patterns)
     return next(filter(None, found), [])
+
+
+def written_together(names: Iterable[str]) -> Dialect | None:
+    """Return the dialect of the log that *names* may be of if its files grow together; None without one."""
+    # Imported here: most directories have a stream of toyspec.
+    from toyspec.format.dialects import dialects
+
+    parts = part_names(names)
+    known = (each for each in dialects() if each.parts == "together") if parts else ()
+    return next((each for each in known if any(fnmatchcase(parts[0], pattern) for pattern in each.files)), None)
+
+
+def parts_among(directory: str, names: Iterable[str]) -> frozenset[str]:
+    """Return which of *names* are files of the log in parts in *directory*; raise OSError."""
+    names = list(names)
+    dialect = written_together(names)
+    if dialect is None:
+        return frozenset(part_names(names))
+    from toyspec.reading.merged_parts import files_of
+
+    return frozenset(files_of(dialect, directory, names))
+
+
+def _place(name: str) -> str:
+    """Return what orders *name* by the numbers in it, however many digits each has."""
+    return _DIGITS.sub(lambda digits: digits[0].zfill(_MOST_DIGITS), name)
 
 
 def is_in_parts(directory: str, names: Iterable[str] | None = None) -> bool:
@@ -92,10 +120,17 @@ class Part(NamedTuple):
     """Number of bytes of the file."""
     changed: int
     """Time of the last change, in nanoseconds."""
+    inner: int = 0
+    """Offset of its first byte in the file, which may be in several places of the log."""
 
 
 def status_of(directory: str) -> PartsStatus:
     """Return the status of the parts in *directory*; raise OSError."""
+    dialect = written_together(os.listdir(directory))
+    if dialect is not None:
+        from toyspec.reading.merged_parts import merged_status
+
+        return merged_status(dialect, directory)
     folders = [os.path.join(directory, folder) for folder in folders_of_run(directory)]
     changes = tuple(map(settled_change, folders))
     return Parts(directory).status() if None in changes else _settled_status(directory, changes)
@@ -106,8 +141,22 @@ def _settled_status(directory: str, changes: tuple[int | None, ...]) -> PartsSta
     return Parts(directory).status()
 
 
+def parts_in(directory: str) -> Parts:
+    """Return the parts in *directory*, in their order; raise OSError if it cannot be listed."""
+    dialect = written_together(os.listdir(directory))
+    if dialect is None:
+        return Parts(directory)
+    # Imported here: of few logs, parts are written at the same time.
+    from toyspec.reading.merged_parts import MergedParts
+
+    return MergedParts(directory, dialect)
+
+
 class Parts:
     """The parts in a directory, as they were when they were listed last."""
+
+    is_merged = False
+    """True if a file may be in several places of the log."""
 
     def __init__(self, directory: str) -> None:
         """List the parts in *directory*; raise OSError if it cannot be listed."""
@@ -118,6 +167,7 @@ class Parts:
         self._descriptor, self._opened = -1, ""
         self._folders: dict[str, tuple[str, int | None]] = {}
         self._searched: int | None = None
+        self._counted: dict[str, tuple[int, int]] = {}
         self.update()
 
     def update(self) -> None:
@@ -143,7 +193,7 @@ class Parts:
         # A long run has very many parts: they are listed again only if there may be more.
         names = [last] if last and changed is not None and changed == listed else os.listdir(place)
         is_end = not last or self.parts[-1].name == os.path.join(folder, last)
-        found = part_names(name for name in names if name > last or (is_end and name == last))
+        found = part_names(name for name in names if _place(name) > _place(last) or (is_end and name == last))
         has_all = [self._add(os.path.join(folder, name)) for name in found]
         if found and self.parts and os.path.dirname(self.parts[-1].name) == folder:
             last = os.path.basename(self.parts[-1].name)
@@ -184,12 +234,16 @@ class Parts:
         inner = offset - part.start
         if inner >= part.size:
             return b"\n"
-        if self._opened != part.name:
-            self._open(part.name)
-        os.lseek(self._descriptor, inner, os.SEEK_SET)
-        data = os.read(self._descriptor, min(size, part.size - inner))
+        return self.read_part(part.name, part.inner + inner, min(size, part.size - inner))
+
+    def read_part(self, name: str, offset: int, size: int) -> bytes:
+        """Return at least one and at most *size* bytes of the file *name* from *offset* on; raise OSError."""
+        if self._opened != name:
+            self._open(name)
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+        data = os.read(self._descriptor, size)
         if not data:
-            raise OSError(ESTALE, f"{part.name} is shorter than when it was listed")
+            raise OSError(ESTALE, f"{name} is shorter than when it was listed")
         return data
 
     def _open(self, name: str) -> None:
@@ -205,13 +259,26 @@ class Parts:
         at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
         return self.parts[at] if self.parts else None
 
-    def count_lines(self, end: int) -> int:
-        """Return the number of LFs before the offset *end*; raise OSError."""
-        count = at = 0
-        while at < end and (data := self.read(at, min(_COUNTED_BYTES, end - at))):
-            count += data.count(b"\n")
+    def located(self, offset: int) -> tuple[str, int, int]:
+        """Return the name of the file that the byte at *offset* is in, its line there and its offset there.
+
+        Raise OSError, and ValueError without any file.
+        """
+        part = self.place(offset)
+        if part is None:
+            raise ValueError(f"{self.path} has no parts")
+        inner = part.inner + offset - part.start
+        # Findings come in order: what is before the last one is counted once.
+        at, lines = self._counted.get(part.name, (0, 0))
+        if at > inner:
+            at = lines = 0
+        end = min(inner, part.inner + part.size)
+        while at < end:
+            data = self.read_part(part.name, at, min(_COUNTED_BYTES, end - at))
+            lines += data.count(b"\n")
             at += len(data)
-        return count
+        self._counted[part.name] = (at, lines)
+        return part.name, lines + 1, inner
 
     def status(self) -> PartsStatus:
         """Return the status of the parts."""
@@ -235,7 +302,7 @@ class PartsFile(io.RawIOBase):
     def __init__(self, directory: str) -> None:
         """List the parts in *directory*; raise OSError."""
         self.name = directory
-        self.parts = Parts(directory)
+        self.parts = parts_in(directory)
         self._position = 0
 
     def readable(self) -> bool:
@@ -270,97 +337,3 @@ class PartsFile(io.RawIOBase):
         if hasattr(self, "parts"):
             self.parts.close()
         super().close()
-
-
-class LiveParts(Fingerprint):
-    """The parts in a directory, to which others are added while they are read at one position.
-
-    Parts that were read may be removed: their program has taken them into its database. Opening raises
-    StreamMissingError; everything else raises OSError.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        try:
-            self._parts = Parts(path)
-        except (FileNotFoundError, NotADirectoryError):
-            raise StreamMissingError(path, "No such file or directory") from None
-        if not self._parts.parts:
-            # A run directory whose stream is being made looks so.
-            raise StreamMissingError(path, "the directory has no log")
-        super().restart()
-
-    @property
-    def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and have changed since."""
-        return self.position > self.committed and not self._has_fragment()
-
-    def peek(self, size: int) -> bytes:
-        """Return at most *size* bytes from the position; none at the end, and where a part is gone."""
-        return self._read(self.position, size)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return at most *size* bytes from *offset* on; the position does not change."""
-        found = b""
-        while len(found) < size and (data := self._read(offset + len(found), size - len(found))):
-            found += data
-        return found
-
-    def _read(self, offset: int, size: int) -> bytes:
-        try:
-            return self._parts.read(offset, size)
-        except OSError as error:
-            if error.errno != ESTALE:
-                raise
-            return b""
-
-    def content(self) -> Content:
-        """Compare the parts with what was read of them."""
-        first_unread = next((part for part in self._parts.parts if part.start + part.size > self.position), None)
-        if first_unread is not None and not os.path.exists(os.path.join(self.path, first_unread.name)):
-            return "truncated"
-        if self._parts.size < self.committed:
-            return "truncated"
-        return "same" if self._has_fragment() else "uncommitted-changed"
-
-    def _has_fragment(self) -> bool:
-        end, start = self._uncommitted, self._fragment_start
-        return self.read(self.position - len(end), len(end)) == end and self.read(self.committed, len(start)) == start
-
-    def located(self, line: int, offset: int) -> tuple[str, int]:
-        """Return the path of the part that the *line* at *offset* is in, and its number there."""
-        part = self._parts.place(offset)
-        try:
-            before = 0 if part is None else self._parts.count_lines(part.start)
-        except OSError:
-            # One of the parts before was removed.
-            part = None
-        return (
-            (self.path, line) if part is None else (os.path.normpath(os.path.join(self.path, part.name)), line - before)
-        )
-
-    def restart(self) -> None:
-        """Go back to the first byte of the parts that are there now."""
-        super().restart()
-        self._parts.close()
-        self._parts = Parts(self.path)
-
-    def status(self) -> PartsStatus:
-        """Return the status of the parts that were listed last."""
-        return self._parts.status()
-
-    def status_at_path(self) -> PartsStatus:
-        """Return the status of the parts now, which are then read; raise FileNotFoundError or NotADirectoryError."""
-        self._parts.update()
-        return self.status()
-
-    def is_at_path(self, status: Status) -> bool:
-        """Return True: what is in the directory is followed."""
-        return status == self.status()
-
-    def reopen(self) -> None:
-        """Do nothing: a part is opened when it is read."""
-
-    def close(self) -> None:
-        """Close the part that is open; further calls do nothing."""
-        self._parts.close()

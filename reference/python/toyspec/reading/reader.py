@@ -41,9 +41,6 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
-_CHUNK_BYTES = 1 << 16
-_NUMBER_CHUNK_BYTES = 1 << 20
-
 
 class Reading:
     """The records of one stream, once and in order; the stream is read on demand.
@@ -125,7 +122,6 @@ class _Walk:
         self.report: ReadReport | None = None
         self._mode = mode
         self._new_feed = feed
-        self._chunk_bytes = _CHUNK_BYTES
 
     def gives_events(self) -> bool:
         """Switch to bare events if nothing was read yet and records are not needed; return whether it did."""
@@ -144,7 +140,6 @@ class _Walk:
         from toyspec.reading.number_blocks import NumberFeed, StepFeed
 
         kind: type[RecordFeed] = NumberFeed if of == "records" else StepFeed
-        self._chunk_bytes = _NUMBER_CHUNK_BYTES
         self._new_feed = partial(kind, **self._new_feed.keywords)
         return True
 
@@ -191,7 +186,7 @@ class _Walk:
 
     def _read(self, account: _Account) -> bytes:
         try:
-            return self.source.read(self._chunk_bytes)
+            return self.source.read(account.feed.chunk_bytes)
         except OSError as error:
             raise unreadable(self.source.name, error, offset=account.feed.size) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from errno import EACCES
 from typing import IO, TYPE_CHECKING, cast
 
@@ -15,7 +16,7 @@ from toyspec.reading.stream_files import STREAM_NAMES, unreadable, usual_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.places.place import Place
+    from toyspec.places.place import Entry, Place
 
 _WEB = ("http", "https")
 
@@ -41,14 +42,23 @@ def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
 
 def _in_web(place: Place, address: str, known: Sequence[str]) -> str:
     """Return the stream in a directory of a web server, which cannot be listed; a name with a dot is a file."""
-    if "." in address.rpartition("/")[2] and parts_of(address).key:
-        return address
+    return address if _is_file(address) else entry_in_web(place, address, known).address
+
+
+def _is_file(address: str) -> bool:
+    return "." in address.rpartition("/")[2] and parts_of(address).key != ""
+
+
+def entry_in_web(place: Place, address: str, known: Sequence[str] = STREAM_NAMES) -> Entry:
+    """Return the stream *address* of a web server, or that in the run directory *address*.
+
+    Raises StreamMissingError for a directory without one of the names *known*, and OSError.
+    """
+    if _is_file(address):
+        return place.status(address)
     for stream in known:
-        try:
-            place.status(path_in(address, stream))
-        except FileNotFoundError:
-            continue
-        return path_in(address, stream)
+        with contextlib.suppress(FileNotFoundError):
+            return place.status(path_in(address, stream))
     raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
 
 

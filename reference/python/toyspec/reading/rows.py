@@ -25,6 +25,7 @@ import msgspec
 from toyspec.format.dialect_forms import JsonForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.flattening import member_at
 from toyspec.format.lines import Line, LineSplitter, offsets_of
 from toyspec.format.plain_tables import Table
 from toyspec.format.row_columns import RowColumns, columns_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.findings import Profile, State
+    from toyspec.format.dialects import Define, End
     from toyspec.format.line_validation import ValidatedLine
 
 
@@ -60,6 +62,16 @@ class Row(Record, eq=False, gc=False):
     """The settings that the record has; None if it has none."""
     run: str | None = None
     """The name of the run that the record has; None if it has none."""
+    end: str | None = None
+    """How the run ended, as ``run_end`` names it, if the record says that."""
+    goal: tuple[str, str] | None = None
+    """The name of a metric and ``min`` or ``max``, if the record says which values of it are better."""
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The description of the run in the record, as members of ``run_start``."""
+        members = {"config": self.config, "name": self.run}
+        return {name: value for name, value in members.items() if value}
 
     def drop_value(self) -> None:
         """Keep the object: only its form can decode it."""
@@ -120,7 +132,8 @@ class RowFeed(CutFeed):
         self._form = form_of(dialect)
         self._mapping = Mapping(read_as)
         # A record of these says more than its numbers.
-        self._has_tables = dialect.restart is None and not (dialect.config or dialect.values.name)
+        says_more = dialect.config or dialect.values.name or dialect.end or dialect.define
+        self._has_tables = dialect.restart is None and not says_more
         self._restarts = 0
         self.last: Row | None = None
         """The last row so far."""
@@ -219,8 +232,8 @@ class RowFeed(CutFeed):
         dialect = self.read_as.dialect
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
-        config = value.get(dialect.config) if dialect.config else None
-        run = value.get(dialect.run) if dialect.run else None
+        config = member_at(value, dialect.config) if dialect.config else None
+        run = member_at(value, dialect.run) if dialect.run else None
         self.last = Row(
             line.data,
             line.number,
@@ -237,6 +250,8 @@ class RowFeed(CutFeed):
             attempt=max(1, self._restarts),
             config=config if isinstance(config, dict) else None,
             run=run if isinstance(run, str) and run else None,
+            end=_end(dialect.end, value),
+            goal=_goal(dialect.define, value),
         )
         self.records += 1
         return self.last
@@ -274,6 +289,21 @@ class RowFeed(CutFeed):
             return None
         is_first = fragment.number == 1
         return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
+
+
+def _end(end: End | None, value: dict[str, Any]) -> str | None:
+    if end is None or value.get(end.key) != end.equals:
+        return None
+    word = member_at(value, end.reason)
+    return end.reasons.get(word) if isinstance(word, str) else None
+
+
+def _goal(define: Define | None, value: dict[str, Any]) -> tuple[str, str] | None:
+    if define is None or value.get(define.key) != define.equals:
+        return None
+    name, word = member_at(value, define.name), member_at(value, define.goal)
+    goal = define.goals.get(word) if isinstance(word, str) else None
+    return (name, goal) if isinstance(name, str) and goal is not None else None
 
 
 def line_too_long(line: Line, limit: int) -> ValidatedLine:

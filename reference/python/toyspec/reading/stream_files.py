@@ -137,7 +137,10 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
 def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
     """Return the exception for an input *error* on *path*, after *offset* bytes if some were read."""
     fact = cause_of(error)
-    return StreamUnreadableError(path, fact if offset is None else f"{fact} after byte {offset}", offset=offset)
+    # Only what the system says lacks a place; damaged gzip data names its own.
+    if offset is not None and error.strerror is not None:
+        fact = f"{fact} after byte {offset}"
+    return StreamUnreadableError(path, fact, offset=offset)
 
 
 def parts_file(path: str) -> IO[bytes] | None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
 from toyspec.runs.expressions import UNKNOWN, Question
-from toyspec.runs.rows import row_of
+from toyspec.runs.rows import RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from toyspec.runs.expressions import Expression
     from toyspec.runs.summary import RunSummary
 
 FACTS: dict[str, Callable[[RunSummary], Any]] = {
@@ -60,7 +61,9 @@ class Fields:
 
     @cached_property
     def _row(self) -> dict[str, Any]:
-        return row_of(self.run, self.run.directory) | {"findings": self._findings}
+        row = RunRow(self.run, self.run.directory)
+        row["findings"] = self._findings
+        return row
 
     def value(self, name: str) -> Any:
         """Return the value of a field, None if the run has none."""
@@ -70,7 +73,7 @@ class Fields:
     @property
     def question(self) -> Question:
         """What a filter may ask of the run."""
-        return Question(self._field, text_of(self._row))
+        return Question(self._field, lambda: text_of(self._row))
 
     def _field(self, name: str) -> Any:
         fact = FACTS.get(name)
@@ -96,15 +99,19 @@ def field_of(row: Mapping[str, Any], name: str) -> Any:
     if name in _COUNTS:
         counts = row["findings"]
         return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])
-    found = _setting(row["config"], name)
+    found = setting_of(row["config"], name)
     found = _metric(row["metrics"], name) if found is UNKNOWN else found
-    if found is UNKNOWN:
-        ending = f".{name}"
-        found = next((value for key, value in row["config"].items() if key.endswith(ending)), UNKNOWN)
-    return found
+    return ending_of(row["config"], name) if found is UNKNOWN else found
 
 
-def _setting(config: Mapping[str, Any], name: str) -> Any:
+def ending_of(config: Mapping[str, Any], name: str) -> Any:
+    """Return the first setting whose name ends in *name*; UNKNOWN without one."""
+    ending = f".{name}"
+    return next((value for key, value in config.items() if key.endswith(ending)), UNKNOWN)
+
+
+def setting_of(config: Mapping[str, Any], name: str) -> Any:
+    """Return the setting *name*, with or without ``config.``; UNKNOWN without one."""
     short = name.removeprefix("config.")
     return config[short] if short in config else config.get(name, UNKNOWN)
 
@@ -125,10 +132,27 @@ def sorted_by(runs: Sequence[Fields], column: str, *, reverse: bool = False) -> 
     metric = column
     for prefix in _PREFIXES:
         metric = metric.removeprefix(prefix)
-    keyed = [(each.value(column), each) for each in runs]
-    numbers = [(value, each) for value, each in keyed if number(value) is not None]
-    others = [(str(value), each) for value, each in keyed if number(value) is None and value is not None]
     is_larger_better = any(each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series)
-    numbers.sort(key=lambda pair: pair[0], reverse=is_larger_better != reverse)
-    others.sort(key=lambda pair: pair[0], reverse=reverse)
-    return [each for _, each in (*numbers, *others)] + [each for value, each in keyed if value is None]
+    values = [each.value(column) for each in runs]
+    return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)]
+
+
+def places_in_order(values: Sequence[Any], *, is_larger_better: bool, reverse: bool) -> list[int]:
+    """Return the places of *values* in the order of ``sorted_by``."""
+    known = [at for at, value in enumerate(values) if value is not None]
+    numbers = [at for at in known if number(values[at]) is not None]
+    others = [at for at in known if number(values[at]) is None] if len(numbers) < len(known) else []
+    numbers.sort(key=values.__getitem__, reverse=is_larger_better != reverse)
+    others.sort(key=lambda at: str(values[at]), reverse=reverse)
+    return [*numbers, *others, *(at for at, value in enumerate(values) if value is None)]
+
+
+def meeting(values: Mapping[str, Sequence[Any]], filters: Sequence[Expression]) -> list[int]:
+    """Return the places of the runs whose *values*, by field, meet all *filters*, which have no words."""
+    names = dict.fromkeys(name for each in filters for name in each.fields)
+    found = []
+    for at, row in enumerate(zip(*map(values.__getitem__, names), strict=True)):
+        question = Question(dict(zip(names, row, strict=True)).__getitem__, str)
+        if all(each.holds(question) for each in filters):
+            found.append(at)
+    return found

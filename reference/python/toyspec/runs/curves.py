@@ -7,6 +7,8 @@ from math import isfinite, isnan
 from operator import add
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.engine import native
+
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
@@ -60,7 +62,8 @@ class Curve:
         """Add the value at each of *steps*, NaN where it was not finite: what ``add`` does, at once."""
         if not steps:
             return
-        if any(map(isnan, (values[0], values[-1], sum(values)))):
+        ends = _extremes(values)
+        if ends is None:
             begin = 0
             for at in [at for at, value in enumerate(values) if isnan(value)]:
                 self.add_all(steps[begin:at], values[begin:at])
@@ -72,11 +75,11 @@ class Curve:
         self.first = self.first or (steps[0], values[0])
         self.last = (steps[-1], values[-1])
         self.last_finite = values[-1]
-        least, most = min(values), max(values)
+        least, most = (values[at] for at in ends)
         if self.lowest is None or least < self.lowest[1]:
-            self.lowest = (steps[values.index(least)], least)
+            self.lowest = (steps[ends[0]], least)
         if self.highest is None or most > self.highest[1]:
-            self.highest = (steps[values.index(most)], most)
+            self.highest = (steps[ends[1]], most)
         at = 0
         while self._limit and at < len(values):
             whole = 0 if self._taken else min((len(values) - at) // self._share, self._limit - len(self._means))
@@ -134,6 +137,17 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
         return steps[min(int(level * len(steps)), len(steps) - 1)]
 
     return "".join(map(sign, values))
+
+
+def _extremes(values: array[float]) -> tuple[int, int] | None:
+    """Return where the first lowest and the first highest of *values* are, which are finite or NaN; None for NaN."""
+    engine = native()
+    if engine is not None:
+        found: tuple[int, int] | None = engine.extremes(values.tobytes())
+        return found
+    if any(map(isnan, (values[0], values[-1], sum(values)))):
+        return None
+    return values.index(min(values)), values.index(max(values))
 
 
 def _halved(means: list[float | None]) -> list[float | None]:

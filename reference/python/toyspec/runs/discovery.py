@@ -182,11 +182,15 @@ def _hinting_directory(found: bytes | Stream | PathError) -> str | None:
 
 def _united(directory: str, files: list[Stream | PathError]) -> Iterator[Stream | PathError]:
     """Yield the *files* of *directory*, or the log whose parts they are."""
-    log = _log_in_parts(directory, [os.path.basename(file.path) for file in files])
+    names = [os.path.basename(file.path) for file in files]
+    log = _log_in_parts(directory, names)
     if log is None or not isinstance(files[0], Stream):
         yield from files
-    elif not _is_found_elsewhere(directory, files[0].root):
+        return
+    if not _is_found_elsewhere(directory, files[0].root):
         yield Stream(log.path, log.size, files[0].root, is_hinted=True, identity=log.version, version=log.version)
+    parts = _parts_among(directory, names)
+    yield from (file for file, name in zip(files, names, strict=True) if name not in parts)
 
 
 def _listed(directory: str, hints: Sequence[str]) -> Listing:
@@ -196,7 +200,9 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
-        return Listing([log], [Listed(entry.name, entry.path) for entry in folders])
+        parts = _parts_among(directory, [entry.name for entry in files])
+        others = [_listed_file(entry) for entry in files if entry.name not in parts]
+        return Listing([log, *others], [Listed(entry.name, entry.path) for entry in folders])
     is_sealed = any(entry.name == SEAL_FILE for entry in entries)
     beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in entries if entry.name in OF_A_BUNDLE)
     return Listing(
@@ -266,6 +272,12 @@ def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
     status = parts_status(directory)
     identity = f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"
     return Listed(os.path.basename(directory), directory, status.st_size, identity)
+
+
+def _parts_among(directory: str, names: Sequence[str]) -> frozenset[str]:
+    from toyspec.reading.parts import parts_among
+
+    return parts_among(directory, names)
 
 
 def _is_found_elsewhere(directory: str, root: str | None) -> bool:

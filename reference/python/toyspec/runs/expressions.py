@@ -41,8 +41,8 @@ class Question(NamedTuple):
     """What is asked of a run."""
 
     field: Lookup
-    text: str
-    """Everything that words are looked for in, in lower case."""
+    text: Callable[[], str]
+    """Returns everything that words are looked for in, in lower case: most filters have none."""
 
 
 class Expression(NamedTuple):
@@ -51,6 +51,8 @@ class Expression(NamedTuple):
     holds: Holds
     fields: tuple[str, ...]
     """The names of the fields that are compared."""
+    has_words: bool
+    """Whether words are looked for in the text of a run."""
 
 
 class _Token(NamedTuple):
@@ -67,7 +69,7 @@ def expression(text: str) -> Expression:
     """Return the filter in *text*; an empty one lets every run pass. Raise ExpressionError."""
     parser = _Parser(_tokens(text))
     holds = parser.whole() if text.strip() else lambda _: True
-    return Expression(holds, tuple(dict.fromkeys(parser.fields)))
+    return Expression(holds, tuple(dict.fromkeys(parser.fields)), parser.has_words)
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -91,6 +93,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self.fields: list[str] = []
+        self.has_words = False
 
     @property
     def _next(self) -> _Token:
@@ -150,8 +153,9 @@ class _Parser:
             raise ExpressionError(f"a name or a word was expected, found {left.shown}", left.at)
         self._at += 1
         if self._next.kind != "operator":
+            self.has_words = True
             word = left.text.lower()
-            return lambda question: word in question.text
+            return lambda question: word in question.text()
         sign = self._take().text
         right = self._next
         if right.kind not in ("word", "text"):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from toyspec.runs.summary import RunSummary
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>@:&-])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>@:&])")
 _PARTS = 24
 _NAME_CHARS = 60
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from toyspec.reading.records import Record
 
-# Numbers that place a record, and are not measures.
+# Numbers that place a record, and are not metrics.
 _PLACES = frozenset(["kind", "t", "step", "phase", "epoch", "wall_time_ms", "layer", "head", "token_id"])
 _SMALLER_IS_BETTER = ("loss", "error", "ppl", "perplexity")
 

@@ -14,14 +14,14 @@ class PassedOver(NamedTuple):
 
 
 # A page of a list has so many: fewer cost no request of their own.
-_WORTH_SAYING = 1000
+WORTH_SAYING = 1000
 _noted: dict[str, PassedOver] = {}
 
 
 def note(address: str, found: PassedOver) -> None:
     """Keep what the last listing of *address* has passed over, if it is worth saying."""
     _noted.pop(address, None)
-    if found.number >= _WORTH_SAYING:
+    if found.number >= WORTH_SAYING:
         _noted[address] = found
 
 

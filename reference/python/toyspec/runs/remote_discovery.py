@@ -8,7 +8,8 @@ from toyspec.errors import StreamError
 from toyspec.findings import PathError
 from toyspec.places.addresses import parts_of
 from toyspec.places.opening import place_of
-from toyspec.reading.stream_files import STREAM_NAMES, locate_stream
+from toyspec.reading.remote_streams import entry_in_web
+from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs import passed_over
 from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of
@@ -16,7 +17,7 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.places.place import Place
+    from toyspec.places.place import Entry, Place
     from toyspec.runs.discovery import Found
 
 
@@ -25,14 +26,14 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
     try:
         place = place_of(address)
         if parts_of(address).scheme in ("http", "https"):
-            yield _only(place, locate_stream(address)[0], address)
+            yield _only(entry_in_web(place, address), address)
             return
         if address.rpartition("/")[2] in STREAM_NAMES:
-            yield _only(place, address, address)
+            yield _only(place.status(address), address)
             return
         tree = _Tree(place, address, hints)
         if tree.is_empty:
-            yield _only(place, address, address)
+            yield _only(place.status(address), address)
             return
     except StreamError as error:
         yield PathError(address, error.fact)
@@ -47,11 +48,10 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
             yield NoStream(address, tree.is_bundle)
 
 
-def _only(place: Place, stream: str, named: str) -> Stream:
-    """Return the one stream that is *named*, itself or by its directory; raise OSError."""
-    entry = place.status(stream)
-    root = None if stream == named else named
-    return Stream(stream, entry.size, root, identity=entry.identity, version=entry.identity)
+def _only(entry: Entry, named: str) -> Stream:
+    """Return the one stream that is *named*, itself or by its directory."""
+    root = None if entry.address == named else named
+    return Stream(entry.address, entry.size, root, identity=entry.identity, version=entry.identity)
 
 
 class _Tree:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
+from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ from toyspec.format.json_numbers import number
 from toyspec.runs.members import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from toyspec.runs.summary import RunSummary
 
@@ -21,34 +23,69 @@ _MOST_CHARS = 4096
 _PLANNED = ("max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps")
 
 
+class RunRow(dict[str, Any]):
+    """The row of a run whose members are made when they are asked for: a filter asks for few of very many runs."""
+
+    def __init__(self, summary: RunSummary, run: str) -> None:
+        """*run* is the id of the run of *summary*."""
+        super().__init__(id=encodable(run))
+        self.summary = summary
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All settings of the run."""
+        return settings_of(self.summary.start)
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = _MEMBERS[name](self)
+        return found
+
+
 def row_of(summary: RunSummary, run: str, *, metrics_left_out: int = 0) -> dict[str, Any]:
     """Return the row of *summary*, whose id is *run*; ``findings`` is None, since nothing has checked it."""
-    start = summary.start
-    settings = settings_of(start)
-    name = start.get("name")
-    return {
-        "id": encodable(run),
-        "run_id": cut(start["run_id"]) if isinstance(start.get("run_id"), str) else None,
-        "name": cut(name) if isinstance(name, str) and name else cut(encodable(summary.name)),
-        "group": cut(start["group"]) if isinstance(start.get("group"), str) else None,
-        "tags": [cut(tag) for tag in _list(start.get("tags"))[:MOST_TAGS] if isinstance(tag, str)],
-        "state": summary.state,
-        "profile": summary.profile,
-        "dialect": summary.dialect.name if summary.dialect is not None else None,
-        "started": summary.started_at,
-        "seconds": finite(summary.seconds),
-        "steps": summary.last_step,
-        "final_loss": finite(summary.final_loss),
-        "reason": _reason(summary),
-        "sealed": bool(summary.sealed),
-        "progress": progress_of(summary.last_step, settings),
-        "bytes": summary.extent.size,
-        "findings": None,
-        "config": dict(list(settings.items())[:MOST_SETTINGS]),
-        "metrics": {cut(name): _metric(summary, name) for name in summary.series},
-        "left_out": {"metrics": metrics_left_out, "config": max(0, len(settings) - MOST_SETTINGS)},
-        "message": None,
-    }
+    row = RunRow(summary, run)
+    left_out = {"metrics": metrics_left_out, "config": max(0, len(row.settings) - MOST_SETTINGS)}
+    found = {name: row[name] for name in ("id", *_MEMBERS)}
+    return found | {"findings": None, "left_out": left_out, "message": None}
+
+
+def _text_member(name: str) -> Callable[[RunRow], str | None]:
+    def member(row: RunRow) -> str | None:
+        value = row.summary.start.get(name)
+        return cut(value) if isinstance(value, str) else None
+
+    return member
+
+
+def _name(row: RunRow) -> str:
+    name = row.summary.start.get("name")
+    return cut(name) if isinstance(name, str) and name else cut(encodable(row.summary.name))
+
+
+def _tags(row: RunRow) -> list[str]:
+    tags = row.summary.start.get("tags")
+    return [cut(tag) for tag in tags[:MOST_TAGS] if isinstance(tag, str)] if isinstance(tags, list) else []
+
+
+_MEMBERS: dict[str, Callable[[RunRow], Any]] = {
+    "run_id": _text_member("run_id"),
+    "name": _name,
+    "group": _text_member("group"),
+    "tags": _tags,
+    "state": lambda row: row.summary.state,
+    "profile": lambda row: row.summary.profile,
+    "dialect": lambda row: None if row.summary.dialect is None else row.summary.dialect.name,
+    "started": lambda row: row.summary.started_at,
+    "seconds": lambda row: finite(row.summary.seconds),
+    "steps": lambda row: row.summary.last_step,
+    "final_loss": lambda row: finite(row.summary.final_loss),
+    "reason": lambda row: _reason(row.summary),
+    "sealed": lambda row: bool(row.summary.sealed),
+    "progress": lambda row: progress_of(row.summary.last_step, row.settings),
+    "bytes": lambda row: row.summary.extent.size,
+    "config": lambda row: dict(islice(row.settings.items(), MOST_SETTINGS)),
+    "metrics": lambda row: {cut(name): _metric(row.summary, name) for name in row.summary.series},
+}
 
 
 def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
@@ -119,10 +156,6 @@ def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | No
     short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
     planned = next((short[name] for name in _PLANNED if number(short.get(name)) is not None), None)
     return min(1.0, max(0.0, last_step / planned)) if planned and planned > 0 else None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def cut(text: str) -> str:

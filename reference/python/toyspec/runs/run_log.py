@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from array import array
 from contextlib import closing
 from functools import cached_property, partial
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.engine import native
@@ -28,12 +29,51 @@ if TYPE_CHECKING:
 
 # As much as is read of many numbers at once.
 _CHUNK_BYTES = 1 << 20
+# The losses of so many steps are kept when a run is opened: 16 MiB.
+_MOST_KEPT = 1 << 20
+
+
+class _Losses:
+    """The losses of steps, NaN where one was not finite; with more steps than *most*, the last one alone."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.steps: array[int] | list[int] = array("q")
+        self.values = array("d")
+        self.last: float | None = None
+        self.is_whole = True
+        self._most = most
+
+    def add(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Add the losses of *steps*."""
+        if not values:
+            return
+        self.last = None if isnan(values[-1]) else values[-1]
+        if self._most is not None and len(self.steps) + len(steps) > self._most:
+            self.drop()
+        if self.is_whole:
+            try:
+                self.steps.extend(steps)
+            except OverflowError:
+                # Any integer may be a step.
+                self.steps = [*self.steps, *steps]
+            self.values.extend(values)
+
+    def drop(self) -> None:
+        """Keep nothing but the last loss from now on."""
+        self.steps, self.values, self.is_whole = array("q"), array("d"), False
+
+    def curve(self) -> list[float | None]:
+        """Return the losses, None where one was not finite."""
+        if isnan(sum(self.values)):
+            return [None if isnan(value) else value for value in self.values]
+        return list(self.values)
 
 
 class RunLog:
     """One run, with the records its stream had when it was opened; steps are those of the latest attempt.
 
-    Memory does not grow with the run until ``steps``, ``loss_curve`` or ``loss_by_step`` is used.
+    ``open`` keeps the losses of a run of up to a million steps, at most 16 MiB; ``scan`` keeps none. Apart from them,
+    memory does not grow with the run until ``steps``, ``loss_curve`` or ``loss_by_step`` is used.
     """
 
     dir: str
@@ -55,7 +95,7 @@ class RunLog:
         self.run_end = None
         self._stream = path if is_stream else path_in(path, EVENTS_FILE)
         self._attempts = Attempts()
-        self._last_loss: float | None = None
+        self._kept = _Losses(_MOST_KEPT)
         self._learn()
 
     @classmethod
@@ -80,7 +120,10 @@ class RunLog:
         runs = []
         for path in _run_directories(os.fspath(root)):
             try:
-                runs.append(cls(path))
+                run = cls(path)
+                # Those of many runs would take much memory.
+                run._kept.drop()
+                runs.append(run)
             except StreamError as error:
                 if isinstance(error, RunStartMissingError) and (error.report is None or not error.report.records):
                     continue
@@ -104,7 +147,7 @@ class RunLog:
         """
         if self.run_end is not None and _is_loss(self.run_end.get("final_loss", "")):
             return _number(self.run_end["final_loss"])
-        return self._last_loss
+        return self._kept.last
 
     @cached_property
     def steps(self) -> list[Record]:
@@ -119,24 +162,22 @@ class RunLog:
     def loss_curve(self) -> list[float | None]:
         """The loss of every step of the run's own phase that has one, in order; None where it was not finite.
 
-        The run's own phase is that of its run_start, else train. Read from the file on first use; raises as ``steps``
-        does.
+        The run's own phase is that of its run_start, else train. Read from the file on first use, if they were not
+        kept; raises as ``steps`` does.
         """
-        return list(self._losses[1])
+        return self._losses.curve()
 
     @cached_property
     def loss_by_step(self) -> list[tuple[int, float | None]]:
         """Number and loss of the same steps."""
-        return list(zip(*self._losses, strict=True))
+        return list(zip(self._losses.steps, self._losses.curve(), strict=True))
 
     @cached_property
-    def _losses(self) -> tuple[list[int], list[float | None]]:
-        steps: list[int] = []
-        losses: list[float | None] = []
-        for some, values in self._loss_parts():
-            steps.extend(some)
-            losses.extend(values)
-        return steps, losses
+    def _losses(self) -> _Losses:
+        if self._kept.is_whole:
+            self._raise_if_replaced()
+            return self._kept
+        return self._latest_losses(_Losses())
 
     def _repr_html_(self) -> str:
         from toyspec.runs.run_html import run_html
@@ -146,27 +187,28 @@ class RunLog:
 
     def _learn(self) -> None:
         config: Record | None = None
+        is_late = False
         reading = self._read()
         items: Iterator[Any] = iter(reading)
         for item in items:
-            if isinstance(item, NumberBlock):
-                if config is not None:
-                    self._last_loss = next(reversed(self._losses_in(item)[1]), self._last_loss)
-                continue
-            self._attempts.learn(item)
-            if item.kind == "run_start" and config is None:
-                config = self.config = item
-            elif item.kind == "run_end":
-                self.run_end = item
-            elif config is not None and self._has_loss(item):
-                self._last_loss = _number(item["loss"])
+            if not isinstance(item, NumberBlock):
+                self._attempts.learn(item)
+                if item.kind == "run_start" and config is None:
+                    config = self.config = item
+                elif item.kind == "run_end":
+                    self.run_end = item
+            if config is None:
+                is_late = True
+            else:
+                self._kept.add(*self._losses_in(item))
         self.report = reading.report
         if config is None:
             raise RunStartMissingError(self._stream, "no run_start", report=self.report)
         if self._attempts:
-            self._last_loss = None
-            for _, losses in self._loss_parts():
-                self._last_loss = next(reversed(losses), self._last_loss)
+            self._kept = self._latest_losses(_Losses(_MOST_KEPT))
+        elif is_late:
+            # What comes before it is of the run too.
+            self._kept.drop()
 
     def _read(self) -> Reading:
         return Reading(self._source(), mode="tail", attempts="all", feed=_loss_feed())
@@ -175,29 +217,48 @@ class RunLog:
         # The directory was named, not this file: a FIFO in its place must not block.
         return open_source(self._stream, special="refuse")
 
-    def _has_loss(self, record: Record) -> bool:
-        """Return whether *record* is a step of the run's own phase with a valid loss."""
-        return self._attempts.is_own_step(record) and _is_loss(record.get("loss", ""))
-
-    def _loss_parts(self) -> Iterator[tuple[Sequence[int], Sequence[float | None]]]:
-        """Yield number and loss of the steps of the latest attempt that have one, many at a time."""
-        for item in self._items(_loss_feed()):
-            if isinstance(item, NumberBlock):
-                yield self._losses_in(item)
-            elif self._has_loss(item) and not self._attempts.is_abandoned(item):
-                yield [item["step"]], [_number(item["loss"])]
-
-    def _losses_in(self, block: NumberBlock) -> tuple[Sequence[int], Sequence[float | None]]:
-        own = self._attempts.own_phase
-        steps, values = block.columns.get("loss", ((), ()))
-        if not steps or (block.phase or own) != own:
+    def _loss_in(self, record: Record) -> tuple[Sequence[int], Sequence[float]]:
+        """Return number and loss of *record*, if it is a step of the run's own phase with a valid loss."""
+        if not self._attempts.is_own_step(record) or not _is_loss(record.get("loss", "")):
             return (), ()
-        losses = [None if isnan(value) else value for value in values] if isnan(sum(values)) else values
+        loss = _number(record["loss"])
+        return [record["step"]], [nan if loss is None else loss]
+
+    def _latest_losses(self, losses: _Losses) -> _Losses:
+        """Add the losses of the latest attempt to *losses*, from the file; return them."""
+        for item in self._items(_loss_feed()):
+            if isinstance(item, NumberBlock) or not self._attempts.is_abandoned(item):
+                losses.add(*self._losses_in(item))
+        return losses
+
+    def _losses_in(self, block: Record | NumberBlock) -> tuple[Sequence[int], Sequence[float]]:
+        """Return number and loss of own steps, NaN for null; those of a block are of the latest attempt."""
+        if not isinstance(block, NumberBlock):
+            return self._loss_in(block)
+        own = self._attempts.own_phase
+        if "loss" not in block.columns or (block.phase or own) != own:
+            return (), ()
+        steps, values = block.columns["loss"]
         kept = self._attempts.last_step_kept(block.line)
         if kept is None or own != "train" or max(steps) <= kept:
-            return steps, losses
+            return steps, values
         chosen = [at for at, step in enumerate(steps) if step <= kept]
-        return [steps[at] for at in chosen], [losses[at] for at in chosen]
+        return [steps[at] for at in chosen], [values[at] for at in chosen]
+
+    def _raise_if_replaced(self) -> None:
+        """Raise if the stream at the path has become another or a shorter one."""
+        wanted = self.config.offset + len(self.config.raw)
+        head = b""
+        with closing(self._source()) as source:
+            while len(head) < wanted and (chunk := self._chunk(source, wanted - len(head))):
+                head += chunk
+            size = source.measure()
+        is_shorter = size is not None and size < self.report.committed_bytes
+        if is_shorter or head[self.config.offset :] != self.config.raw:
+            raise self._replaced()
+
+    def _replaced(self) -> StreamReplacedError:
+        return StreamReplacedError(self._stream, "the stream was replaced since the run was opened; open the run again")
 
     def _items(self, feed: partial[RecordFeed]) -> Iterator[Any]:
         """Yield the records and blocks that the stream had when the run was opened; raise if it is another one."""
@@ -210,9 +271,7 @@ class RunLog:
                     if not isinstance(item, Gap):
                         yield item
         if not is_same or made.gap_bytes or made.records != self.report.records:
-            raise StreamReplacedError(
-                self._stream, "the stream was replaced since the run was opened; open the run again"
-            )
+            raise self._replaced()
 
     def _chunk(self, source: Source, most: int) -> bytes:
         try:

@@ -1,4 +1,4 @@
-"""One measure of a run at every step, in compact memory."""
+"""One metric of a run at every step, in compact memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_FINITE = float("nan")
 
 
 class Series:
-    """The values of one measure by step, in the order of steps; of a repeated step, the last value."""
+    """The values of one metric by step, in the order of steps; of a repeated step, the last value."""
 
     def __init__(self) -> None:
         self.steps = array("q")
@@ -62,8 +62,8 @@ def common_steps(all_series: list[Series]) -> list[int]:
     return [step for step in shortest.steps if all(other.has(step) for other in others)]
 
 
-def measured(record: Record, measure: str) -> tuple[bool, float | None]:
-    """Return whether *record* has *measure*, and its value, None where that was not finite."""
+def value_in(record: Record, metric: str) -> tuple[bool, float | None]:
+    """Return whether *record* has *metric*, and its value, None where that was not finite."""
     metrics = metrics_of(record)
-    value = metrics.get(measure)
-    return measure in metrics, None if value is None or not isfinite(value) else float(value)
+    value = metrics.get(metric)
+    return metric in metrics, None if value is None or not isfinite(value) else float(value)

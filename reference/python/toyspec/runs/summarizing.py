@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def summarize_run(
-    path: str, *, measure: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
+    path: str, *, metric: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
 ) -> RunSummary:
-    """Return the summary of the run at *path*, a run directory or a stream; *measure* is what it keeps whole.
+    """Return the summary of the run at *path*, a run directory or a stream; *metric* is what it keeps whole.
 
     *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
     read by a *dialect*, by default the one that is recognized.
@@ -32,7 +32,7 @@ def summarize_run(
     """
     choice = dialect or DialectChoice()
     stream, _ = locate_stream(path, choice.stream_files)
-    summary = RunSummary(stream, measure)
+    summary = RunSummary(stream, metric)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_numbers()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
@@ -40,7 +40,7 @@ def summarize_run(
     if report.profile is None and report.dialect is None:
         raise unknown_format(stream)
     if summary.attempts or summary.starts_late:
-        again = RunSummary(stream, measure)
+        again = RunSummary(stream, metric)
         again.attempts = summary.attempts
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:

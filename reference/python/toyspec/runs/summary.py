@@ -16,7 +16,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better, scalar_of
 from toyspec.reading.attempts import Attempts
-from toyspec.reading.manifests import read_manifest
+from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
@@ -25,7 +25,7 @@ from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
 from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_among, metrics_of
 from toyspec.runs.own_records import own_facts
-from toyspec.runs.series import Series, measured
+from toyspec.runs.series import Series, value_in
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
@@ -47,18 +47,18 @@ RunState = Literal["complete", "running", "torn", "damaged"]
 _MAX_NAMES = 200
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
-_MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
+_MEMBERS = ("loss", "grad_norm", "throughput_samples_per_sec")
 
 
 class RunSummary:
-    """The facts about one run that fit on a screen; only ``measured`` grows with it. Each ``Curve`` has *parts*."""
+    """The facts about one run that fit on a screen; only ``asked`` grows with it. Each ``Curve`` has *parts*."""
 
-    def __init__(self, path: str, measure: str | None = None, *, parts: int = 32) -> None:
-        self._measure, self._parts = measure, parts
-        self.measured = Series()
-        """The measure that was asked for, at every step in the run's own phase."""
-        self.measures: set[str] = set()
-        """Names of the measures that the steps have, where one was asked for."""
+    def __init__(self, path: str, metric: str | None = None, *, parts: int = 32) -> None:
+        self._metric, self._parts = metric, parts
+        self.asked = Series()
+        """The metric that was asked for, at every step in the run's own phase."""
+        self.metric_names: set[str] = set()
+        """Names of the metrics that the steps have, where one was asked for."""
         self.path = path
         """Path of the stream."""
         self.attempts = Attempts()
@@ -152,9 +152,7 @@ class RunSummary:
     def name(self) -> str:
         """Last part of the path of the run; where another program names its runs in their logs, that name."""
         named = self.start.get("name") if self.dialect is not None else None
-        if isinstance(named, str):
-            return named
-        return os.path.basename(os.path.abspath(self.directory))
+        return named if isinstance(named, str) else os.path.basename(os.path.abspath(self.directory))
 
     @property
     def loss(self) -> Curve | None:
@@ -184,9 +182,8 @@ class RunSummary:
     @property
     def seconds(self) -> float | None:
         """Time from the start of the run to its last record; None where no record has one, or all steps are at 0."""
-        if self.first_time is None or self.last_time is None:
-            return None
-        if not self.last_time and self.first_step != self.last_step:
+        is_timeless = not self.last_time and self.first_step != self.last_step
+        if self.first_time is None or self.last_time is None or is_timeless:
             return None
         begin = self.first_time if self.profile == "kaun/v1" or self._time_origin == "unix" else 0.0
         return self.last_time - begin
@@ -201,8 +198,10 @@ class RunSummary:
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
 
     def describe(self, profile: Profile | None, extent: Extent) -> None:
-        """Take in what is known of the stream beyond its records; of a kaun run, the manifest beside it too."""
+        """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
         self.profile, self.extent = profile, extent
+        if self.dialect is not None:
+            self.start = manifest_start(os.path.dirname(self.path), self.dialect.name) | self.start
         if profile == "kaun/v1":
             self.start = read_manifest(os.path.dirname(self.path)) or {}
 
@@ -220,7 +219,7 @@ class RunSummary:
             elif kind in self.kinds or len(self.kinds) < _MAX_NAMES:
                 self.kinds[kind] = self.kinds.get(kind, 0) + 1
             said = own_facts(record, self.last_step)
-            if self._measure is not None:
+            if self._metric is not None:
                 self._keep(record, said)
             self._take_record(record) if said is None else self._take_own(said)
 
@@ -246,15 +245,15 @@ class RunSummary:
         self.first_step = first if self.first_step is None else self.first_step
         self._take_columns(block.columns)
         self.minimized.update(block.minimized)
-        for names in block.groups if self._measure is not None else ():
-            self.measured.add_all(*block.columns.get(self._measure_among(names), ((), ())))
+        for names in block.groups if self._metric is not None else ():
+            self.asked.add_all(*block.columns.get(self._name_among(names), ((), ())))
 
     def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
         for name, (steps, values) in columns.items():
             if (curve := self._curve(name)) is not None:
                 curve.add_all(steps, values)
-        if self._measure is not None and len(self.measures) < _MAX_NAMES:
-            self.measures.update(columns)
+        if self._metric is not None and len(self.metric_names) < _MAX_NAMES:
+            self.metric_names.update(columns)
 
     def _curve(self, name: str) -> Curve | None:
         curve = self.series.get(name)
@@ -276,20 +275,20 @@ class RunSummary:
         # An evaluation may have an earlier step, or count epochs.
         self.last_step = max(steps) if self.last_step is None else max(self.last_step, *steps)
         self._take_columns({name: (steps, each) for name, each in columns.items()})
-        name = None if said.steps is None or self._measure is None else self._measure_among(columns)
+        name = None if said.steps is None or self._metric is None else self._name_among(columns)
         if name in columns:
-            self.measured.add_all(steps, columns[name])
+            self.asked.add_all(steps, columns[name])
 
-    def _measure_among(self, names: Container[str]) -> str:
-        """Return the name of the measure that was asked for; the loss may have another among *names*."""
-        if self._measure not in (None, "loss"):
-            return self._measure
+    def _name_among(self, names: Container[str]) -> str:
+        """Return the name of the metric that was asked for; the loss may have another among *names*."""
+        if self._metric not in (None, "loss"):
+            return self._metric
         if "step" not in self.kinds:
             self._loss_name = self._loss_name or loss_among(names)
         elif self._loss_name is not None:
             # The loss of a run with steps is theirs, whatever was logged before the first.
             self._loss_name = None
-            self.measured = Series()
+            self.asked = Series()
         return self._loss_name or "loss"
 
     def _keep(self, record: Record, said: OwnFacts | None) -> None:
@@ -298,11 +297,11 @@ class RunSummary:
         is_other = record.kind == "step" and not self.attempts.is_own_step(record)
         if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
             return
-        if len(self.measures) < _MAX_NAMES:
-            self.measures.update(metrics_of(record))
-        is_there, value = measured(record, self._measure_among(metrics_of(record)))
+        if len(self.metric_names) < _MAX_NAMES:
+            self.metric_names.update(metrics_of(record))
+        is_there, value = value_in(record, self._name_among(metrics_of(record)))
         if is_there:
-            self.measured.add(step, value)
+            self.asked.add(step, value)
 
     def _take_toy(self, record: Record) -> None:
         value = record.value
@@ -336,8 +335,8 @@ class RunSummary:
         milliseconds = number(value.get("wall_time_ms"))
         self._take_time(None if milliseconds is None else milliseconds / 1000)
         extra = value.get("extra")
-        measures = {name: value[name] for name in _MEASURES if name in value}
-        self._take_step(value.get("step"), measures | (extra if isinstance(extra, dict) else {}))
+        metrics = {name: value[name] for name in _MEMBERS if name in value}
+        self._take_step(value.get("step"), metrics | (extra if isinstance(extra, dict) else {}))
 
     def _take_scalars(self, step: Any, metrics: dict[str, Any]) -> None:
         """Take in values at any time; in a run without step events their steps are those of the run."""
@@ -349,11 +348,12 @@ class RunSummary:
     def _take_row(self, row: Row) -> None:
         self._time_origin = self._time_origin or row.time_origin
         self._take_time(row.time if row.time_origin == self._time_origin else None)
-        if row.config and "config" not in self.start:
-            self.start = {**self.start, "config": row.config}
-        if row.run and "name" not in self.start:
-            self.start = {**self.start, "name": row.run}
-        self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
+        if row.config or row.run:
+            self.start = row.start | self.start
+        self.end = self.end if row.end is None else {"reason": row.end}
+        self.goals |= [row.goal] if row.goal is not None and len(self.goals) < _MAX_NAMES else []
+        if row.step is not None or row.values:
+            self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
 
     def _take_own(self, said: OwnFacts) -> None:
         self.goals = said.goals
@@ -381,16 +381,16 @@ class RunSummary:
             self.minimized[scalar.tag] = scalar.minimize
         self._take_step(scalar.step, {scalar.tag: scalar.value})
 
-    def _take_step(self, step: Any, measures: dict[str, Any]) -> None:
+    def _take_step(self, step: Any, metrics: dict[str, Any]) -> None:
         if type(step) is int and abs(step) < _MAX_STEP:
             self.first_step = step if self.first_step is None else self.first_step
             self.last_step = step
-            self._take_metrics(step, measures)
+            self._take_metrics(step, metrics)
 
-    def _take_metrics(self, step: Any, measures: dict[str, Any]) -> None:
+    def _take_metrics(self, step: Any, metrics: dict[str, Any]) -> None:
         if type(step) is not int or abs(step) >= _MAX_STEP:
             return
-        for name, value in measures.items():
+        for name, value in metrics.items():
             if (value is None or number(value) is not None) and (curve := self._curve(name)) is not None:
                 curve.add(step, None if value is None or not isfinite(value) else float(value))
 

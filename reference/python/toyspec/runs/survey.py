@@ -13,6 +13,7 @@ from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_objec
 from toyspec.reading.parts import is_in_parts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
+from toyspec.runs.discovery import OF_A_BUNDLE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -78,11 +79,12 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
     """
     result = Survey([])
     seen: list[tuple[str, str | None, Lying]] = []
+    beside: list[str] = []
     for path in _files(root, importable):
         result.files += 1
         lying = _examined(path, choice, importable)
         if lying is None:
-            result.others += 1
+            beside.append(path)
             continue
         run = importable.part_of(path)
         seen.append((path, None if run is None or run[0] != lying.format else run[1], lying))
@@ -99,6 +101,14 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
         example = place if place is not None and lying.sort == "foreign" else log or os.curdir
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
+    bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
+    for path in beside:
+        stream = bundles.get(os.path.dirname(path)) if os.path.basename(path) in OF_A_BUNDLE else None
+        if stream is None:
+            result.others += 1
+        else:
+            stream.files += 1
+            stream.bytes += _size(path)
     order = ("profile", "dialect", "foreign", "unreadable")
     result.formats = sorted(found.values(), key=lambda each: (order.index(each.sort), each.format))
     return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from toyspec.format.flattening import flattened
+from toyspec.writing.named_values import NamedValues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 class EventMethods(ABC):
     """The events between the start and the end of a run; every call writes one record."""
 
+    def __init__(self) -> None:
+        self._names = NamedValues()
+
+    @property
+    @abstractmethod
+    def events_path(self) -> str:
+        """Path of the stream."""
+
     @abstractmethod
     def _log(self, kind: str, **members: Any) -> None:
         """Write an event."""
@@ -40,9 +48,10 @@ class EventMethods(ABC):
     ) -> None:
         """Write any numbers by name, at any time; ``/`` in a name groups them: ``run.log({"train/acc": 0.75})``.
 
-        The members of a nested dict follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same.
+        The members of a nested mapping follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same.
+        Of two values that get one name, the later one is written, and standard error reports it once.
         """
-        self.scalars(flattened(values), step=step, epoch=epoch, phase=phase)
+        self.scalars(self._names.named(values, self.events_path), step=step, epoch=epoch, phase=phase)
 
     def scalars(
         self,

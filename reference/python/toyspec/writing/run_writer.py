@@ -100,6 +100,7 @@ class RunWriter(EventMethods):
         *mirrors* send the records on to other trackers while they are written, from processes of their own: see
         ``Mirror``.
         """
+        super().__init__()
         settings = Settings(
             exist=exist,
             on_error=on_error,

@@ -206,7 +206,8 @@ impl Fast {
         } else {
             self.other_line(text, start)
         };
-        self.line_end(text, start, found?.0, limit)
+        let (end, said) = found?;
+        self.line_end(text, start, end, limit).filter(|_| said.wrong_types == 0)
     }
 
     /// Returns what other threads prove lines with; None where the fast path cannot go on from what the rules remember.
@@ -432,7 +433,7 @@ impl FastKind {
                     return None;
                 }
                 seen |= 1 << index;
-                at = field.value(text, at, &mut said)?;
+                at = field.value(text, at, &mut said).or_else(|| field.wrong_type(text, at, &mut said))?;
             } else {
                 at = self.learned_value(index - self.declared, text, at)?;
             }

@@ -1,8 +1,10 @@
 //! What the fast path takes in has no findings on the exact path; it leaves everything else alone.
 
+use crate::check::fast::Fast;
 use crate::check::StreamChecker;
 use crate::check::{CheckOptions, FileReport};
 use crate::test_random::{rounds, Random};
+use crate::Profile;
 
 const TOY: [&str; 22] = [
     r#"{"kind":"step","t":1.5,"step":7,"loss":1.0,"step":8}"#,
@@ -150,6 +152,19 @@ fn the_fast_path_takes_in_what_is_clean() {
     assert!(checker.lines_taken_fast() >= 99, "{}", checker.lines_taken_fast());
 }
 
+/// What reads only the ends of a stream relies on the same.
+#[test]
+fn records_are_taken_in_up_to_the_first_that_is_not_clean() {
+    let mut text = String::new();
+    for step in 1..=100 {
+        text += &format!("{{\"kind\":\"step\",\"t\":{step}.5,\"step\":{step},\"loss\":0.1}}\n");
+    }
+    let clean = text.len();
+    text += "{\"kind\":\"step\",\"t\":101.5,\"step\":\"x\",\"loss\":0.1}\n{\"kind\":\"step\",\"t\":102.5,\"step\":102,\"loss\":0.1}\n";
+    let taken = Fast::new(Profile::Toy).records(text.as_bytes(), 1 << 24);
+    assert_eq!((taken.lines, taken.bytes), (100, clean));
+}
+
 /// A key that the fast path has learned is counted in every line, as on the exact path.
 #[test]
 fn a_learned_key_is_counted() {
@@ -163,7 +178,24 @@ fn a_learned_key_is_counted() {
     assert!(fast.findings[0].message.contains('9'), "{}", fast.findings[0].message);
 }
 
-/// Returns steps whose clocks and counts go back, repeat and leave out numbers, far more often than findings are listed.
+/// Members of a step whose values have another type than the schema allows, some of them in another way too.
+const WRONG: [&str; 12] = [
+    "\"loss\":\"2.5\"",
+    "\"loss\":2.5,\"lr\":\"\\u00e9\"",
+    "\"lr\":{\"a\":[1,null]},\"tokens\":true,\"loss\":null",
+    "\"lr\":[],\"wall_us\":\"1\",\"loss\":1",
+    "\"extra\":[9007199254740993]",
+    "\"extra\":{\"a\":\"x\"}",
+    "\"grad_norm\":false,\"lr\":1e999",
+    "\"lr\":\"\\ud800\"",
+    "\"lr\":\"x\",\"lr\":1",
+    "\"tokens\":1.5",
+    "\"tokens\":null",
+    "\"lr\":{\"a\":1,\"a\":2}",
+];
+
+/// Returns steps whose clocks and counts go back, repeat and leave out numbers, and whose values have wrong types, far
+/// more often than findings are listed.
 pub(crate) fn disordered(random: &mut Random, lines: usize) -> Vec<u8> {
     let is_toy = random.below(3) > 0;
     let mut text = String::new();
@@ -179,6 +211,10 @@ pub(crate) fn disordered(random: &mut Random, lines: usize) -> Vec<u8> {
             0 => "{\n".to_string(),
             1 if is_toy => format!("{{\"kind\":\"run_resume\",\"t\":{clock},\"from_step\":{step}}}\n"),
             2 if is_toy => format!("{{\"kind\":\"step\",\"t\":{clock},\"step\":{step},\"loss\":\"x\"}}\n"),
+            3..=40 if is_toy => {
+                let wrong = WRONG[random.below(WRONG.len())];
+                format!("{{\"kind\":\"step\",{phase}\"t\":{clock},\"step\":{step},{wrong}}}\n")
+            }
             _ if is_toy => format!("{{\"kind\":\"step\",{phase}\"t\":{clock}.5,\"step\":{step},\"loss\":2.5}}\n"),
             _ => METRICS[3].replace("\"step\":2", &format!("\"step\":{step}")) + "\n",
         };
@@ -217,4 +253,24 @@ fn the_fast_path_takes_in_what_is_only_counted() {
     let counted = checker.finish().suppressed;
     assert_eq!(Some(&1899), counted.get("step-skipped"));
     assert_eq!(Some(&1899), counted.get("time-goes-backwards"));
+}
+
+/// Once no more of them are listed, wrong types keep no line from the fast path, but those of fields that rules need.
+#[test]
+fn the_fast_path_counts_wrong_types() {
+    let text = |member: &str| {
+        let mut text = String::from("{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n");
+        for step in 0..2000 {
+            let values = format!("\"t\":{step}.5,\"step\":{step},\"loss\":0.1,\"lr\":0.1,\"tokens\":1");
+            text +=
+                &format!("{{\"kind\":\"step\",{}}}\n", values.replace(member, &member.replace(':', ":\"\",\"x\":")));
+        }
+        text
+    };
+    for (member, is_taken) in [("\"lr\":", true), ("\"loss\":", true), ("\"step\":", false), ("\"t\":", false)] {
+        let mut checker = StreamChecker::named("", CheckOptions::default());
+        checker.feed(text(member).as_bytes());
+        assert_eq!(is_taken, checker.lines_taken_fast() > 1800, "{member} {}", checker.lines_taken_fast());
+        assert_eq!(Some(&1900), checker.finish().suppressed.get("wrong-type"), "{member}");
+    }
 }

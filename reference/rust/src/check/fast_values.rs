@@ -1,6 +1,6 @@
 //! Proves values of fields free of problems.
 
-use crate::check::containers::{array, boolean, exact, object};
+use crate::check::containers::{anything, array, boolean, exact, object};
 use crate::check::hot::{Said, MAX_PHASES};
 use crate::check::roles::{Role, Roles};
 use crate::check::words::{byte, integer, number, string, word, Token};
@@ -79,6 +79,29 @@ impl FastField {
             (Role::Nothing, _) => self.value.skip(text, at, said),
             _ => None,
         }
+    }
+
+    /// Goes over a value of another type than the schema allows, and counts it; None for a field that the rules that
+    /// relate records need, and for one that was not proven for another reason.
+    #[cold]
+    #[inline(never)]
+    pub fn wrong_type(&self, text: &[u8], at: usize, said: &mut Said) -> Option<usize> {
+        let first = byte(text, at);
+        let may_have_type = match &self.value.check {
+            Check::Count(_) | Check::Number(_) | Check::Binary32 => matches!(first, b'-' | b'0'..=b'9'),
+            Check::Text | Check::OneOf(_) => first == b'"',
+            Check::Boolean => matches!(first, b't' | b'f'),
+            Check::Array(..) => first == b'[',
+            Check::Map(_) => first == b'{',
+            // The integers in a value that should be an open map are looked at.
+            Check::OpenMap | Check::Exact => true,
+        };
+        let is_open = matches!(self.role, Role::Nothing | Role::Loss);
+        if may_have_type || !is_open || self.value.nullable && first == b'n' {
+            return None;
+        }
+        said.wrong_types += 1;
+        anything(text, at, 0)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::check::hits::{Count, Scalar};
 use crate::check::rules::{Memory, StreamRules};
 use crate::schema::StreamRule;
+use crate::tables::Rule;
 
 pub(crate) const MAX_PHASES: usize = 4;
 
@@ -18,30 +19,40 @@ pub(crate) struct Said {
     /// Where the loss lies in the text.
     pub loss: Option<(usize, usize)>,
     pub has_null: bool,
+    /// Number of fields whose values have another type than the schema allows.
+    pub wrong_types: u64,
     /// Integers may be written with a fraction and an exponent.
     pub floats: bool,
 }
 
 impl Said {
-    pub const NOTHING: Said =
-        Said { clock: f64::INFINITY, count: 0, phase: None, loss: None, has_null: false, floats: false };
+    pub const NOTHING: Said = Said {
+        clock: f64::INFINITY,
+        count: 0,
+        phase: None,
+        loss: None,
+        has_null: false,
+        wrong_types: 0,
+        floats: false,
+    };
 }
 
-/// How often rules on the order of numbers were broken whose findings are only counted; None for a rule whose next
-/// finding is listed.
+/// How often rules on the order of numbers, and on types, were broken whose findings are only counted; None for a rule
+/// whose next finding is listed.
 #[derive(Clone, Copy)]
 struct Broken {
     clock: Option<u64>,
     rising: Option<u64>,
     backwards: Option<u64>,
     skipped: Option<u64>,
+    types: Option<u64>,
 }
 
 impl Broken {
-    const NEVER: Broken = Broken { clock: None, rising: None, backwards: None, skipped: None };
+    const NEVER: Broken = Broken { clock: None, rising: None, backwards: None, skipped: None, types: None };
 
-    fn all(&self) -> [Option<u64>; 4] {
-        [self.clock, self.rising, self.backwards, self.skipped]
+    fn all(&self) -> [Option<u64>; 5] {
+        [self.clock, self.rising, self.backwards, self.skipped, self.types]
     }
 
     /// Adds the numbers of another; returns None where it counts what this does not.
@@ -55,6 +66,7 @@ impl Broken {
             rising: sum(self.rising, other.rising)?,
             backwards: sum(self.backwards, other.backwards)?,
             skipped: sum(self.skipped, other.skipped)?,
+            types: sum(self.types, other.types)?,
         })
     }
 }
@@ -107,7 +119,7 @@ impl Hot {
             last: None,
             loss: None,
             asks_null: false,
-            broken: Broken::NEVER,
+            broken: Broken { types: rules.uncollected(Rule::WrongType), ..Broken::NEVER },
             is_changed: false,
         };
         for (rule, memory) in table.rules.iter().zip(&rules.memories) {
@@ -142,9 +154,14 @@ impl Hot {
     pub fn blank(&self) -> Hot {
         let (bases, last, loss) = ([None; MAX_PHASES], None, None);
         let none = |times: Option<u64>| times.map(|_| 0);
-        let Broken { clock, rising, backwards, skipped } = self.broken;
-        let broken =
-            Broken { clock: none(clock), rising: none(rising), backwards: none(backwards), skipped: none(skipped) };
+        let Broken { clock, rising, backwards, skipped, types } = self.broken;
+        let broken = Broken {
+            clock: none(clock),
+            rising: none(rising),
+            backwards: none(backwards),
+            skipped: none(skipped),
+            types: none(types),
+        };
         Hot { clock: f64::NEG_INFINITY, rising: None, bases, last, loss, broken, is_changed: false, ..*self }
     }
 
@@ -232,6 +249,7 @@ impl Hot {
     }
 
     fn store_broken(&self, rules: &mut StreamRules) {
+        rules.set_uncollected(Rule::WrongType, self.broken.types);
         for rule in rules.profile.table().rules {
             match rule {
                 StreamRule::Monotone { rule, repeats: true, .. } => rules.set_uncollected(*rule, self.broken.clock),
@@ -258,6 +276,10 @@ impl Hot {
         if is_late && self.broken.clock.is_none() || self.asks_null && said.has_null {
             return false;
         }
+        let has_wrong_types = said.wrong_types > 0;
+        if has_wrong_types && self.broken.types.is_none() {
+            return false;
+        }
         if is_step {
             let phase = said.phase.unwrap_or(self.phase);
             match self.bases[phase] {
@@ -278,6 +300,9 @@ impl Hot {
         }
         if let Some(times) = self.broken.clock.as_mut().filter(|_| is_late) {
             *times += 1;
+        }
+        if let Some(times) = self.broken.types.as_mut().filter(|_| has_wrong_types) {
+            *times += said.wrong_types;
         }
         if !self.is_changed {
             self.first.clock = said.clock;

@@ -461,6 +461,9 @@ impl Inner {
         let invalid = found.invalid_fields().map(String::from).collect();
         for problem in found.problems {
             self.found.add(problem.rule, place(line, problem.at), &problem.pointer, || problem.message);
+            if problem.rule == Rule::WrongType && !self.found.lists(problem.rule) {
+                self.rules.iter_mut().for_each(|rules| rules.count_only(problem.rule));
+            }
         }
         if let Some(problem) = found.integer_as_float {
             self.report_integer_as_float(problem, line);

@@ -17,10 +17,10 @@ from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.live_runs import LiveRuns, Wanted
 from toyspec.cli.screen.run_list import RunList
+from toyspec.cli.screen.run_order import SORTS, first_metric, listed, metrics_of
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
-from toyspec.runs.columns import field_of, text_of
-from toyspec.runs.expressions import Question, expression
+from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +39,9 @@ View = Literal["runs", "charts", "compare"]
 INTERRUPTED = 130
 TERMINATED = 143
 _AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
-_SORTS = ("started", "name", "best", "last", "steps", "state")
 _MOST_CURVES = 20
 _MOST_COMPARED = 24
 _MOST_PANELS = 6
-_MOST_METRICS = 500
 _NAME_COLUMNS = 24
 _KEYS = "? keys  q quit  / filter  s sort  space select  enter run  3 compare  m metric"
 _COMPARE_KEYS = "? keys  q quit  / filter  j k lines  ← → runs  esc back   * best"
@@ -56,7 +54,8 @@ m M      next, previous metric        l       log scale
 x        step, time, epoch, tokens    ← →     in a comparison: other runs
 q        quit
 
-\N{MULTIPLICATION SIGN} not finite   ¦ unreadable line   ┊ resumed   dim: done again by a later attempt"""
+\N{MULTIPLICATION SIGN} not finite   ¦ unreadable line   ┊ resumed   dim: abandoned attempt"""
+_HELP_LINES = _HELP.count("\n") + 1
 
 
 class WatchApp(App[int]):
@@ -170,31 +169,12 @@ class WatchApp(App[int]):
         return self.query_one(RunList)
 
     def _listed(self) -> list[dict[str, Any]]:
-        holds = self._filter.holds
-        found = [row for row in self._rows.values() if holds(_question(row))]
-        return sorted(found, key=lambda row: (row["name"], row["id"])) if self._sort == "name" else self._ordered(found)
-
-    def _ordered(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return *rows* with the newest, the best or the longest first; those without a value last."""
-        keyed = [(self._key(row), row) for row in rows]
-        facts: dict[str, Any] = next(
-            (row["metrics"][self._metric] for row in rows if self._metric in row["metrics"]), {}
-        )
-        is_ascending = self._sort == "state" or (self._sort in ("best", "last") and facts.get("goal") != "max")
-        known = [pair for pair in keyed if pair[0] is not None]
-        known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
-        return [row for _, row in known] + [row for key, row in keyed if key is None]
-
-    def _key(self, row: dict[str, Any]) -> Any:
-        if self._sort in ("best", "last"):
-            return row["metrics"].get(self._metric, {}).get(self._sort)
-        return row[self._sort]
+        return listed(self._rows.values(), self._filter, sort=self._sort, metric=self._metric)
 
     def _metrics(self) -> list[str]:
-        """Return the metrics of the runs in sight, losses first."""
+        """Return the metrics of the runs in sight."""
         runs = self._runs_in_sight() or list(self._rows)[:_MOST_CURVES]
-        names = dict.fromkeys(name for run in runs for name in self._rows.get(run, {}).get("metrics", ()))
-        return sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name))[:_MOST_METRICS]
+        return metrics_of(self._rows[run] for run in runs if run in self._rows)
 
     def _runs_in_sight(self) -> list[str]:
         """Return the run that was opened, else those that are selected, else the one under the cursor."""
@@ -206,14 +186,14 @@ class WatchApp(App[int]):
 
     def _update(self) -> None:
         """Bring everything on the screen up to date, and ask for the curves that it lacks."""
-        listed = self._listed()
+        rows = self._listed()
         if not self._metric and self._rows:
-            names = dict.fromkeys(name for row in listed[:_MOST_CURVES] for name in row["metrics"])
-            self._metric = min(names, key=lambda name: ("loss" not in name.lower(), len(name)), default="")
-        self._list.show(listed, self._metric)
-        self._list.styles.height = min(len(listed) + 1, max(self.size.height // 2, 4))
+            self._metric = first_metric(rows[:_MOST_CURVES])
+        self._list.show(rows, self._metric)
+        room = self.size.height - (_HELP_LINES if self.query_one("#help").has_class("open") else 0)
+        self._list.styles.height = min(len(rows) + 1, max(room // 2, 4))
         if self._view == "compare":
-            self._update_comparison(listed)
+            self._update_comparison(rows)
             return
         runs = self._runs_in_sight()
         metrics = self._shown_metrics()
@@ -221,12 +201,12 @@ class WatchApp(App[int]):
         if self._snapshot is None or wanted != self._snapshot.wanted:
             self._live.ask(wanted)
         self._update_charts(runs, metrics)
-        self._update_top(len(listed))
+        self._update_top(len(rows))
 
-    def _update_comparison(self, listed: Sequence[dict[str, Any]]) -> None:
+    def _update_comparison(self, rows: Sequence[dict[str, Any]]) -> None:
         """Compare the selected runs, all that are listed without a selection."""
         selected = self._list.selected
-        chosen = [row for row in listed if row["id"] in selected] or list(listed)
+        chosen = [row for row in rows if row["id"] in selected] or list(rows)
         shown = chosen[:_MOST_COMPARED]
         self.query_one(ComparePane).show(shown, [selected.get(row["id"]) for row in shown])
         left_out = len(chosen) - len(shown)
@@ -261,12 +241,12 @@ class WatchApp(App[int]):
             )
             pane.show(panel, scale=self._scale, axis=self._axis, note=missing)
 
-    def _update_top(self, listed: int) -> None:
+    def _update_top(self, shown: int) -> None:
         number = len(self._rows)
         running = sum(row["state"] == "running" for row in self._rows.values())
         parts = [f"toyspec watch {printable(self._root)}", f"{number} run{'s' * (number != 1)}"]
         parts += [f"{running} running"] if running else []
-        parts += [f"{listed} listed"] if listed != number else []
+        parts += [f"{shown} listed"] if shown != number else []
         parts += [f"by {self._sort}"] + (["log"] if self._scale == "log" else [])
         text = self._refused or "  ".join(parts)
         self.query_one("#top", Static).update(cut(text, max(self.size.width, 1)))
@@ -363,12 +343,13 @@ class WatchApp(App[int]):
 
     def action_sort(self, by: int) -> None:
         """Sort by another column."""
-        self._sort = _SORTS[(_SORTS.index(self._sort) + by) % len(_SORTS)]
+        self._sort = SORTS[(SORTS.index(self._sort) + by) % len(SORTS)]
         self._update()
 
     def action_help(self) -> None:
         """Show or hide the keys."""
         self.query_one("#help").toggle_class("open")
+        self._update()
 
     def action_filter(self) -> None:
         """Open the field of the filter."""
@@ -393,7 +374,3 @@ class WatchApp(App[int]):
         field = self.query_one(Input)
         field.remove_class("open")
         self.set_focus(None)
-
-
-def _question(row: dict[str, Any]) -> Question:
-    return Question(lambda name: field_of(row, name), text_of(row))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.text import Text
 from textual.widget import Widget
 
-from toyspec.cli.charts import chart
+from toyspec.cli.charts import NO_PLACE, chart
 from toyspec.cli.columns import cut
 from toyspec.cli.screen.run_list import COLORS
 from toyspec.escaping import shortened
@@ -63,7 +63,9 @@ class ChartPane(Widget):
         size = (self.size.width, max(self.size.height - 1, 3))
         made = chart(panel.curves, size, scale=self._scale, places=self._axis)
         if made is None:
-            return text.append(f"\n{self._note or 'no point has a place on this axis'}", style="dim")
+            is_scale = self._scale == "log" and chart(panel.curves, size, places=self._axis) is not None
+            said = NO_PLACE["log"] if is_scale else self._note or NO_PLACE["linear"]
+            return text.append(f"\n{said}", style="dim")
         for label, row in zip(made.labels, made.rows, strict=True):
             text.append(f"\n{label} ┤", style="dim")
             for part, style in _parts(row, panel.colors):

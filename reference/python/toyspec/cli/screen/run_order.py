@@ -1,0 +1,53 @@
+"""Which runs the table of the screen lists, in which order, and which metrics they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.runs.columns import field_of, text_of
+from toyspec.runs.expressions import Question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toyspec.runs.expressions import Expression
+
+    Row = dict[str, Any]
+
+SORTS = ("started", "name", "best", "last", "steps", "state")
+"""What the runs can be sorted by; ``best`` and ``last`` are of the metric that is shown."""
+
+_MOST_METRICS = 500
+
+
+def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -> list[Row]:
+    """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last."""
+    found = [row for row in rows if wanted.holds(_question(row))]
+    if sort == "name":
+        return sorted(found, key=lambda row: (row["name"], row["id"]))
+    keyed = [(_key(row, sort, metric), row) for row in found]
+    facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
+    is_ascending = sort == "state" or (sort in ("best", "last") and facts.get("goal") != "max")
+    known = [pair for pair in keyed if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
+    return [row for _, row in known] + [row for key, row in keyed if key is None]
+
+
+def metrics_of(rows: Iterable[Row]) -> list[str]:
+    """Return the metrics of *rows*, losses first."""
+    names = dict.fromkeys(name for row in rows for name in row["metrics"])
+    return sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name))[:_MOST_METRICS]
+
+
+def first_metric(rows: Iterable[Row]) -> str:
+    """Return the metric to begin with: a loss if there is one, else that with the shortest name."""
+    names = dict.fromkeys(name for row in rows for name in row["metrics"])
+    return min(names, key=lambda name: ("loss" not in name.lower(), len(name)), default="")
+
+
+def _key(row: Row, sort: str, metric: str) -> Any:
+    return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[sort]
+
+
+def _question(row: Row) -> Question:
+    return Question(lambda name: field_of(row, name), lambda: text_of(row))

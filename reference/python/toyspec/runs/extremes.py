@@ -1,0 +1,43 @@
+"""Adds many records to a summary by the extremes of their metrics, which the compiled engine finds."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from toyspec.reading.number_blocks import NumberBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import toyspec_engine
+
+    from toyspec.findings import Profile
+    from toyspec.runs.summary import RunSummary
+
+
+def take_extremes(
+    summary: RunSummary,
+    part: toyspec_engine.NumbersFields,
+    profile: Profile,
+    minimized: Mapping[str, bool] | None = None,
+) -> None:
+    """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
+    before = {name: curve.count for name, curve in summary.series.items()}
+    columns = {}
+    for name, _, _, first, last, last_finite, lowest, highest in part["metrics"]:
+        # The first of equal values is an extreme, so the order counts.
+        known = [first, *(point for point in (lowest, highest) if point is not None)]
+        known += [] if last_finite is None else [(last[0], last_finite)]
+        known.append(last)
+        columns[name] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
+    block = NumberBlock(
+        profile=profile, line=1, offset=0, kinds=part["kinds"], phase=part["phase"], times=part["times"],
+        steps=part["steps"], columns=columns, rows=None, minimized=dict(minimized or {}),
+    )  # fmt: skip
+    summary.take([block])
+    for name, count, nulls, first, last, *_ in part["metrics"]:
+        curve = summary.series.get(name)
+        if curve is not None and curve.count > before.get(name, 0):
+            curve.count += count - len(columns[name][0])
+            curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN
