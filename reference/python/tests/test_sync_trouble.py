@@ -193,9 +193,15 @@ def test_one_bad_run_costs_no_other(store: Store, run: Path) -> None:
 
 
 def test_objects_of_others_are_passed_over(store: Store, run: Path) -> None:
-    """A bucket with many other objects is listed in pages, and none of them is touched."""
+    """A bucket with many other objects is listed in pages; they are counted, and none of them is touched."""
     for number in range(3000):
-        store.put(f"runs/other/{number}", b"x")
+        store.put(f"runs/other/{number:04}", b"x")
     put(run, stream(2))
-    assert "sent" == outcome(sync(run))
+    done = command("sync", str(run.parent), TO)
+    fact = "3,000 objects there are of none of these runs and were passed over, such as other/0000"
+    assert (0, f"toyspec sync: {TO}: {fact}\n") == (done.returncode, done.stderr.decode())
     assert [LOG] == list(store.versions)
+    report = sync(run)
+    assert (3000, f"{TO}/other/0000") == (report.passed_over, report.example)
+    store.objects = {key: data for key, data in store.objects.items() if "other" not in key}
+    assert b"" == command("sync", str(run.parent), TO).stderr

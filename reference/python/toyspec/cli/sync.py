@@ -16,6 +16,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.escaping import printable
+from toyspec.runs.passed_over import WORTH_SAYING
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -166,6 +167,9 @@ class _Shower:
     def take(self, report: SyncReport) -> None:
         """Show what is new in the report of a pass."""
         self._report = report
+        if report.passed_over >= WORTH_SAYING:
+            fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
+            self._say(report.address, f"{fact} {report.example.removeprefix(report.address).lstrip('/')}")
         for run in report.runs:
             if run.files:
                 self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
@@ -183,8 +187,11 @@ class _Shower:
             if (run.run, fact) not in self._said:
                 self._said.add((run.run, fact))
                 # What has passed may come again.
-                text = f"toyspec sync: {printable(run.address)}: {printable(fact)}"
-                sys.stderr.write(f"{without_ci_commands(text)}\n")
+                self._say(run.address, fact)
+
+    @staticmethod
+    def _say(address: str, fact: str) -> None:
+        sys.stderr.write(f"{without_ci_commands(f'toyspec sync: {printable(address)}: {printable(fact)}')}\n")
 
     def finish(self) -> None:
         """Show the summary."""

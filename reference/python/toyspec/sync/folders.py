@@ -25,8 +25,6 @@ _APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "
 class Folder:
     """Files by their addresses ``file:///…``; a place for reading too."""
 
-    least_extended: int | None = 1
-
     @property
     def place(self) -> Readable:
         """See Target."""
@@ -55,6 +53,10 @@ class Folder:
         with _reported(address), open(_path(address), "rb") as file:
             file.seek(offset)
             return Part(file.read(size), entry)
+
+    def can_extend(self, entry: Entry) -> bool:
+        """See Target."""
+        return entry.size > 0
 
     def put(self, span: Span, address: str, known: Entry | None) -> Entry:
         """See Target."""

@@ -44,6 +44,10 @@ class SyncReport(msgspec.Struct, kw_only=True):
     root: str
     address: str
     runs: list[RunResult]
+    passed_over: int = 0
+    """Number of objects of the place that are of none of the runs, as far as it was listed; they do not change."""
+    example: str = ""
+    """The address of the first one."""
     is_rehearsal: bool = False
     """Whether nothing was sent, and the report says what would have been."""
 

@@ -17,6 +17,7 @@ from toyspec.sync.comparing import Relation, Thoroughness, ends_of, relation
 from toyspec.sync.results import RunResult
 from toyspec.sync.run_files import Extent, RunFile, files_of, kept_name
 from toyspec.sync.spans import LocalFile, ShortenedError, Signature
+from toyspec.sync.targets import CannotExtendError
 from toyspec.system_calls import cause_of, is_locked
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class RunSync:
             self._note("ahead", f"{file.name} has {more} bytes more there than here; nothing of it was sent")
         elif found == "behind":
             if self._is_due(file.name, opened, entry):
-                self._send(file, opened, entry, base=entry if self._can_extend(entry) else None)
+                self._send(file, opened, entry, base=entry if self._target.can_extend(entry) else None)
             else:
                 self._note("waiting")
         else:
@@ -222,10 +223,14 @@ class RunSync:
         address = path_in(self.address, file.name)
         if known is None and file.kind == "side file":
             base = self._renamed(opened)
-        if base is None:
+        made = None
+        if base is not None:
+            try:
+                made = self._target.extend(base, opened.span(base.size), address, known)
+            except CannotExtendError:
+                base = None
+        if made is None:
             made = self._target.put(opened.span(), address, known)
-        else:
-            made = self._target.extend(base, opened.span(base.size), address, known)
         copied = 0 if base is None else base.size
         self._result.sent += opened.stop - copied
         self._result.copied += copied
@@ -236,15 +241,13 @@ class RunSync:
     def _renamed(self, opened: LocalFile) -> Entry | None:
         """Return the object with which *opened* begins: a stream that has become a side file is not sent again."""
         assert self._objects is not None
-        fitting = [entry for entry in self._objects.values() if self._can_extend(entry) and entry.size <= opened.stop]
+        fitting = [
+            entry for entry in self._objects.values() if self._target.can_extend(entry) and entry.size <= opened.stop
+        ]
         for entry in sorted(fitting, key=lambda entry: -entry.size):
             if relation(opened, entry, self._target.place) in ("same", "behind"):
                 return entry
         return None
-
-    def _can_extend(self, entry: Entry) -> bool:
-        least = self._target.least_extended
-        return least is not None and entry.size >= least
 
     def _is_due(self, name: str, opened: LocalFile, entry: Entry) -> bool:
         """Return whether it is time to send more of a stream.
@@ -255,7 +258,7 @@ class RunSync:
         if self._pace == "all" or self._result.is_ended or known is None:
             return True
         elapsed = self._clock() - known.at
-        if self._can_extend(entry):
+        if self._target.can_extend(entry):
             return elapsed >= entry.size / _COPIED_BYTES_PER_SECOND
         return opened.stop >= _GROWTH * entry.size or elapsed >= opened.stop / _WHOLE_BYTES_PER_SECOND
 

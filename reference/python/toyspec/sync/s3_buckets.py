@@ -48,7 +48,7 @@ _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 class S3Bucket:
     """A bucket that is written with conditions, and whose objects grow by copies within it."""
 
-    least_extended: int | None = LEAST_PART_BYTES
+    least_extended = LEAST_PART_BYTES
 
     def __init__(self, name: str, place: Readable, *, seconds: float) -> None:
         """Connect with the settings of the environment; each attempt at a request takes at most *seconds*."""
@@ -72,6 +72,10 @@ class S3Bucket:
             ),
         )
         self._looked_at: set[str] = set()
+
+    def can_extend(self, entry: Entry) -> bool:
+        """See Target."""
+        return entry.size >= self.least_extended
 
     def put(self, span: Span, address: str, known: Entry | None) -> Entry:
         """See Target."""

@@ -1,4 +1,4 @@
-"""Stores that take a condition with a write, through obstore: Google Cloud Storage and Azure."""
+"""Stores that take a condition with a write, through obstore: Google Cloud Storage, and whole blobs of Azure."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ if TYPE_CHECKING:
     from toyspec.sync.spans import Span
     from toyspec.sync.targets import Readable
 
-_BLOCK_BYTES = 8 << 20
-_WHOLE_BYTES = 256 << 20
+BLOCK_BYTES = 8 << 20
+WHOLE_BYTES = 256 << 20
 """Size of an object up to which it is sent in one request, which can have a condition."""
 
 
 class ConditionalStore:
     """A store whose objects are sent whole."""
 
-    least_extended: int | None = None
-
     def __init__(self, place: Place) -> None:
         assert isinstance(place, ObjectPlace)
         self.place: Readable = place
         self._objects = place
 
+    def can_extend(self, entry: Entry) -> bool:
+        """See Target."""
+        del entry
+        return False
+
     def put(self, span: Span, address: str, known: Entry | None) -> Entry:
         """See Target. Above 256 MiB, the condition is asked for before the first byte is sent, and not again."""
         mode = self._mode(address, known)
         store, key = self._objects.store, self._objects.key(address)
-        data = span.data() if span.size <= _WHOLE_BYTES else None
+        data = span.data() if span.size <= WHOLE_BYTES else None
         with reported(address):
             try:
                 if data is None:
-                    made = obstore.put(store, key, span.blocks(_BLOCK_BYTES), chunk_size=_BLOCK_BYTES)
+                    made = obstore.put(store, key, span.blocks(BLOCK_BYTES), chunk_size=BLOCK_BYTES)
                 else:
                     made = obstore.put(store, key, data, mode=cast("Any", mode), use_multipart=False)
             except AlreadyExistsError:

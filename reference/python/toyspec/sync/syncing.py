@@ -48,6 +48,7 @@ class Syncing:
         self._settings = settings
         self._is_rehearsal = rehearse
         self._runs: dict[str, RunSync] = {}
+        self._passed_over = (0, "")
 
     def once(self, pace: Pace = "all", on_result: OnResult | None = None) -> SyncReport:
         """Send what is missing of every run; raise OSError where the place cannot be listed.
@@ -66,7 +67,16 @@ class Syncing:
                 results.append(future.result())
                 if on_result is not None:
                     on_result(results[-1], len(results), len(pending))
-        return SyncReport(root=self.root, address=self.address, runs=results, is_rehearsal=self._is_rehearsal)
+        number, example = self._passed_over
+        self._passed_over = (0, "")
+        return SyncReport(
+            root=self.root,
+            address=self.address,
+            runs=results,
+            passed_over=number,
+            example=example,
+            is_rehearsal=self._is_rehearsal,
+        )
 
     def watch(self, watching: Watching, on_pass: Callable[[SyncReport], None]) -> None:
         """Send what is missing again and again, until it is over; a single run that has ended and was sent ends it too.
@@ -101,17 +111,21 @@ class Syncing:
         return found
 
     def _listed(self, runs: dict[str, str]) -> dict[str, dict[str, Entry]]:
-        """Return the objects of each of *runs*; others are passed over in pages, and not kept."""
+        """Return the objects of each of *runs*; others are passed over in pages, counted, and not kept."""
         if len(runs) < len(self._runs):
             # A few that have come since: each is listed by itself.
             return {}
         by_address = {address: directory for directory, address in runs.items()}
         found: dict[str, dict[str, Entry]] = {directory: {} for directory in runs}
+        others, example = 0, ""
         for entry in self._target.place.entries(self.address):
             for address in _above(entry.address, self.address):
                 if address in by_address:
                     found[by_address[address]][entry.address[len(address) + 1 :]] = entry
                     break
+            else:
+                others, example = others + 1, example or entry.address
+        self._passed_over = (others, example)
         return found
 
 
@@ -142,9 +156,8 @@ class _Rehearsal:
     def place(self) -> Readable:
         return self._target.place
 
-    @property
-    def least_extended(self) -> int | None:
-        return self._target.least_extended
+    def can_extend(self, entry: Entry) -> bool:
+        return self._target.can_extend(entry)
 
     def put(self, span: Span, address: str, known: Entry | None) -> Entry:
         del known

@@ -28,6 +28,13 @@ class Readable(Protocol):
         """See Place."""
 
 
+class CannotExtendError(PlaceError):
+    """This object can only be sent whole."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, "it can only be sent whole")
+
+
 class Target(Protocol):
     """A place that can be written. Calls raise PlaceError, and ChangedError where the object is not *known*.
 
@@ -38,15 +45,17 @@ class Target(Protocol):
     def place(self) -> Readable:
         """The same place, for reading."""
 
-    @property
-    def least_extended(self) -> int | None:
-        """Size in bytes from which on an object can be extended; None where it can only be sent whole."""
+    def can_extend(self, entry: Entry) -> bool:
+        """Return whether the object can be extended; otherwise it can only be sent whole."""
 
     def put(self, span: Span, address: str, known: Entry | None) -> Entry:
         """Make *span* the content of the object, and return it."""
 
     def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
-        """Make the content of *base* and *span* after it the content of the object; only *span* is sent."""
+        """Make the content of *base* and *span* after it the content of the object; only *span* is sent.
+
+        Raise CannotExtendError where that is not possible, and nothing was changed.
+        """
 
     def copy(self, base: Entry, address: str) -> None:
         """Make *base* the content of a new object, without sending it."""
@@ -59,7 +68,12 @@ def target_of(address: str) -> Target:
         from toyspec.sync.folders import Folder
 
         return Folder()
-    if scheme in ("gs", "az"):
+    if scheme == "az":
+        place = place_of(address)
+        from toyspec.sync.azure_containers import AzureContainer
+
+        return AzureContainer(place, seconds=request_seconds())
+    if scheme == "gs":
         place = place_of(address)
         from toyspec.sync.stores import ConditionalStore
 
