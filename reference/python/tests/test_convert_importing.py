@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from errno import EACCES, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,9 @@ def test_runs_of_one_name_do_not_meet(tmp_path: Path) -> None:
     for _ in range(2):
         report = accounted(import_runs([tmp_path / "x" / "a", tmp_path / "y" / "a"], tmp_path / "runs"))
         assert ["a-2", "a-3"] == [run.run_id for run in report.runs]
+        assert ["another run is named a, so this one is a-2"] == [
+            note for note in report.runs[0].notes if "named" in note
+        ]
     assert own == (tmp_path / "runs" / "a" / "events.jsonl").read_bytes()
 
 
@@ -102,6 +106,61 @@ def test_stopped_import_says_how_to_go_on(
     assert 130 == main(["import", str(tmp_path), "--out", str(tmp_path / "runs")])
     said = f"toyspec import: stopped; the runs in {tmp_path / 'runs'} are whole. Run the same command again to go on\n"
     assert said == capsys.readouterr().err
+
+
+def test_stopped_export_says_that_nothing_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends an export with its exit status and a line, and leaves nothing in the directory or beside it."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toyspec.convert.csv_files.export", interrupted)
+    before = sorted(os.listdir(tmp_path))
+    assert 130 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert f"toyspec export: stopped; nothing was added to {tmp_path / 'out'}\n" == capsys.readouterr().err
+    assert before == sorted(os.listdir(tmp_path))
+
+
+def test_full_disk_of_an_export_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message has the directory of the export, which the system does not name where writing fails."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+
+    def full(*_: Any) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("toyspec.convert.csv_files.export", full)
+    assert 2 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert f"toyspec export: {tmp_path / 'out'}: No space left on device\n" == capsys.readouterr().err
+
+
+def test_file_without_any_event_is_an_error(tmp_path: Path) -> None:
+    """A name does not make an event file; one record is enough for a run, whatever is before it."""
+    (tmp_path / "a").mkdir()
+    file = tmp_path / "a" / "x.tfevents.1"
+    file.write_bytes(b"hello world, not an event file")
+    done = toyspec("import", str(file), "--out", str(tmp_path / "runs"))
+    assert (2, b"") == (done.returncode, done.stdout)
+    assert f"toyspec import: {file}: not an event file: no record in it can be read\n" == done.stderr.decode()
+    assert [] == [name for name in os.listdir(tmp_path / "runs") if not name.startswith(".")]
+    event_file(tmp_path / "b", *steps(1))
+    (real,) = (tmp_path / "b").iterdir()
+    real.write_bytes(file.read_bytes() + real.read_bytes())
+    done = toyspec("import", str(real), "--out", str(tmp_path / "runs"))
+    assert 1 == done.returncode
+
+
+def test_one_item_is_counted_in_the_singular(tmp_path: Path) -> None:
+    """One value is counted without the plural."""
+    event_file(tmp_path / "a", event_messages.scalar_event(WALL, 1, "loss", 0.5))
+    done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
+    assert b": 1 value, 1 carried unchanged\n" in done.stdout
 
 
 def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> None:
@@ -222,12 +281,28 @@ def test_log_content_is_shown_inert(tmp_path: Path) -> None:
     assert b"\n::error::" not in done.stdout
 
 
+def test_directory_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source is not blamed for a directory without permission to write; nothing more is tried."""
+
+    def refused(path: str, **_: Any) -> None:
+        raise PermissionError(EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("toyspec.convert.imported_bundles.os.makedirs", refused)
+    out = tmp_path / "new" / "runs"
+    assert 2 == main(["import", str(event_file(tmp_path / "a", *steps(1))), "--out", str(out)])
+    assert f"toyspec import: {out}: Permission denied\n" == capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "name a source"),
         (("missing",), "missing: No such file or directory"),
-        (("tensorbord", "logs"), "'tensorbord' is neither a format nor a path"),
+        (("tensorbord", "logs"), "'tensorbord' is neither a format nor a path; did you mean 'tensorboard'?"),
+        (("xyzzy", "logs"), "'xyzzy' is neither a format nor a path; formats are "),
+        (("plain.txt", "--out", "plain.txt"), "--out plain.txt is not a directory; name one"),
         (("plain.txt",), "no known format"),
     ],
 )

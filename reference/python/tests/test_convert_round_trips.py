@@ -245,6 +245,20 @@ def test_fragments_of_trackio(tmp_path: Path) -> None:
     assert 1 == losses(first)["damaged"]
 
 
+@pytest.mark.parametrize("data", [b"\0" * 40, b"{\n", b"not a record\n"])
+def test_fragment_of_trackio_without_a_record_is_reported(tmp_path: Path, data: bytes) -> None:
+    """It is counted as damage of the run whose fragments are beside it."""
+    row = {"v": 1, "kind": "metric", "project": "p", "run": "a", "run_id": "a", "config": None, "log_id": "i"}
+    row |= {"metrics": {"x": 1.0}, "step": 1, "timestamp": "2026-01-01T00:00:01+00:00"}
+    folder = tmp_path / "inbox" / "w"
+    folder.mkdir(parents=True)
+    (folder / "00000000.jsonl").write_bytes(data)
+    (folder / "00000001.jsonl").write_text(json.dumps(row) + "\n")
+    (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("x", 1, 1.0)] == scalars(run.target)
+    assert 1 == losses(run)["damaged"]
+
+
 def test_resumed_run_of_trackio(tmp_path: Path) -> None:
     """What is in the database and in the fragments of later processes is one run, in order, and each row once."""
     database = shutil.copy(next((SAMPLES / "trackio").rglob("*.db")), tmp_path / "p.db")
@@ -274,6 +288,16 @@ def test_sample_of_dvclive(tmp_path: Path) -> None:
     assert {"lr": 0.001, "model": {"layers": 2}} == records(run.target)[0]["config"]
     assert ("total", None, 7.0) == scalars(run.target)[-1]
     assert {"not-finite": 1} == losses(run)
+
+
+def test_two_latest_values_with_one_name_are_reported(tmp_path: Path) -> None:
+    """A name with a slash in metrics.json may meet a nested one: the later value stays, the other is named."""
+    folder = tmp_path / "dvclive"
+    shutil.copytree(SAMPLES / "dvclive/dvclive", folder)
+    (folder / "metrics.json").write_text('{"x/y": 1, "x": {"y": 2}, "step": 3}')
+    (run,) = imported(folder, tmp_path / "runs").runs
+    assert 2.0 in [value for name, _, value in scalars(run.target) if name == "x/y"]
+    assert 1 == losses(run)["repeated-name"]
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversions import SAMPLES, imported, losses, records, scalars
@@ -66,6 +66,15 @@ def test_sample_of_the_real_program(tmp_path: Path) -> None:
     assert {"kind": "define", "name": "val/acc", "goal": "max", "step_name": "epoch"}.items() <= rest[1].items()
     assert {"not-finite": 1, "text-as-note": 3, "part-dropped": 2, "no-place": 4} == losses(run)
     assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
+
+
+def test_two_values_with_one_name_are_reported(tmp_path: Path) -> None:
+    """A nested name is joined by a dot, and may meet a name that has one: the later value stays, the other is named."""
+    twice = item("a.b", "1") + field(1, field(2, "a") + field(2, "b") + field(16, "2")) + item("_step", "0")
+    file = run_file(tmp_path / "run-a.wandb", field(2, twice))
+    (run,) = imported(file, tmp_path / "runs").runs
+    assert [("a.b", 0, 2.0)] == scalars(run.target)
+    assert {"repeated-name": 1} == losses(run)
 
 
 def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
@@ -127,7 +136,8 @@ def test_torn_file_keeps_every_whole_row(tmp_path: Path) -> None:
     assert counts[-1] > 80
 
 
-@given(st.binary(max_size=300), st.booleans())
+@given(data=st.binary(max_size=300), framed=st.booleans())
+@example(data=b"\x10\x00", framed=True)
 def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: bytes, framed: bool) -> None:
     """Hostile bytes, framed or not, crash nothing."""
     tmp_path = tmp_path_factory.mktemp("wandb")

@@ -37,6 +37,9 @@ def read_records(file: BinaryIO) -> Iterator[bytes | Damage]:
                 yield item
                 continue
             kind, data, place = item
+            if kind == _FULL and not parts:
+                yield data
+                continue
             if kind in (_FULL, _FIRST):
                 if parts:
                     yield Damage(place, sum(map(len, parts)), "a record has no end")

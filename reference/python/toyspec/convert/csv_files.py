@@ -33,6 +33,7 @@ FORMAT = Format(
     ),
     lossless="numbers, to the last digit",
     version="Python's csv, pandas 3",
+    in_place="yes",
     export_causes=(NULL, TIME_OF_ROW, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=(
         "Any CSV with a step column, those of Lightning and Keras too, is read as a dialect; see below.",

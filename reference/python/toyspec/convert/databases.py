@@ -3,35 +3,73 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
+from functools import lru_cache
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from toyspec.errors import SourceError
 
 DATABASE_MAGIC = b"SQLite format 3\0"
+_JOURNAL = "-journal"
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged database raises: Python decodes the names and messages of SQLite strictly."""
 
 
 def opened(path: str) -> sqlite3.Connection:
-    """Return a connection to the database *path* that cannot write; raise SourceError."""
-    # Without a log of changes beside it, nothing writes the database; SQLite then makes no file beside it either.
-    log = f"{path}-wal"
-    is_still = not os.path.exists(log) or not os.path.getsize(log)
-    address = f"file:{quote(os.path.abspath(path))}?{'immutable=1' if is_still else 'mode=ro'}"
+    """Return a connection to the database *path* that cannot write; raise SourceError.
+
+    It has what was committed: changes that a killed program has left half done are taken back, in a copy.
+    """
     connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(address, uri=True)
-        # Bytes that are not UTF-8 must not end an import.
-        connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-        connection.execute("PRAGMA query_only = 1")
-        connection.execute("PRAGMA schema_version")
+        connection = _connected(path, "mode=ro" if len(files_of(path)) > 1 else "immutable=1")
+        try:
+            connection.execute("PRAGMA schema_version")
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            connection.close()
+            state = tuple(os.stat(file).st_mtime_ns for file in files_of(path))
+            connection = _connected(_rolled_back(path, state), "immutable=1")
     except DATABASE_ERRORS as error:
         if connection is not None:
             connection.close()
         raise SourceError(path, f"the database cannot be read: {error}") from error
     return connection
+
+
+def files_of(path: str) -> list[str]:
+    """Return the database *path* and the logs of changes beside it, which a program that writes it has."""
+    # Without one, nothing writes the database; SQLite then makes no file beside it either.
+    logs = [f"{path}{ending}" for ending in ("-wal", _JOURNAL)]
+    return [path, *(log for log in logs if os.path.exists(log) and os.path.getsize(log))]
+
+
+def _connected(path: str, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?{how}", uri=True)
+    # Bytes that are not UTF-8 must not end an import.
+    connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+@lru_cache(maxsize=4)
+def _copied(path: str, _state: tuple[int, ...]) -> TemporaryDirectory[str]:
+    """Return a directory with a copy of *path* from which SQLite has taken back what was not committed."""
+    directory = TemporaryDirectory()
+    copy = os.path.join(directory.name, "copy.db")
+    for ending in ("", _JOURNAL):
+        shutil.copyfile(path + ending, copy + ending)
+    with closing(sqlite3.connect(copy)) as database:
+        database.execute("PRAGMA schema_version")
+    return directory
+
+
+def _rolled_back(path: str, state: tuple[int, ...]) -> str:
+    return os.path.join(_copied(path, state).name, "copy.db")
 
 
 def tables_of(path: str) -> set[str]:

@@ -14,6 +14,7 @@ from toyspec.convert.losses import (
     TIME_BACKWARDS,
     TIME_UNUSABLE,
     Cause,
+    drop_damage,
 )
 from toyspec.convert.measures import as_measure
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
@@ -84,16 +85,7 @@ class _Import:
             report = reading.report
         if self._attempt > 1:
             return
-        for gap in report.gaps:
-            self._ledger.items += 1
-            self._ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
-        if report.unlisted_gaps:
-            self._ledger.items += report.unlisted_gaps
-            self._ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
-        if report.fragment is not None:
-            self._ledger.items += 1
-            place = f"line {report.fragment.number}"
-            self._ledger.drop(DAMAGED, place, f"{report.fragment.length} bytes after the last complete record")
+        drop_damage(report, self._ledger)
 
     def events(self, name: str) -> Events:
         """Yield ``run_start`` and a record for each row with values."""
@@ -110,11 +102,12 @@ class _Import:
         self._config = getattr(first, "config", None) or {}
         if self._config:
             start["config"] = self._config
-        if self._read_as.dialect.loses:
-            self._ledger.note(self._read_as.dialect.loses)
+        self._note_dialect()
         yield start
+        reason = None
         for row in self._rows():
             if isinstance(row, rows.Row):
+                reason = row.end or reason
                 yield from self._of_row(row)
                 continue
             lines = self._lines(row)
@@ -123,6 +116,14 @@ class _Import:
                     yield from self._of_row(each)
             else:
                 yield lines
+        if reason is not None:
+            yield {"kind": "run_end", "t": self._timeline.last, "reason": reason}
+
+    def _note_dialect(self) -> None:
+        if self._read_as.dialect.loses:
+            self._ledger.note(self._read_as.dialect.loses)
+        if self._read_as.files > 1:
+            self._ledger.note(f"lines are counted through its {self._read_as.files} files, as they are read")
 
     def _lines(self, block: rows.RowBlock) -> bytes | None:
         """Return the lines of *block*, settled as carried; None if something in it has to be changed or dropped."""
@@ -259,7 +260,10 @@ class _Import:
 
     def _settle_other(self, key: str, value: Any, place: str) -> None:
         """Settle a member that is not a metric: a setting that run_start has, else it is dropped."""
-        config = self._read_as.dialect.config
+        config, end = self._read_as.dialect.config, self._read_as.dialect.end
+        if end is not None and key == end.reason and value in end.reasons:
+            self._ledger.done()
+            return
         if config and key.startswith(f"{config}/"):
             name = key.removeprefix(f"{config}/")
             if flattened(self._config).get(name, self) == value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from toyspec.convert.dialect_import import CAUSES, choice_of, events_of
@@ -15,8 +14,9 @@ from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.recognition import has_text
 from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
+from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import unpacked_head
+from toyspec.reading.stream_files import parts_file, stream_size, unpacked_head
 from toyspec.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ MAPPING = (
     Row("any other member", "dropped, one item each"),
 )
 
-# A directory of a training run may have many other files.
-_MOST_FILES = 10_000
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")
 
 
@@ -86,11 +84,11 @@ class DialectImporter:
             return
         for directory, files in files_below(path, _may_be_log):
             free = [file for file in files if self._others is None or self._others.owner_of(file) is None]
-            logs = [(file, chosen) for file in islice(free, _MOST_FILES) if (chosen := self._recognised(file))]
+            logs = [(file, chosen) for file in _united(directory, free) if (chosen := self._recognised(file))]
             logs = [(file, chosen) for file, chosen in logs if not is_older_checkpoint(file)]
             for file, chosen in logs:
                 name = name_below(path, directory)
-                yield file, chosen, name if len(logs) == 1 else f"{name}-{_stem(file)}"
+                yield file, chosen, name if len(logs) == 1 or file == directory else f"{name}-{_stem(file)}"
 
     def _dialect(self, name: str) -> Dialect:
         return next((each for each in self._choice.own if each.name == name), None) or dialect_named(name)
@@ -113,7 +111,10 @@ def _chosen(path: str, name: str, choice: DialectChoice) -> ReadAs | None:
 
 
 def _head_of(path: str) -> bytes:
-    """Return the first bytes of the file *path*, unpacked; none of what is not a file, and of damaged gzip data."""
+    """Return the first bytes of the log *path*, unpacked; none of what is not one, and of damaged gzip data."""
+    if os.path.isdir(path):
+        parts = parts_file(path)
+        return b"" if parts is None else parts.read(HEAD_BYTES)
     if not path.endswith(".gz"):
         return head_of(path, HEAD_BYTES)
     try:
@@ -150,6 +151,19 @@ _ANY = Format(
 )
 
 
+def _united(directory: str, files: list[str]) -> list[str]:
+    """Return the logs that *files* in *directory* may be: the directory itself for those that are parts of one log."""
+    names = [os.path.basename(file) for file in files]
+    if not is_in_parts(directory, names):
+        return files
+    parts = parts_among(directory, names)
+    return [directory, *(file for file, name in zip(files, names, strict=True) if name not in parts)]
+
+
+def _parts_of(directory: str) -> list[str]:
+    return [os.path.join(directory, name) for name in sorted(parts_among(directory, os.listdir(directory)))]
+
+
 def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
 
@@ -160,6 +174,7 @@ def _may_be_log(name: str) -> bool:
 
 def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
     attempts = 1
+    files = _parts_of(path) if os.path.isdir(path) else [path]
     if read_as.dialect.restart is not None:
         with read(path, mode="salvage", dialect=choice_of(read_as)) as reading:
             attempts = max((row.attempt for row in reading), default=1)  # type: ignore[attr-defined]
@@ -167,8 +182,9 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
         yield ForeignRun(
             name=name if attempt == 1 else f"{name}-attempt-{attempt}",
             source=path if attempt == 1 else f"{path}#{attempt}",
-            identity=identity_of([path], f"{read_as.dialect.name} {read_as.step} {attempt}"),
-            size=os.path.getsize(path) // attempts,
+            identity=identity_of(files, f"{read_as.dialect.name} {read_as.step} {attempt}"),
+            size=stream_size(path) // attempts,
             events=partial(events_of, path, read_as, name, attempt),
             dialect=read_as.dialect.name,
+            parts=tuple(files),
         )

@@ -16,6 +16,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
@@ -23,9 +24,9 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
     Cause,
 )
-from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.measures import as_measure, as_setting, is_number
 from toyspec.convert.simple_yaml import parsed, written
-from toyspec.convert.sources import files_below, head_of, identity_of, name_below, size_of
+from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
@@ -49,16 +50,18 @@ FORMAT = Format(
         Row("row of `plots/metrics/NAME.tsv`", "`scalars`, in the order of steps; its timestamp is `t`"),
         Row("`params.yaml`", "`config`"),
         Row("value of `metrics.json` without a table", "`scalars` without a step"),
-        Row("images, other plots, `dvc.yaml`", "not read"),
+        Row("images and other plots", "dropped, one item for each file"),
+        Row("`dvc.yaml`", "not read: it describes the plots"),
     ),
     lossless="finite numbers, parameters; times, where the tables have them, at whole milliseconds",
     version="dvclive 3.49",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, REPEATED, NO_PLACE, DAMAGED),
     export_causes=(NULL, MILLISECONDS, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=("The folder does not say how the run ended.",),
 )
 
-_TABLES = os.path.join("plots", "metrics")
+_PLOTS = "plots"
+_TABLES = os.path.join(_PLOTS, "metrics")
 _LATEST = "metrics.json"
 _PARAMS = "params.yaml"
 _LONGEST = 1 << 24
@@ -86,7 +89,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         others = [os.path.join(directory, name) for name in (_LATEST, _PARAMS)]
         files = tables + [file for file in others if os.path.isfile(file)]
         name = name_below(path, directory)
-        parts = (*files, os.path.join(directory, _TABLES))
+        parts = (*files, os.path.join(directory, _PLOTS))
         read = partial(_events, directory, tables, name)
         yield ForeignRun(name, directory, identity_of(files), size_of(files), read, parts=parts)
     if not found:
@@ -106,6 +109,7 @@ def _events(directory: str, tables: list[str], name: str, ledger: Ledger) -> Ite
             merged.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", _rows(table, metric, ledger))
             ledger.advance(os.path.getsize(table))
         yield from _merged(merged, (directory, name), ledger)
+    drop_files(directory, os.path.join(directory, _PLOTS), ledger, but=os.path.join(directory, _TABLES))
 
 
 def _merged(rows: sqlite3.Connection, source: tuple[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
@@ -160,9 +164,7 @@ def _config(path: str, ledger: Ledger) -> dict[str, Any]:
     config, odd = parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace"))
     ledger.items += len(config) + len(odd)
     for key, value in config.items():
-        if isinstance(value, float) and value - value != 0.0:
-            ledger.changed(NOT_FINITE, f"params: {key}", value, "null")
-            config[key] = None
+        config[key] = as_setting(value, f"params: {key}", ledger)
         ledger.done()
     for line in odd:
         ledger.drop(NO_PLACE, _PARAMS, line)
@@ -178,7 +180,12 @@ def _latest(path: str, known: set[str], t: float, ledger: Ledger) -> Iterator[di
         ledger.drop(DAMAGED, _LATEST, str(error))
         return
     values: dict[str, float | None] = {}
-    for name, value in flattened(document).items() if isinstance(document, dict) else ():
+    hidden: list[tuple[str, Any]] = []
+    members = flattened(document, hidden=hidden) if isinstance(document, dict) else {}
+    ledger.items += len(hidden)
+    for name, value in hidden:
+        ledger.drop(REPEATED, f"{_LATEST}: {name}", value)
+    for name, value in members.items():
         if name in known or name == "step":
             continue
         ledger.items += 1

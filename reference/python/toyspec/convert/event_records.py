@@ -57,6 +57,14 @@ class Block(NamedTuple):
         return [self.data[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairs]
 
 
+def may_begin(head: bytes) -> bool:
+    """Return whether *head*, the first bytes of a file, may be those of a record that is there or was cut off."""
+    if len(head) < HEADER_BYTES:
+        return True
+    _, checksum = _HEADER.unpack_from(head)
+    return bool(masked(crc32c(head[: HEADER_BYTES - 4])) == checksum)
+
+
 def read_blocks(file: BinaryIO) -> Iterator[Block | Damage]:
     """Yield the blocks of *file*; their headers are checked, their data is not. Memory does not grow with the file."""
     damage: Damage | None = None

@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.convert.losses import DAMAGED, SUPERSEDED
+from toyspec.convert.losses import SUPERSEDED, drop_damage
 from toyspec.errors import SourceError
 from toyspec.format.date_times import is_date_time
 from toyspec.format.json_numbers import number
@@ -16,7 +16,7 @@ from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toyspec.convert.losses import Ledger
     from toyspec.reading.records import Record
@@ -35,6 +35,7 @@ _FRAMING = frozenset(["kind", "schema", "t", "run_id", "started_at", "phase", "s
 _ENDING = frozenset(["kind", "t", "ended_at", "final_step", "final_loss", "phase", "step"])
 _NO_MEASURES = frozenset(["kind", "phase", "t", "step", "epoch", "name", "extra", "values"])
 _MEASURED = frozenset(["step", "scalars", "eval", "system"])
+_ADVANCE_BYTES = 1 << 18
 _OTHER_KINDS: dict[str, ItemKind] = {"note": "note", "define": "definition", "run_resume": "resume"}
 
 
@@ -100,7 +101,7 @@ class ExportedRun:
         carried by that.
         """
         with read(self.stream, mode="salvage") as reading:
-            for record, is_latest in self._with_verdict(reading):
+            for record, is_latest in self._with_verdict(self.watched(reading, ledger)):
                 for item in _items_of(record, self._attempts.phase_of(record)):
                     ledger.items += 1
                     if not is_latest and attempts == "latest":
@@ -109,13 +110,17 @@ class ExportedRun:
                         ledger.done()
                     else:
                         yield item
-            report = reading.report
-        for gap in report.gaps:
-            ledger.items += 1
-            ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
-        if report.unlisted_gaps:
-            ledger.items += report.unlisted_gaps
-            ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+            drop_damage(reading.report, ledger)
+
+    def watched(self, records: Iterable[Record], ledger: Ledger) -> Iterator[Record]:
+        """Yield *records*, those of the run, and report to *ledger* how far they are."""
+        done = 0
+        for record in records:
+            if record.offset - done >= _ADVANCE_BYTES:
+                ledger.advance(record.offset - done)
+                done = record.offset
+            yield record
+        ledger.advance(self.size - done)
 
     def _with_verdict(self, records: Iterator[Record]) -> Iterator[tuple[Record, bool]]:
         pulled: list[Record] = []

@@ -64,6 +64,11 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
         for part in parts:
             report.extend(part)
         _move_all(made, target)
+    except OSError as error:
+        if error.filename is None:
+            # An error of writing names no file; what was written there is removed.
+            error.filename = target
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return report
@@ -81,10 +86,12 @@ def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) 
             run = open_run(job.path, failed)
             if run is not None:
                 run.run_id = free_name(safe_run_id(run.run_id), names)
-                ledger = Ledger(module.FORMAT.export_causes, max_examples=options.max_examples)
+                advance = options.total.advance
+                ledger = Ledger(module.FORMAT.export_causes, max_examples=options.max_examples, watch=advance)
                 made.append((report_of(run, options), ledger))
                 yield run, ledger
-            options.total.advance(job.size)
+            else:
+                options.total.advance(job.size)
 
     module.export(opened(), directory)
     yield failed

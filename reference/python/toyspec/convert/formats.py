@@ -54,6 +54,8 @@ class Format(NamedTuple):
     """What comes back unchanged, in a few words."""
     version: str
     """The program and its version with which the round trip is tested."""
+    in_place: str = "no"
+    """Which of its files are checked, shown and followed where they are: yes, no, or what they are called."""
     import_causes: tuple[Cause, ...] = ()
     """Why items are changed or dropped by an import; empty where there is none."""
     export_causes: tuple[Cause, ...] = ()

@@ -115,8 +115,12 @@ class _Names:
         return self._known[key]
 
 
+class TargetError(OSError):
+    """Nothing can be made in the directory of an import, so every other run would fail too."""
+
+
 def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
-    """Import one run and return what became of it; raise SourceError or OSError."""
+    """Import one run and return what became of it; raise SourceError or OSError, TargetError among them."""
     return _Import(plan, options).go()
 
 
@@ -148,8 +152,11 @@ class _Import:
             identity=self._run.identity,
             item=known.item,
         )
-        os.makedirs(options.root, exist_ok=True)
-        partial = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+        try:
+            os.makedirs(options.root, exist_ok=True)
+            partial = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+        except OSError as error:
+            raise TargetError(error.errno, error.strerror, options.root) from error
         try:
             before = _earlier(self._target)
             if before is not None and _key(before) == _key(made):
@@ -179,6 +186,10 @@ class _Import:
         start = next(events, None)
         if not isinstance(start, dict):
             raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
+        wanted = safe_run_id(self._run.name)
+        if run_id != wanted:
+            # W&B makes a directory for each process of a run that is resumed: all of them have its name.
+            ledger.note(f"another run is named {wanted}, so this one is {run_id}")
         yield {**start, "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start
         for event in events:

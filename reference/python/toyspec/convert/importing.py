@@ -11,7 +11,7 @@ from msgspec import structs
 
 from toyspec.convert.finding import Parts, recognised
 from toyspec.convert.formats import ANY_LOG, dialect_logs, importer
-from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, discard_partial, make_bundle
+from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
@@ -235,6 +235,6 @@ def _reported(source: str, report: ConversionReport) -> Iterator[None]:
         report.errors.append(PathError(source, str(error)))
     except OSError as error:
         # A full disk fails for all that follows; what cannot be read fails for itself alone.
-        if error.errno in PASSING_ERRORS:
+        if isinstance(error, TargetError) or error.errno in PASSING_ERRORS:
             raise
         report.errors.append(PathError(source, cause_of(error)))

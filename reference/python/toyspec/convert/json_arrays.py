@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
 from toyspec.convert.formats import ForeignRun, Format, Row
-from toyspec.convert.losses import DAMAGED, INVALID
+from toyspec.convert.losses import DAMAGED, INVALID, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.format.line_validation import validate
@@ -104,12 +104,10 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
         with open(os.path.join(directory, f"{run.run_id}.json"), "wb") as file:
             separator = b"[\n"
             reading = read(run.stream, mode="salvage", profile="toy/v1")
-            for record in reading:
+            for record in run.watched(reading, ledger):
                 ledger.items += 1
                 file.write(separator + record.raw)
                 separator = b",\n"
                 ledger.done()
             file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
-            for gap in reading.report.gaps:
-                ledger.items += 1
-                ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+            drop_damage(reading.report, ledger)

@@ -48,6 +48,7 @@ FORMAT = Format(
     ),
     lossless="scalars, settings, tags",
     version="toyspec itself",
+    in_place="yes",
     import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
     export_causes=(WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
 )

@@ -11,6 +11,8 @@ from toyspec.escaping import shortened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from toyspec.read_reports import ReadReport
+
 Effect = Literal["changed", "dropped"]
 """What happened to an item: its value, step or time differs in the result, or it is not in the result."""
 
@@ -141,3 +143,17 @@ class Ledger:
         if len(loss.examples) < self._max_examples:
             shown = None if became is None else shortened(str(became))
             loss.examples.append(Example(shortened(place), shortened(str(value)), shown))
+
+
+def drop_damage(report: ReadReport, ledger: Ledger) -> None:
+    """Drop each place of a stream that could not be read, by the *report* of its reading."""
+    for gap in report.gaps:
+        ledger.items += 1
+        ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+    if report.unlisted_gaps:
+        ledger.items += report.unlisted_gaps
+        ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+    if report.fragment is not None:
+        ledger.items += 1
+        lost = f"{report.fragment.length} bytes after the last complete record"
+        ledger.drop(DAMAGED, f"line {report.fragment.number}", lost)

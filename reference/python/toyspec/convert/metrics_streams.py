@@ -52,6 +52,7 @@ FORMAT = Format(
     ),
     lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
     version="toyspec itself",
+    in_place="yes",
     import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
     export_causes=(BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
 )

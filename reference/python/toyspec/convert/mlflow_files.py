@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED
 from toyspec.convert.mlflow_import import MlflowImport
-from toyspec.convert.sources import files_below, identity_of, size_of
+from toyspec.convert.mlflow_others import local_directory
+from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 _META = "meta.yaml"
+_OTHERS = ("inputs", "outputs")
 _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _SCALAR = re.compile(r"([A-Za-z_]+): ?(.*)")
 _LONGEST_TEXT = 1 << 20
@@ -54,6 +56,12 @@ def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[d
     database = _filled(directory, known, ledger)
     # Closes the database at its end.
     yield from MlflowImport(database, known["run_id"], ledger).events()
+    artifacts = local_directory(known.get("artifact_uri"))
+    # A store that was copied has its artifacts beside the metrics, whatever the address says.
+    if artifacts is None or not os.path.isdir(artifacts):
+        artifacts = os.path.join(directory, "artifacts")
+    for other in (*(os.path.join(directory, name) for name in _OTHERS), artifacts):
+        drop_files(os.path.dirname(other), other, ledger)
 
 
 def read_meta(path: str) -> dict[str, str]:

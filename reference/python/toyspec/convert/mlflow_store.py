@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.losses import (
     DAMAGED,
@@ -22,6 +22,7 @@ from toyspec.convert.losses import (
 from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, REASON, WITHOUT_STEP, write_runs
 from toyspec.convert.mlflow_files import file_runs
 from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
+from toyspec.convert.mlflow_others import drop_others
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
@@ -42,6 +43,7 @@ FORMAT = Format(
         Row("experiment", "`group`"),
         Row("tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"),
         Row("other tags", "`tags`, as `key=value`"),
+        Row("datasets, artifacts in a directory of this machine", "dropped, one item for each"),
         Row("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
     ),
     lossless="import: metrics, params; export: numbers, at whole milliseconds",
@@ -115,7 +117,7 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
         yield ForeignRun(
             name=str(name or run_id),
             source=f"{path}#{run_id}",
-            identity=identity_of([path], str(run_id)),
+            identity=identity_of(files_of(path), str(run_id)),
             size=size // len(rows),
             events=partial(_events, path, str(run_id)),
             parts=(path,),
@@ -125,6 +127,7 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
 def _events(path: str, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     # Opened with the first event: events that nothing asks for leave no database open.
     yield from MlflowImport(opened(path), run_id, ledger).events()
+    drop_others(path, run_id, ledger)
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

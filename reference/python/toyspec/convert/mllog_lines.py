@@ -35,6 +35,7 @@ FORMAT = Format(
     ),
     lossless="export: numbers, steps, settings, at whole milliseconds",
     version="mlperf-logging 4.1.68",
+    in_place="yes",
     import_causes=_READER.FORMAT.import_causes,
     export_causes=(NULL, MILLISECONDS, SUPERSEDED, NO_PLACE, DAMAGED),
 )

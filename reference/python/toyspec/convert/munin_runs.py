@@ -55,6 +55,7 @@ FORMAT = Format(
     ),
     lossless="numbers with steps, settings that are not nested, definitions of metrics",
     version="toyspec itself; made after the sources of munin, July 2026",
+    in_place="yes",
     import_causes=(
         NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
         DAMAGED,

@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.losses import DAMAGED
+from toyspec.convert.losses import drop_damage
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
 from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
@@ -62,16 +62,7 @@ def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str 
         yield record
         ledger.advance(record.offset - done)
         done = record.offset
-    report = reading.report
-    for gap in report.gaps:
-        ledger.items += 1
-        ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
-    if report.unlisted_gaps:
-        ledger.items += report.unlisted_gaps
-        ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
-    if report.fragment is not None:
-        ledger.items += 1
-        ledger.drop(DAMAGED, f"line {report.fragment.number}", f"{report.fragment.length} bytes after the last LF")
+    drop_damage(reading.report, ledger)
 
 
 def facts(files: list[str]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def text_of(run: RunConversion) -> Iterator[str]:
     if run.status == "done-before":
         yield f"{route}: already there, the source has not changed"
         return
-    counts = [f"{run.items} {run.item}"]
+    counts = [f"{run.items} {run.item if run.items != 1 else run.item.removesuffix('s')}"]
     counts += [f"{count} {word}" for count, word in _parts(run) if count]
     yield f"{route}: {', '.join(counts)}"
     for loss in run.losses:

@@ -7,8 +7,12 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from toyspec.convert.losses import NO_PLACE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from toyspec.convert.losses import Ledger
 
 # A deeper tree is a mistake, or a loop of mounts.
 _MAX_DEPTH = 40
@@ -76,6 +80,17 @@ def identity_of(files: Iterable[str], extra: str = "") -> str:
 def size_of(files: Iterable[str]) -> int:
     """Return the number of bytes in *files*."""
     return sum(os.stat(file).st_size for file in files)
+
+
+def drop_files(root: str, directory: str, ledger: Ledger, *, but: str | None = None) -> None:
+    """Drop each file at and below *directory*, which may be missing, but those below *but*; paths are from *root*."""
+    if not os.path.isdir(directory):
+        return
+    for folder, files in files_below(directory, bool):
+        if but is None or os.path.commonpath([folder, but]) != but:
+            for file in files:
+                ledger.items += 1
+                ledger.drop(NO_PLACE, os.path.relpath(file, root), f"{os.path.getsize(file)} bytes")
 
 
 def name_below(root: str, directory: str) -> str:

@@ -108,7 +108,12 @@ def _run(name: str, source: str, files: list[str]) -> ForeignRun:
 
 
 def _events(files: list[str], name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    return EventImport(files, name, ledger).events()
+    yield from EventImport(files, name, ledger).events()
+    damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
+    heads = (head_of(file, event_records.HEADER_BYTES) for file in files)
+    # A file that was cut off in its first record is a run without values.
+    if 0 < ledger.items == damaged and not any(map(event_records.may_begin, heads)):
+        raise SourceError(files[0], "not an event file: no record in it can be read")
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, Row
 from toyspec.convert.losses import (
     DAMAGED,
@@ -56,6 +56,7 @@ FORMAT = Format(
     ),
     lossless="import: finite numbers, config; export: numbers with steps",
     version="trackio 0.43",
+    in_place="its fragments",
     export_unit="all",
     export_needs="trackio",
     import_causes=(
@@ -97,7 +98,9 @@ def _databases(path: str) -> list[str]:
 
 def _fragments(path: str) -> list[str]:
     found = files_below(path, lambda name: name.endswith(".jsonl") and name[:-6].isdecimal())
-    return [file for _, files in found for file in files if _FRAGMENT in head_of(file)]
+    # One whose records cannot be read is a fragment by those beside it.
+    writers = [files for _, files in found if any(_FRAGMENT in head_of(file) for file in files)]
+    return [file for files in writers for file in files]
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -119,7 +122,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     for run_id, name, database in runs:
         # A run that was resumed goes on in fragments until Trackio takes them into its database.
         own = in_fragments.pop(run_id, ("", []))[1]
-        files = (database, *own)
+        files = (*files_of(database), *own)
         rows = partial(_events, partial(_all_rows, database, own, run_id), name)
         source, size = f"{database}#{run_id}", size_of(files)
         yield ForeignRun(name, source, identity_of(files, run_id), size, rows, parts=files)
@@ -163,7 +166,9 @@ def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
     """Return name and fragments of each run: those of a process together, and the processes by their first times."""
     found: dict[str, tuple[str, dict[tuple[str, str], str]]] = {}
     begins: dict[str, str] = {}
+    unread: dict[str, str] = {}
     for file in files:
+        unread[file] = os.path.dirname(file)
         with open(file, "rb") as lines:
             for value in map(_decoded, lines):
                 if not isinstance(value, dict) or not isinstance(value.get("run"), str):
@@ -172,6 +177,11 @@ def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
                 begins.setdefault(folder, str(value.get("timestamp")))
                 run = found.setdefault(_run_id(value), (value["run"], {}))
                 run[1][begins[folder], file] = file
+                unread.pop(file, None)
+    for file, folder in unread.items():
+        # A directory has the fragments of one process: what cannot be read is reported with its run.
+        own = next((run for _, run in found.values() if folder in map(os.path.dirname, run.values())), {})
+        own[begins.get(folder, ""), file] = file
     return {run_id: (name, [run[key] for key in sorted(run)]) for run_id, (name, run) in found.items()}
 
 

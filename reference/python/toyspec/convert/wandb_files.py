@@ -13,6 +13,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 _RUN_DIRECTORIES = ("run-", "offline-run-")
 
-_RUN_DIRECTORIES = ("run-", "offline-run-")
-
 FORMAT = Format(
     name="wandb",
     title="W&B offline runs",
@@ -60,6 +59,7 @@ FORMAT = Format(
     ),
     lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
     version="wandb 0.31",
+    in_place="its history as JSON",
     export_unit="all",
     export_needs="wandb",
     import_causes=(
@@ -70,6 +70,7 @@ FORMAT = Format(
         STEP_UNUSABLE,
         TEXT_AS_NOTE,
         PART_DROPPED,
+        REPEATED,
         NO_PLACE,
         DAMAGED,
     ),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.block_records import FILE_HEADER, read_records
 from toyspec.convert.event_records import Damage
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, REPEATED, STEP_UNUSABLE, Cause
 from toyspec.convert.measures import as_measure
-from toyspec.convert.protobuf import MessageError, fields, members, signed, text
+from toyspec.convert.protobuf import BYTES, MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.wandb_rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,7 @@ class WandbImport:
         self._path = path
         self._ledger = ledger
         self._timeline: Timeline
+        self._rows: Rows
         self._names: set[str] = set(_FRAMING)
         self._summary: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
@@ -59,8 +61,8 @@ class WandbImport:
     def events(self) -> Iterator[dict[str, Any] | bytes]:
         """Yield ``run_start``, the records in the order of the file, and ``run_end`` if the run has exited."""
         yield self._start()
+        self._rows = Rows(self._timeline, self._ledger)
         makers = {
-            messages.HISTORY: self._history,
             messages.STATS: self._stats,
             messages.METRIC: self._definition,
             messages.ALERT: self._alert,
@@ -73,13 +75,17 @@ class WandbImport:
                 continue
             kind, body = message
             try:
-                if kind in makers:
+                if kind == messages.HISTORY:
+                    yield from self._history(body)
+                elif kind in makers:
+                    yield from self._taken()
                     yield from makers[kind](body)
                 else:
                     self._take(kind, body)
             except MessageError as error:
                 self._ledger.items += 1
                 self._ledger.drop(DAMAGED, f"record {self._record}", str(error))
+        yield from self._taken()
         yield from self._rest_of_summary()
         if self._end is not None:
             yield {"kind": "run_end", "t": self._timeline.last, **self._end}
@@ -152,11 +158,32 @@ class WandbImport:
         self._ledger.done()
 
     def _history(self, body: bytes) -> Iterator[dict[str, Any] | bytes]:
-        found = dict(messages.pairs(body))
+        """Yield a row, or take it to those that become lines together."""
+        short, rest = messages.short_items(body)
+        if not self._rows.take(body, short, rest):
+            yield from self._taken()
+            yield from self._row(short, rest)
+            self._rows.learn([name for name, _ in short])
+        elif self._rows.is_full:
+            yield from self._taken()
+
+    def _taken(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield the rows that were taken, together if nothing of them has to be changed."""
+        lines, bodies = self._rows.lines(), self._rows.bodies
+        self._rows.clear()
+        if lines is not None:
+            yield lines
+            return
+        for body in bodies:
+            yield from self._row(*messages.short_items(body))
+
+    def _row(self, short: list[tuple[str, bytes]], rest: bytes) -> Iterator[dict[str, Any] | bytes]:
+        found = self._by_name(messages.pairs_of(short, rest))
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
         if step is None:
-            step = next((members(value).get(1, 0) for number, _, value in fields(body) if number == 2), None)
+            said = [members(value) for number, wire, value in fields(rest) if number == 2 and wire == BYTES]
+            step = said[0].get(1, 0) if said else None
         place = f"step {step}"
         self._ledger.items += len(found)
         record: dict[str, Any] = {"kind": "scalars", "t": self._t(wall, place)}
@@ -183,6 +210,18 @@ class WandbImport:
             yield line_of_scalars(record["t"], record.get("step"), values)
         for note in notes:
             yield {**record, "kind": "note", "text": note}
+
+    def _by_name(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return the values by name; of two with one name the later, as W&B's summary has it: the other is dropped."""
+        last = dict(pairs)
+        if len(last) != len(pairs):
+            found: dict[str, Any] = {}
+            for name, value in pairs:
+                if name in found:
+                    self._ledger.items += 1
+                    self._ledger.drop(REPEATED, f"record {self._record}: {name}", found[name])
+                found[name] = value
+        return last
 
     def _value(self, name: str, value: Any, place: str) -> Any:
         """Return a number or null for a scalar, the text of a note, or NO_PLACE; the item is settled."""

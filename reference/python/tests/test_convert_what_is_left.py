@@ -1,0 +1,161 @@
+"""Tests of what conversions must not pass over: torn ends, half transactions, files that are not metrics."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec.convert import export_runs, exportable
+from toyspec.convert.formats import load
+from toyspec.convert.simple_yaml import parsed
+
+STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
+
+
+@pytest.mark.parametrize("name", [name for name in exportable() if load(name).FORMAT.export_needs is None])
+def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
+    """What a killed writer has left of its last record is in the report, as damage elsewhere is."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    with (run / "events.jsonl").open("ab") as file:
+        file.write(b'{"kind":"step","t":2.0,"st')
+    made = exported(name, run, tmp_path / "out")
+    assert made.has_damage
+    assert ("line 3", "26 bytes after the last complete record") in [
+        (example.place, example.value) for loss in made.losses if loss.cause == "damaged" for example in loss.examples
+    ]
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_every_damaged_place_is_counted(tmp_path: Path, name: str) -> None:
+    """Also those that the report of the reader does not list one by one."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    with (run / "events.jsonl").open("a") as file:
+        for step in range(2, 3000):
+            file.write(f'{{"kind":"step","t":2.0,"step":{step},"loss":0.5}}\nnot a record\n')
+    assert 2998 == losses(exported(name, run, tmp_path / "out"))["damaged"]
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_export_of_one_run_says_how_far_it_is(tmp_path: Path, name: str) -> None:
+    """A long run is not at 0 % until it is done."""
+    steps = [{**STEP, "step": step, "extra": {"text": "x" * 100}} for step in range(1, 8000)]
+    run = write_run(tmp_path / "a", {}, *steps)
+    size = (run / "events.jsonl").stat().st_size
+    seen: list[tuple[int, int]] = []
+    export_runs(name, [run], tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 2
+    assert sorted(seen) == seen
+    assert (size, size) == seen[-1]
+
+
+_KILLED = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size = 1")
+database.execute("BEGIN")
+database.execute("UPDATE metrics SET value = 12345.0")
+database.execute("CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+    " SELECT i FROM n")
+os._exit(9)
+"""
+
+
+def test_changes_that_were_not_committed_are_not_imported(tmp_path: Path) -> None:
+    """A program that was killed in a transaction leaves a database with a part of it, and a journal to undo it."""
+    source = tmp_path / "s p" / "mlflow.db"
+    source.parent.mkdir()
+    shutil.copyfile(SAMPLES / "mlflow" / "mlflow.db", source)
+    imported(source, tmp_path / "before")
+    subprocess.run([sys.executable, "-c", _KILLED, str(source)], check=False)
+    with sqlite3.connect(f"file:{source}?immutable=1", uri=True) as database:
+        assert database.execute("SELECT count(*) FROM metrics WHERE value = 12345.0").fetchone()[0], "nothing was lost"
+    files = {path.name: path.read_bytes() for path in source.parent.iterdir()}
+    assert {"mlflow.db", "mlflow.db-journal"} == set(files)
+    report = imported(source, tmp_path / "runs")
+    assert report.runs
+    for run in report.runs:
+        assert scalars(tmp_path / "before" / run.run_id) == scalars(run.target)
+    assert files == {path.name: path.read_bytes() for path in source.parent.iterdir()}
+
+
+def test_change_that_is_only_in_the_log_of_a_database_is_imported(tmp_path: Path) -> None:
+    """SQLite changes a database in WAL mode long after its log."""
+    source = tmp_path / "mlflow.db"
+    shutil.copyfile(SAMPLES / "mlflow" / "mlflow.db", source)
+    writer = sqlite3.connect(source, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    imported(source, tmp_path / "runs")
+    was = os.stat(source)
+    writer.execute("UPDATE metrics SET value = 4321.0")
+    assert (was.st_size, was.st_mtime_ns) == (os.stat(source).st_size, os.stat(source).st_mtime_ns)
+    report = imported(source, tmp_path / "runs")
+    assert {"converted"} == {run.status for run in report.runs}
+    assert 4321.0 in {value for run in report.runs for _, _, value in scalars(run.target)}
+    writer.close()
+
+
+def test_artifacts_and_datasets_of_mlflow_are_dropped(tmp_path: Path) -> None:
+    """By the database, and by the files of the file store."""
+    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
+    artifacts = tmp_path / "an art é"
+    (artifacts / "deep").mkdir(parents=True)
+    (artifacts / "deep" / "a.txt").write_text("four")
+    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
+        database.execute("UPDATE runs SET artifact_uri = ?", (artifacts.as_uri(),))
+        (run_id,) = database.execute("SELECT run_uuid FROM runs WHERE lifecycle_stage != 'deleted'").fetchone()
+        database.execute("CREATE TABLE datasets (dataset_uuid, name)")
+        database.execute("CREATE TABLE inputs (source_id, destination_type, destination_id)")
+        database.execute("INSERT INTO datasets VALUES ('d1', 'mnist')")
+        database.execute("INSERT INTO inputs VALUES ('d1', 'RUN', ?)", (run_id,))
+    database.close()
+    (folder,) = (tmp_path / "s" / "mlruns").glob("*/*/metrics")
+    (folder.parent / "artifacts").mkdir(exist_ok=True)
+    (folder.parent / "artifacts" / "b.txt").write_text("twelve bytes")
+    report = imported(tmp_path / "s", tmp_path / "runs", "mlflow", max_examples=100)
+    dropped = {
+        (example.place, example.value)
+        for run in report.runs
+        for loss in run.losses
+        if loss.cause == "no-place"
+        for example in loss.examples
+    }
+    assert dropped >= {("an art é/deep/a.txt", "4 bytes"), ("dataset", "mnist"), ("artifacts/b.txt", "12 bytes")}
+
+
+def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
+    """A file that is not a table is dropped; a list of scalars, null and nested NaN are settings."""
+    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
+    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
+    (folder / "plots" / "images").mkdir()
+    (folder / "plots" / "images" / "a.png").write_bytes(b"png")
+    settings = "layers:\n- 1\n- 2\nempty:\nnet:\n  rate: .nan\n  sizes:\n  - .inf\n  - 3\nz: 1\n"
+    (folder / "params.yaml").write_text(settings)
+    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
+    config = {"layers": [1, 2], "empty": None, "net": {"rate": None, "sizes": [None, 3]}, "z": 1}
+    assert config == records(run.target)[0]["config"]
+    places = {example.place: example.value for loss in run.losses for example in loss.examples}
+    assert places.items() >= {"params: net/rate": "nan", "params: net/sizes/0": "inf"}.items()
+    assert "3 bytes" == places[os.path.join("plots", "images", "a.png")]
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "odd"),
+    [
+        ("a:\n  - 'x: y'\n  - -1\nb: 1\n", {"a": ["x: y", -1], "b": 1}, []),
+        ("a:\n- 1\n- k: v\n  w: 2\nb: 1\n", {"b": 1}, ["a:", "- 1", "- k: v", "  w: 2"]),
+        ("a:\n- 1\n- - 2\nb:\n", {"b": None}, ["a:", "- 1", "- - 2"]),
+        ("a:\n- 1\n  b: 2\n", {"a": [1]}, ["  b: 2"]),
+        ("- 1\n", {}, ["- 1"]),
+    ],
+)
+def test_lists_in_yaml(text: str, config: dict[str, object], odd: list[str]) -> None:
+    """A list with anything but scalars is left out, and each of its lines is reported."""
+    assert (config, odd) == parsed(text)
