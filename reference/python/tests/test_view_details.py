@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from view_client import END, START, served, step, write_run
 
 if TYPE_CHECKING:
@@ -30,3 +32,54 @@ def test_findings_and_notes_have_a_place_on_every_axis(tmp_path: Path) -> None:
     assert (2, 3.5, 0.5, 4096) == tuple(finding[name] for name in ("step", "t", "epoch", "tokens"))
     (shown,) = run["notes"]
     assert (2, 3.5, 0.5, 4096) == tuple(shown[name] for name in ("step", "t", "epoch", "tokens"))
+
+
+def test_findings_are_where_the_tokens_of_all_steps_put_them(tmp_path: Path) -> None:
+    """``tokens`` of a step are those of the step alone; after steps that were abandoned, how many is not known."""
+    steps = [b'{"kind":"step","t":%d.0,"step":%d,"loss":1.0,"tokens":512}\n' % (at, at) for at in (1, 2, 3)]
+    resume = b'{"kind":"run_resume","t":4.0,"from_step":2}\n'
+    notes = [b'{"kind":"note","t":%d.5,"text":"here"}\n' % at for at in (2, 3, 4)]
+    write_run(tmp_path / "runs" / "run", START, *steps[:2], notes[0], steps[2], notes[1], resume, notes[2], END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        shown = client.json("/api/run", run="run")["notes"]
+    assert [1024, 1536, None] == [note["tokens"] for note in shown]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("metrics.jsonl", ['{"iter":%d,"loss":1.0}']),
+        ("metrics.jsonl", ['{"global_step":%d,"loss":1.0}']),
+        ("metrics.jsonl", ['{"_step":%d,"loss":1.0}']),
+        ("metrics.csv", ["global_step,loss", "%d,1.0"]),
+    ],
+)
+def test_findings_of_other_programs_are_at_the_step_that_their_dialect_names(
+    tmp_path: Path, name: str, lines: list[str]
+) -> None:
+    """Without a step, no chart could show their flag."""
+    *head, line = lines
+    rows = [line % 10, line % 20, "lost", line % 30]
+    run = tmp_path / "runs" / "run"
+    run.mkdir(parents=True)
+    (run / name).write_text("\n".join([*head, *rows, ""]))
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        (identifier,) = client.rows()
+        found = client.json("/api/run", run=identifier)
+    (finding,) = [each for each in found["findings"] if each["line"] == len(head) + 3]
+    assert (20, finding["severity"]) == (finding["step"], "error")
+
+
+def test_findings_of_other_programs_have_time_epoch_and_tokens_of_their_curves(tmp_path: Path) -> None:
+    """A time of day is that since the first one, as the curves have it."""
+    row = '{"global_step":%d,"epoch":%s,"_timestamp":%s,"num_tokens":%d,"loss":1.0}'
+    rows = [row % (1, 0.25, 1.8e9, 512), row % (2, 0.5, 1.8e9 + 60, 1024), "lost", row % (3, 0.75, 1.8e9 + 90, 2048)]
+    run = tmp_path / "runs" / "run"
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").write_text("\n".join([*rows, ""]))
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        found = client.json("/api/run", run="run")
+        times = client.curves("loss", "run", x="time")
+    (finding,) = found["findings"]
+    assert (2, 60.0, 0.5, 1024) == tuple(finding[name] for name in ("step", "t", "epoch", "tokens"))
+    assert [0.0, 60.0, 90.0] == list(times[0][1]["time"])

@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import toyspec
+from loopback_store import BUCKET, stream
+from toyspec import checker
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
 from toyspec.view.report import html_report
@@ -26,6 +28,8 @@ from view_client import END, START, step, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from loopback_store import Store
 
 FINITE = st.floats(-1e9, 1e9)
 ROOT = Path(__file__).parents[3]
@@ -143,3 +147,28 @@ def test_action_adds_the_table_and_checks(root: Path, tmp_path: Path) -> None:
     for script in (show, check):
         subprocess.run(["bash", "-e", "-c", script], env=environment, check=True, capture_output=True)
     assert "long" in summary.read_text(encoding="utf-8")
+
+
+def test_report_of_a_run_in_a_store_reads_it_once(store: Store, tmp_path: Path) -> None:
+    """The curves, the check and the page of a run ask for its bytes once, but for its first 64 KiB."""
+    pytest.importorskip("obstore", reason="the extra remote is not installed")
+    data = stream(30_000)
+    store.put("runs/a/events.jsonl", data)
+    _, number = html_report([f"s3://{BUCKET}/runs"], now=0.0, buckets=100)
+    assert 1 == number
+    assert len(data) > 2_000_000
+    assert len(data) <= store.sent < len(data) + 4 * (1 << 16) + 10_000
+
+
+def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings of the table and those of the page of a run are of one check."""
+    checked: list[str] = []
+    usual = checker.iter_reports
+
+    def noted(paths: list[str], **others: Any) -> Any:
+        checked.extend(paths)
+        return usual(paths, **others)
+
+    monkeypatch.setattr(checker, "iter_reports", noted)
+    html_report([str(root)], now=0.0, buckets=100)
+    assert [str(root / name / "events.jsonl") for name in ("a|b<i>", "long")] == sorted(checked)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec import read
+from toyspec.checker import CheckOptions, iter_reports
 from toyspec.errors import StreamError
+from toyspec.findings import FileReport
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import NO_IDENTITY
@@ -26,6 +28,55 @@ FOLDERS = (
     *(f"toy-v1/{name}" for name in ("canonical", "golden", "numbers", "nul-bytes", "resumption", "state", "views")),
     *(f"metrics-v1/{name}" for name in ("canonical", "numbers", "torn", "views")),
 )
+MADE = {
+    # A power loss, in a log that is shorter than what it is recognized by.
+    "power-loss.jsonl": [
+        b'{"step": 1, "loss": 2.5}',
+        b'{"step": 2, "loss": 2.25}',
+        bytes(40),
+        b'{"step": 4, "loss": 2.0}',
+        bytes(40),
+    ],
+    "metrics.jsonl": (
+        b'{"step":1,"loss":1.5,"lr":0.1}',
+        b'{"step":2,"loss":2.5,"loss":3.5}',
+        b'{"step" : 3,"lr":{"a":1,"a":2}}\r',
+        b'{"step":2,"loss":1.25}',
+        b'{"step":3,"a/b":1,"a":{"b":2}}',
+        b"",
+        b" \r",
+        b'{"step":4,"loss":"1.02nan","lr":"it\'s \\\\ 1"}',
+        b'{"step":4,"loss":1,"text":"x"}{"step":5}',
+        b'{"step":6,"loss":NaN,"lr":[1,]}',
+        b'{"step":6,"loss":-Infinity,"loss":NaN}',
+        b'{"step":1,"loss":.5}',
+        b"\xff\xfe",
+        b"[1]",
+        b'{"step":7',
+    ),
+    "metrics.csv": (
+        b"step,loss,loss,note",
+        b"1,0.5,0.25,a",
+        b"2,1.02nan,0.5,b",
+        b'3,nan,"1,5",c',
+        b"1,,NA,\r",
+        b"4,0.5",
+        b"step,loss,loss,note",
+        b"5,1,2,3",
+    ),
+    "trainer_state.json": (
+        b"{",
+        b' "log_history": [',
+        b'  {"step": 1, "loss": 2.5, "loss": 2.25},',
+        b'  {"step": 2, "loss": "1.5x"},',
+        b'  {"step": 0, "loss": .5},',
+        b'  {"step": 3,',
+        b'   "loss": 1}',
+    ),
+    "progress.csv": (b"step,loss", b""),
+}
+"""Lines of logs with what a check can find, by their names."""
+
 FACTS = (
     *("run_id", "name", "group", "tags", "state", "profile", "started", "seconds", "steps", "final_loss", "reason"),
     *("progress", "config", "metrics"),
@@ -68,8 +119,8 @@ def damaged(data: bytes) -> bytes:
     return data[:middle] + b"\0 lost \xff\n" + data[middle:-5]
 
 
-def said(source: Any) -> dict[str, Any] | None:
-    """Return what a log says by its dialect; None where it is of none."""
+def said(source: Path) -> dict[str, Any] | None:
+    """Return what a log says by its dialect, and what a check finds in it; None where it is of none."""
     try:
         reading = read(source, mode="salvage")
         rows = list(reading)
@@ -80,7 +131,20 @@ def said(source: Any) -> dict[str, Any] | None:
     use = reading.read_as.use
     keys = {"name": use.name, "step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     gaps = [[gap.line, gap.offset, gap.length, gap.reason] for gap in reading.report.gaps]
-    return {"read_as": keys, "state": reading.report.state, "gaps": gaps, "rows": list(map(_said_by, rows))}
+    return {"read_as": keys, "state": reading.report.state, "gaps": gaps, "findings": _found(source)} | {
+        "rows": list(map(_said_by, rows))
+    }
+
+
+def _found(source: Path) -> list[list[Any]]:
+    """Return what a check finds, in the order of the report; the numbers that it only counts come last."""
+    [report] = iter_reports([str(source)], options=CheckOptions())
+    assert isinstance(report, FileReport)
+    found: list[list[Any]] = [
+        [each.rule, each.severity, each.line, each.offset, each.pointer, each.message, each.help]
+        for each in report.findings
+    ]
+    return found + [[rule, count] for rule, count in sorted(report.suppressed.items())]
 
 
 def _said_by(row: Any) -> dict[str, Any]:
@@ -105,6 +169,13 @@ def dialect_text(cache: Path) -> str:
             broken.write_bytes(damaged(path.read_bytes()))
             if (salvaged := said(broken)) is not None:
                 lines.append(f"  {json.dumps(f'{name}#damaged')}: {json.dumps(salvaged)}")
+    for name, made_lines in MADE.items():
+        file, data = cache / "made" / name, b"\n".join(made_lines)
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(data)
+        made = said(file)
+        assert made is not None, name
+        lines.append(f"  {json.dumps(f'{name}#made')}: {json.dumps({'bytes': data.decode('latin-1')} | made)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -125,10 +125,13 @@ export class App {
     if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, dialog")) return;
     const views: { [key: string]: View } = { "1": "runs", "2": "charts", "3": "compare" };
     const view = views[event.key];
+    const { focus, selected, view: shown } = this.store.state;
     if (event.key === "/") this.field.focus();
     else if (event.key === "?") help();
     else if (view) this.store.open(view);
-    else if (event.key === "Escape" && this.store.state.focus !== "") this.store.update({ focus: "" });
+    else if (event.key === "Escape" && focus !== "") this.store.update({ focus: "" });
+    // Not a key of the table alone: a view that was just opened has the focus one frame later.
+    else if (event.key === "Escape" && shown === "runs" && selected.length > 0) this.store.update({ selected: [] }, { isSmall: true });
     else return;
     event.preventDefault();
   }

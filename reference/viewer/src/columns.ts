@@ -30,7 +30,7 @@ const FIXED: readonly Column[] = [
   fixed("group", "Group", 110, (run) => plain(run.group ?? "")),
   fixed("tags", "Tags", 130, (run) => plain(run.tags.join(", "))),
   fixed("profile", "Format", 104, (run) => plain(run.profile ?? run.dialect ?? "")),
-  fixed("started", "Started", 118, (run) => moment(run.started)),
+  fixed("started", "Started", 118, (run) => moment(run.started, "short")),
   fixed("took", "Took", 104, seconds, true),
   fixed("steps", "Steps", 84, (run) => (run.steps === null ? "" : grouped(run.steps)), true),
   fixed("progress", "Progress", 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),

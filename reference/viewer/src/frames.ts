@@ -123,7 +123,12 @@ function unpacked(column: Column, data: Uint8Array, at: number, length: number):
   if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
   if (column.type === "u1") return Float64Array.from(data.subarray(at, at + length));
   const [offset, step, end] = column.scale ?? [0, 1];
-  if (column.type === "a0") return Float64Array.from({ length }, (_, bucket) => (bucket === length - 1 ? (end ?? NaN) : offset + step * bucket));
+  if (column.type === "a0") {
+    const values = new Float64Array(length);
+    for (let bucket = 0; bucket < length; bucket++) values[bucket] = offset + step * bucket;
+    if (length > 0) values[length - 1] = end ?? NaN;
+    return values;
+  }
   let number = 0;
   return Float64Array.from({ length }, (_, bucket) => {
     number = (number + 256 * data[at + bucket]! + data[at + length + bucket]!) & 0xffff;

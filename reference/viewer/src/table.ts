@@ -12,7 +12,7 @@ const ROW = 34;
 /** On a phone the state beside the name is seen whole. */
 const NAME_WIDTH = "min(240px, 52vw)";
 /** Pixels of the number beside the charts. */
-const NARROW_WIDTH = 100;
+const NARROW_WIDTH = 90;
 /** Rows beyond the border, so that scrolling shows no empty place. */
 const SPARE = 8;
 /** Pixels of the cell of a name that its swatch and padding take. */
@@ -21,6 +21,9 @@ const BESIDE_NAME = { wide: 46, narrow: 40 };
 const MEASURED = 50;
 /** The letters that a cut leaves may be wider than those of the whole name. */
 const WIDER = 1.08;
+/** Of more names the room that narrow letters leave is not looked for. */
+const MOST_TRIED = 200;
+const MOST_TRIES = 8;
 
 export class RunTable {
   readonly element: HTMLElement;
@@ -33,7 +36,7 @@ export class RunTable {
   private frame = 0;
   private cuts: ReadonlyMap<string, string> = new Map();
   /** What the names were cut from, and to. */
-  private cut: { limit: number; listed: readonly Run[] } = { limit: 0, listed: [] };
+  private cut: { room: number; listed: readonly Run[] } = { room: 0, listed: [] };
   /** True once the first selected run was scrolled to. */
   private isPlaced = false;
   /** What the rows were made from. */
@@ -87,10 +90,9 @@ export class RunTable {
     const room = ((this.head.children[at + 1] as HTMLElement | undefined)?.offsetWidth ?? 0) - (this.isNarrow ? BESIDE_NAME.narrow : BESIDE_NAME.wide);
     if (room <= 0) return;
     const names = listed.map(shownName);
-    const limit = charactersIn(room, names, this.element);
-    if (limit === this.cut.limit && listed === this.cut.listed) return;
-    this.cut = { limit, listed };
-    this.cuts = cutApart(names, limit);
+    if (room === this.cut.room && listed === this.cut.listed) return;
+    this.cut = { room, listed };
+    this.cuts = cutToRoom(names, room, this.element);
     this.clear();
   }
 
@@ -156,7 +158,9 @@ export class RunTable {
     this.place();
     this.cutNames();
     const { listed } = this.store;
-    const { scrollTop, clientHeight } = this.element;
+    const { scrollTop, scrollLeft, clientHeight } = this.element;
+    // Cells that stay in sight cost time in each frame: only a table that was moved to the side has them.
+    this.element.classList.toggle("is-moved", scrollLeft > 0);
     const first = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
     const last = Math.min(listed.length, Math.ceil((scrollTop + clientHeight) / ROW) + SPARE);
     for (const [index, row] of this.rows) {
@@ -253,7 +257,6 @@ export class RunTable {
       this.anchor = this.active;
       this.store.toggle(run.id);
     } else if (event.key === "Enter" && run) this.store.open("run", run.id);
-    else if (event.key === "Escape") this.store.update({ selected: [] }, { isSmall: true });
     else return;
     event.preventDefault();
   }
@@ -286,12 +289,22 @@ export function nameLink(run: Run, text?: string): HTMLElement {
   return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), "aria-label": label, tabindex: -1 }, html("span", { class: "name-text" }, shown));
 }
 
-/** Returns how many characters of the widest of *names* take *room* pixels in an element. */
-function charactersIn(room: number, names: readonly string[], element: HTMLElement): number {
+/** Returns the cuts of names that take at most *room* pixels in an element. */
+function cutToRoom(names: readonly string[], room: number, element: HTMLElement): ReadonlyMap<string, string> {
   const pen = document.createElement("canvas").getContext("2d")!;
   pen.font = getComputedStyle(element).font;
   const widths = names.filter((name) => name !== "").slice(0, MEASURED).map((name) => pen.measureText(name).width / [...name].length);
-  return Math.floor(room / (WIDER * Math.max(...widths, 1)));
+  const limit = Math.floor(room / (WIDER * Math.max(...widths, 1)));
+  const fits = (cuts: ReadonlyMap<string, string>) => [...cuts.values()].slice(0, MOST_TRIED).every((cut) => pen.measureText(cut).width <= room);
+  let best = cutApart(names, limit);
+  // The letters that are left may be the widest of the name; what is cut off once more could be what tells two names apart.
+  for (let fewer = 1; fewer <= MOST_TRIES && !fits(best); fewer++) best = cutApart(names, limit - fewer);
+  // That many of the widest letters fit in any case; the cuts may have narrow ones.
+  for (let more = 1; more <= MOST_TRIES && names.length <= MOST_TRIED; more++) {
+    const cuts = cutApart(names, limit + more);
+    if (fits(cuts)) best = cuts;
+  }
+  return best;
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;

@@ -36,14 +36,14 @@ export function valueText(value: Json | undefined, limit?: number): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value), limit);
 }
 
-/** Returns a time in the user's zone, to the minute: `22 Nov 10:30`, with the year if it is another one. */
-export function moment(time: string | null): string {
+/** Returns a time in the user's zone, to the minute: `22 Nov 10:30`, with the year if it is another one; *short*, that in place of the minute. */
+export function moment(time: string | null, length: "short" | "full" = "full"): string {
   const date = time === null ? NaN : Date.parse(time);
   if (Number.isNaN(date)) return "";
   const at = new Date(date);
   const isThisYear = at.getFullYear() === new Date().getFullYear();
   const day = at.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) });
-  return `${day} ${clock(at)}`;
+  return length === "short" && !isThisYear ? day : `${day} ${clock(at)}`;
 }
 
 /** Returns the time of day of the user's zone, `10:30`. */

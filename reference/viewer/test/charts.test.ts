@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { csv } from "../src/charts/exporting.js";
 import { differences, envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
-import { nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
+import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { sectionsOf } from "../src/charts/grid.js";
 import { smoothed } from "../src/charts/smoothing.js";
 import { SvgPen } from "../src/charts/svg-pen.js";
@@ -41,6 +41,12 @@ test("pixels and values are inverse on both scales", () => {
       assert.ok(Math.abs(valueAt(range, 58, 300, placer(range, 58, 300)(value)) / value - 1) < 1e-9);
     }
   }
+});
+
+test("a logarithmic axis has a place for values above 0 alone", () => {
+  const x = { from: 1, to: 4, isLog: false };
+  assert.deepEqual([[0, -1, NaN], [-1, 0.5, 0], []].map((values) => hasPositive([series(values)], x)), [false, true, false]);
+  assert.equal(hasPositive([series([1, 1, -1, -1, -1, -1])], { from: 5, to: 6, isLog: false }), false);
 });
 
 test("the range of values has room for the highest and the lowest of what is seen", () => {

@@ -7,9 +7,11 @@ import { fileURLToPath } from "node:url";
 import { streamsIn } from "../../typescript/page/selection.js";
 import { namePattern } from "../src/dialects/dialect.js";
 import { recognize } from "../src/dialects/recognition.js";
+import { RowChecker } from "../src/dialects/row-checker.js";
 import { type Row, RowReader } from "../src/dialects/row-reader.js";
 import { HINTS } from "../src/dialects/usual-names.js";
 import { Catalog } from "../src/folder/catalog.js";
+import { merged } from "../src/folder/merged-files.js";
 import { Budget } from "../src/folder/pyramid.js";
 import { rowOf } from "../src/folder/rows.js";
 import { Scan } from "../src/folder/scan.js";
@@ -22,6 +24,9 @@ interface Said {
   read_as: { name: string; step: string | null; time: string | null; epoch: string | null; phase: string | null };
   state: string;
   gaps: [number, number, number, string][];
+  /** What is in a log that was made for these tests. */
+  bytes?: string;
+  findings: unknown[][];
   rows: { line: number; offset: number; attempt: number; step: number | null; time: number | null; epoch: number | null; phase: string | null; values: { [name: string]: number | string | null } }[];
   row?: { [name: string]: unknown };
 }
@@ -31,12 +36,18 @@ const LOGS = JSON.parse(readFileSync(join(ROOT, "reference/viewer/test/dialect-r
 
 function bytesOf(name: string): Uint8Array {
   const [path, isDamaged] = name.split("#") as [string, string?];
+  const { bytes } = LOGS[name]!;
+  if (bytes !== undefined) return new Uint8Array(Buffer.from(bytes, "latin1"));
   const file = join(ROOT, path);
   const parts = statSync(file).isDirectory() ? readdirSync(file).sort().map((part) => join(file, part)) : [file];
   const data = Buffer.concat(parts.map((part) => readFileSync(part)));
   if (isDamaged === undefined) return new Uint8Array(data);
   const middle = data.indexOf(LF, Math.floor(data.length / 2)) + 1;
   return new Uint8Array(Buffer.concat([data.subarray(0, middle), Buffer.from("\0 lost \xff\n", "latin1"), data.subarray(middle, -5)]));
+}
+
+function nameOf(path: string): string {
+  return path.split("#")[0]!.split("/").at(-1)!;
 }
 
 /** Keeps the rows that a reader gives. */
@@ -73,7 +84,7 @@ test("logs of other programs are read as Python reads them, whole, damaged, and 
   for (const [path, expected] of Object.entries(LOGS)) {
     const data = bytesOf(path);
     for (const size of [1 << 16, 7]) {
-      const { scan, rows } = scanned(data, path.replace("#damaged", "").split("/").at(-1)!, size);
+      const { scan, rows } = scanned(data, nameOf(path), size);
       const { dialect, step, time, epoch, phase } = rows.readAs;
       assert.deepEqual({ name: dialect.name, step, time: time?.key ?? null, epoch, phase }, expected.read_as, path);
       assert.deepEqual(scan.gaps.map(({ line, offset, length, reason }) => [line, offset, length, reason]), expected.gaps, path);
@@ -89,6 +100,23 @@ test("logs of other programs are read as Python reads them, whole, damaged, and 
   }
 });
 
+test("logs of other programs are checked as Python checks them, whole, damaged, and in pieces of any size", () => {
+  const rules = new Set<unknown>();
+  for (const [path, expected] of Object.entries(LOGS)) {
+    const data = bytesOf(path);
+    for (const size of [1 << 16, 7]) {
+      const checker = new RowChecker(path, recognize(data.subarray(0, 1 << 16), { name: nameOf(path) })!);
+      for (let at = 0; at < data.length; at += size) checker.feed(data.slice(at, at + size));
+      const { findings, suppressed, state, records } = checker.finish();
+      const found: unknown[][] = findings.map(({ rule, severity, line, offset, pointer, message, help }) => [rule, severity, line, offset, pointer, message, help]);
+      assert.deepEqual([...found, ...Object.entries(suppressed).sort()], expected.findings, path);
+      assert.deepEqual([state, records], [expected.state, expected.rows.length], path);
+      for (const [rule] of found) rules.add(rule);
+    }
+  }
+  assert.deepEqual([...rules].sort(), ["bad-format", "carriage-return", "duplicate-key", "invalid-json", "invalid-utf8", "not-an-object", "nul-bytes", "step-goes-backwards", "stream-empty", "unterminated-line"]);
+});
+
 test("logs of other programs have the rows that the server lists", () => {
   for (const [path, { row: listed }] of Object.entries(LOGS)) {
     if (!listed) continue;
@@ -96,7 +124,7 @@ test("logs of other programs have the rows that the server lists", () => {
     // Trackio names its runs in their logs, all others are named for their files.
     const id = listed["dialect"] === "trackio" ? "a folder" : String(listed["name"]);
     const found = rowOf(scanned(bytesOf(path), name, 1 << 16).scan, id);
-    for (const fact of ["dialect", "profile", "name", "started", "seconds", "steps", "final_loss", "progress", "config"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
+    for (const fact of ["dialect", "profile", "name", "started", "seconds", "steps", "final_loss", "progress", "config", "reason"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
     const metrics = listed["metrics"] as { [name: string]: MetricFacts };
     assert.deepEqual(Object.keys(found.metrics).sort(), Object.keys(metrics).sort(), path);
     for (const [metric, facts] of Object.entries(metrics)) assert.deepEqual(found.metrics[metric], facts, `${path}: ${metric}`);
@@ -123,9 +151,48 @@ test("a folder has the logs of other programs that its names point to, parts as 
   const seen = runs.map(({ id, name, dialect, steps, final_loss }) => [id, name, dialect, steps, final_loss]);
   assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["inbox", "quick fox", "trackio", 1, 2], ["own", "own", null, null, null]]);
   const detail = await catalog.detail("hf");
-  assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], null]);
+  assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], { error: 0, warning: 0, info: 0 }]);
   const point = await catalog.point({ run: "hf", metric: "loss", axis: "step", at: 1 });
   assert.equal(new TextDecoder().decode(await catalog.bytes("hf", "trainer_state.json", point!.offset, point!.length)), '{"step":1,"loss":2.5}');
+});
+
+test("the numbers in their names order the files of one log, and other logs beside them are listed", async () => {
+  const names = [1_000_000, 999_990].map((step) => [`metrics_step_${step}_to_step_${step + 9}.txt`, `{"learning/loss":${step / 1e6},"step":${step}.0,"run_name":"a"}\n`]);
+  const files = [...names, ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `max/${name}`, blob: new Blob([text!]) }));
+  const catalog = new Catalog(1, "max", streamsIn({ files: [], folders: [{ name: "max", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const seen = (await catalog.runs()).runs.map(({ dialect, steps, final_loss }) => [dialect, steps, final_loss]);
+  assert.deepEqual(seen.sort(), [["csv", 1, 0.5], ["maxtext", 1_000_000, 1]]);
+});
+
+test("files that grow at the same time are one run, in the order of times; data with such a name is another", async () => {
+  const folder = join(ROOT, "reference/python/tests/dialects/nemo-automodel");
+  const names = ["validation.jsonl", "training.jsonl"];
+  const files = names.map((name) => ({ path: `n/a/${name}`, blob: new Blob([readFileSync(join(folder, name)), name === names[0] ? '{"step": 9, ' : ""]) }));
+  files.push({ path: "n/b/training.jsonl", blob: files[1]!.blob }, { path: "n/b/validation.jsonl", blob: new Blob(['{"prompt":"a"}\n']) });
+  const streams = await merged(streamsIn({ files: [], folders: [{ name: "n", files }] }, HINTS));
+  assert.deepEqual(streams.map(({ path }) => path).sort(), ["n/a/training.jsonl", "n/b/training.jsonl", "n/b/validation.jsonl"]);
+  const text = await streams.find(({ path }) => path.startsWith("n/a"))!.blob!.text();
+  const steps = text.split("\n").slice(0, -1).map((line) => [Number(/"step": (\d+)/.exec(line)![1]), line.includes("val_loss")]);
+  assert.deepEqual(steps, [[0, false], [1, false], [2, false], [2, true], [3, false], [4, false], [5, false], [5, true]]);
+  assert.ok(text.endsWith('\n{"step": 9, '));
+  const [large] = await merged(streamsIn({ files: [], folders: [{ name: "n", files: [...files.slice(0, 2)].reverse() }] }, HINTS), 1);
+  const whole = await large!.blob!.text();
+  assert.equal(whole, (await files[1]!.blob.text()) + (await files[0]!.blob.text()));
+  const catalog = new Catalog(1, "n", streams, () => undefined);
+  await catalog.work();
+  const row = (await catalog.runs()).runs.find(({ state }) => state === "torn")!;
+  assert.deepEqual([row.dialect, row.steps, row.metrics["val_loss"]!.count, row.metrics["loss"]!.count], ["nemo-automodel", 5, 2, 6]);
+});
+
+test("a run of munin has what the file beside its log says", async () => {
+  const folder = join(ROOT, "reference/python/tests/samples/munin/experiments/toyspec/runs");
+  const [run] = readdirSync(folder);
+  const files = ["events.jsonl", "run.json"].map((name) => ({ path: `runs/${run}/${name}`, blob: new Blob([readFileSync(join(folder, run!, name))]) }));
+  const catalog = new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const [row] = (await catalog.runs()).runs;
+  assert.deepEqual([row!.name, row!.tags, row!.reason, row!.config["lr"], row!.metrics["val/acc"]!.best], ["first try", ["small"], "completed", 0.001, 0.75]);
 });
 
 test("zooming into a long table reaches its single rows", async () => {

@@ -11,6 +11,7 @@ import { EPOCH, NumberLines, PLACES, STEP, TIME } from "../src/folder/number-lin
 import { Budget, fitting, Pyramid } from "../src/folder/pyramid.js";
 import { rowOf } from "../src/folder/rows.js";
 import { Scan } from "../src/folder/scan.js";
+import { tokensOf } from "../src/folder/curves.js";
 import { curveOf } from "../src/frames.js";
 import type { Frame, MetricFacts, Run } from "../src/protocol.js";
 
@@ -168,4 +169,24 @@ test("a log without a profile has curves by what it counts, and files that are n
   const [run] = (await catalog.runs()).runs;
   assert.deepEqual([run!.metrics["train"]!.count, run!.steps], [2, 20]);
   assert.deepEqual((await (await opened("[1]\nnothing\n", "runs/a/x/metrics.jsonl")).runs()).runs.map(({ id, state }) => [id, state]), [["x", "damaged"]]);
+});
+
+test("tokens of each step are added up on their axis, and a count that rises at every step is the axis itself", () => {
+  const cases: [string, number[], number[]][] = [
+    ["tokens", [512, 512, 512], [512, 1024, 1536]], ["tokens", [512, 768, 640], [512, 1280, 1920]],
+    ["tokens", [512, 1024, 1536], [512, 1024, 1536]], ["tokens_seen", [10, 20, 40], [10, 20, 40]],
+  ];
+  for (const [name, counts, places] of cases) {
+    const lines = counts.map((count, at) => JSON.stringify({ kind: "step", t: at + 1, step: at + 1, loss: 1, ...(name === "tokens" ? { tokens: count } : { extra: { [name]: count } }) }));
+    const text = ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}', ...lines, ""].join("\n");
+    assert.deepEqual([...tokensOf(scanned(new TextEncoder().encode(text), "events.jsonl"))!.columns.last], places, `${name} ${counts}`);
+  }
+});
+
+test("flags are where the tokens of all steps put them; after abandoned steps, how many is not known", async () => {
+  const step = (at: number) => `{"kind":"step","t":${at}.0,"step":${at},"loss":1.0,"tokens":512}`;
+  const note = (at: number) => `{"kind":"note","t":${at}.5,"text":"here"}`;
+  const lines = ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}', step(1), step(2), note(2), step(3), note(3), '{"kind":"run_resume","t":4.0,"from_step":2}', note(4), ""];
+  const { notes } = await (await opened(lines.join("\n"))).detail("a");
+  assert.deepEqual(notes.map(({ tokens }) => tokens), [1024, 1536, null]);
 });

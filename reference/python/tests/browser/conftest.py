@@ -10,12 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from browser.runs_backend import Made, MadeRun, serving_runs
 from browser.serving import browser_program, built_site, serving
 from browser.viewer_pages import Opened
 from browser.watching import FLAGS, WIDE, Watch
+
+# On a busy machine a page of ten thousand runs takes longer than the five seconds that are usual.
+expect.set_options(timeout=20_000)
 
 
 def need(tool: str | None, name: str, source: str) -> str:

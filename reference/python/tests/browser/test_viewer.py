@@ -75,6 +75,17 @@ def test_table_by_keyboard(opened: Opened) -> None:
     expect(page.locator(".bar .count")).to_have_text("10 runs")
 
 
+def test_names_stay_beside_columns_far_to_the_right(opened: Opened) -> None:
+    """In a table that is wider than a phone the name of a run is seen wherever the table is moved to."""
+    page, _ = opened(sweep(3), "#runs", PHONE)
+    page.locator(".row").first.wait_for()
+    page.locator(".table").evaluate("(table) => table.scrollTo(300, 0)")
+    expect(page.locator(".table")).to_have_class(re.compile("is-moved"))
+    box = page.locator(".row .name").first.bounding_box()
+    assert box
+    assert 0 < box["x"] < PHONE[0] / 2
+
+
 def test_ten_thousand_runs(opened: Opened) -> None:
     """Only rows that are seen exist, and the last one is one key away."""
     runs = [MadeRun(f"r{number:05}", {"loss": [1.0]}) for number in range(10_000)]

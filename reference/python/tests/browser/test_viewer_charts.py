@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -101,6 +102,29 @@ def test_live_run_grows(opened: Opened) -> None:
     made.grow("live", "loss", [0.5] * 10)
     expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
     assert len(made.requests) > asked
+
+
+def test_chart_is_exported(opened: Opened, tmp_path: Path) -> None:
+    """Each file has every run: the table by its id, the pictures by names that stay different."""
+    names = [f"sweep-of-the-small-model-lr0.0{number}-20261121-001" for number in range(4)]
+    page, _ = opened([MadeRun(name, {"val/loss": falling(30)}) for name in names], "#charts")
+    drawn(page)
+    chart = page.locator(".chart").first
+    files = {}
+    for kind in ("PNG image", "SVG image", "CSV table"):
+        chart.get_by_text("Export").click()
+        with page.expect_download() as download:
+            chart.get_by_text(kind).click()
+        files[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(files[kind])
+    assert {"val-loss.png", "val-loss.svg", "val-loss.csv"} == {file.name for file in files.values()}
+    head, *rows = files["CSV table"].read_text("utf-8").splitlines()
+    assert "run,step,last,min,max,mean,count,not_finite" == head
+    assert [f"{names[0]},1,6,6,6,6,1,0", 30 * 4] == [rows[0], len(rows)]
+    assert b"\x89PNG" == files["PNG image"].read_bytes()[:4]
+    shown = re.findall(r">([^<]*lr0[^<]*)</text>", files["SVG image"].read_text("utf-8"))
+    assert 4 == len(set(shown))
+    assert all(f"lr0.0{number}" in text for number, text in enumerate(shown))
 
 
 def test_line_behind_a_point(opened: Opened) -> None:

@@ -77,11 +77,11 @@ def test_folder_from_a_disk(disk: Watch, runs: Path) -> None:
 
 
 def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:
-    """Logs by their usual names are runs like all others, with their curves, and the raw line behind a point."""
+    """Logs by their usual names are runs like all others, with their curves, what a check finds, and the raw line."""
     root = tmp_path / "others"
     texts = {
         "hf/checkpoint-2/trainer_state.json": '{"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":NaN}]}',
-        "table/metrics.csv": "step,loss\n1,0.5\n2,0.25\n3,0.125\n",
+        "table/metrics.csv": "step,loss\n1,0.5\n2,0.25\n3,0.125\n4\n",
         "none/report.csv": "name,city\na,b\n",
     }
     for name, text in texts.items():
@@ -96,7 +96,11 @@ def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:
     expect(page.locator(".row").first).to_contain_text("table")
     expect(page.locator(".row").first).to_contain_text("0.125")
     page.goto("#run/table")
-    expect(page.locator("#part-findings")).to_contain_text("toyspec check")
+    finding = page.locator("#part-findings .finding-error")
+    expect(finding).to_contain_text("step 3")
+    expect(finding).to_contain_text("the row has 1 cell, the header has 2")
+    finding.get_by_role("button", name="Line 5").click()
+    expect(finding.locator(".raw")).to_have_text("4")
     expect(page.locator(".facts")).to_contain_text("csv")
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
-from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.paths import shown
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
+from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,7 +48,7 @@ def configure(parser: Parser) -> None:
         "  toyspec plot runs/a runs/b --name small --name large --x time -o curves.pdf"
     )
     parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=local_path, help="run directories, streams, or directories with runs"
+        "runs", metavar="RUN", nargs="+", type=public, help="runs, streams, or directories with runs, also s3://…"
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="write to FILE: .svg, .png or .pdf")
     parser.add_argument(
@@ -98,8 +99,8 @@ def _read(roots: Sequence[str], metrics: frozenset[str], choice: DialectChoice) 
     from toyspec.errors import UnknownFormatError
     from toyspec.reading.log_detection import usual_names
     from toyspec.runs.listing import streams_below
-    from toyspec.view.curve_frames import TOKEN_METRICS
     from toyspec.view.drawn_curves import read_curves
+    from toyspec.view.token_totals import TOKEN_METRICS
 
     errors, streams = streams_below(roots, usual_names(choice))
     for error in errors:

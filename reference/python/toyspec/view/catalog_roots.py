@@ -101,6 +101,8 @@ class _Metric(msgspec.Struct):
     goal: str | None = None
     count: int = 0
     nan: int = 0
+    finite: float | msgspec.UnsetType = msgspec.UNSET
+    """The last finite value where the last one is not."""
 
 
 _metrics = msgspec.json.Decoder(dict[str, _Metric])
@@ -133,7 +135,7 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
     """Return the row of a run: see ``toyspec.runs.rows``."""
     start = {part: _decoded(text) for part, text in (("config", shown.config), ("model", shown.model))}
     settings = settings_of(start)
-    metrics = _metrics.decode(shown.metrics or "{}")
+    metrics = _shown_metrics(shown.metrics or "{}")
     dialect = _decoded(shown.dialect)
     return {
         "id": run,
@@ -161,6 +163,14 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
         },
         "message": None,
     }
+
+
+def _shown_metrics(text: str) -> dict[str, _Metric]:
+    found = _metrics.decode(text)
+    for metric in found.values() if '"finite"' in text else ():
+        if metric.finite is not msgspec.UNSET:
+            metric.last, metric.finite = metric.finite, msgspec.UNSET
+    return found
 
 
 def _counted(number: int, one: str, several: str, what: str) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
-TOKEN_METRICS = ("tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen")
-"""Names of metrics that count tokens, the first that a run has is its axis."""
 
 _FIGURES = ("last", "min", "max", "mean")
 
@@ -33,6 +31,7 @@ class Curve(NamedTuple):
     buckets: Buckets | None
     abandoned: list[Buckets]
     tokens: Buckets | None
+    """Its ``last`` is the number of tokens up to there."""
     gaps: list[dict[str, Any]]
     resumes: list[dict[str, Any]]
     best: tuple[int, float] | None

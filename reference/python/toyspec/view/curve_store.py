@@ -22,9 +22,11 @@ import msgspec
 from toyspec.reading.attempts import Attempts
 from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
+from toyspec.view.packing import ITEM, Packing
+from toyspec.view.pyramids import MOST_BUCKETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from toyspec.view.identities import Identity
     from toyspec.view.run_files import RunFile
@@ -33,10 +35,10 @@ if TYPE_CHECKING:
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
 
-_FORMAT = f"toyspec view 4 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 4 {__version__} {sys.byteorder}"
+"""What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
-_ITEM = 8
 # The first picture of a run needs no more buckets.
 _FEWEST_BUCKETS = 64
 
@@ -98,7 +100,7 @@ class StoredCurves:
             if isinstance(place, list):
                 columns[name] = array("d", [nan if place[0] is None else place[0]]) * count
             else:
-                columns[name] = array("d", self._data[place * _ITEM : (place + count) * _ITEM])
+                columns[name] = array("d", self._data[place * ITEM : (place + count) * ITEM])
         return Buckets(columns, described["level"], described["tail"])
 
 
@@ -129,12 +131,11 @@ class KeptCurves:
 
 def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Return the head and the columns of the curves of *scan*; equal columns are kept once."""
-    kept: dict[bytes, int] = {}
-    blocks: list[bytes] = []
+    packing = Packing()
     summary = scan.summary
     best = {name: summary.best(name) for name in summary.series}
     head = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "path": row["id"],
         "identity": file.identity(),
         "row": row,
@@ -142,48 +143,17 @@ def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any]
         "resumes": scan.resumes,
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
-        "latest": {
-            name: [_described(each, kept, blocks) for each in _levels(curve.buckets())]
-            for name, curve in scan.latest.items()
-        },
+        "latest": {name: packing.levels(curve, _FEWEST_BUCKETS) for name, curve in scan.latest.items()},
         "first": {
             name: [place if isfinite(place) else None for place in curve.first_places]
             for name, curve in scan.latest.items()
         },
         "abandoned": [
-            {name: _described(curve.buckets(), kept, blocks) for name, curve in stretch.items()}
+            {name: packing.levels(curve, MOST_BUCKETS)[0] for name, curve in stretch.items()}
             for stretch in scan.abandoned
         ],
     }
-    return head, b"".join(blocks)
-
-
-def _levels(buckets: Buckets) -> Iterator[Buckets]:
-    """Yield *buckets*, then each time half as many, down to those of the first picture."""
-    yield buckets
-    while buckets.number > _FEWEST_BUCKETS:
-        buckets = buckets.halved()
-        yield buckets
-
-
-def _described(buckets: Buckets, kept: dict[bytes, int], blocks: list[bytes]) -> dict[str, Any]:
-    places: list[int | list[float | None]] = []
-    for name in COLUMNS:
-        data = buckets.columns[name].tobytes()
-        if data and data == data[:_ITEM] * buckets.number:
-            first = buckets.columns[name][0]
-            places.append([None if first != first else first])  # noqa: PLR0124 - NaN alone differs from itself
-            continue
-        if data not in kept:
-            kept[data] = _end(kept)
-            blocks.append(data)
-        places.append(kept[data])
-    return {"count": buckets.number, "level": buckets.level, "tail": buckets.tail, "columns": places}
-
-
-def _end(kept: dict[bytes, int]) -> int:
-    last = next(reversed(kept), b"")
-    return kept.get(last, 0) + len(last) // _ITEM
+    return head, packing.data()
 
 
 class CurveStore:
@@ -208,11 +178,11 @@ class CurveStore:
         try:
             with open(self._file(path), "rb") as file:
                 data = file.read()
-            size = int.from_bytes(data[:_ITEM], "little")
-            head = msgspec.json.decode(data[_ITEM : _ITEM + size])
-            if head["format"] != _FORMAT or (identity is not None and tuple(head["identity"]) != identity):
+            size = int.from_bytes(data[:ITEM], "little")
+            head = msgspec.json.decode(data[ITEM : ITEM + size])
+            if head["format"] != FORMAT or (identity is not None and tuple(head["identity"]) != identity):
                 return None
-            return StoredCurves(head, data[_ITEM + size :])
+            return StoredCurves(head, data[ITEM + size :])
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
             # A file that another version wrote, or that is cut, counts as none.
             return None
@@ -220,14 +190,14 @@ class CurveStore:
     def save(self, path: str, head: dict[str, Any], columns: bytes) -> None:
         """Keep the curves of the stream at *path*; do nothing if they cannot be written."""
         text = msgspec.json.encode(head)
-        self._write(self._file(path), len(text).to_bytes(_ITEM, "little") + text + columns)
+        self._write(self._file(path), len(text).to_bytes(ITEM, "little") + text + columns)
 
     def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
         """Return the rows of the runs below *root*, with the identities of their streams, by path."""
         try:
             with open(self._rows_file(root), "rb") as file:
                 found = msgspec.json.decode(file.read())
-            if found["format"] != _FORMAT:
+            if found["format"] != FORMAT:
                 return {}
             return {path: ((at[0], at[1], at[2], at[3]), row) for path, at, row in found["rows"]}
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, IndexError):
@@ -236,7 +206,12 @@ class CurveStore:
     def save_rows(self, root: str, rows: dict[str, tuple[Identity, dict[str, Any]]]) -> None:
         """Keep the rows of the runs below *root*."""
         listed = [(path, at, row) for path, (at, row) in rows.items() if _is_text(path)]
-        self._write(self._rows_file(root), msgspec.json.encode({"format": _FORMAT, "rows": listed}))
+        self._write(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
+
+    def frames_file(self, roots: Sequence[str]) -> str:
+        """Return the file of the frames that were sent of the runs below *roots*."""
+        digest = hashlib.sha256("\n".join(map(_digest, roots)).encode()).hexdigest()[:32]
+        return os.path.join(self.directory, f"toyspec-{digest}.frames")
 
     def trim(self) -> None:
         """Delete what was not used for long, and the oldest files beyond the largest size."""

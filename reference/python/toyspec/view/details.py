@@ -9,22 +9,23 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import StreamError
-from toyspec.findings import FileReport
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
+from toyspec.reading.rows import Row
 from toyspec.reading.stream_files import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
 from toyspec.runs.rows import encodable, finite
-from toyspec.view.curve_frames import TOKEN_METRICS
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
+from toyspec.view.token_totals import TOKEN_METRICS, TokenPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from toyspec.findings import FileReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import Record
 
@@ -45,13 +46,13 @@ _LISTS = {
 _REGIONS = ("region_enter", "region_exit")
 
 
-def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[str, Any]:
-    """Return what the page of the run with the stream at *path* shows; *row* is its row.
+def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: FileReport | None) -> dict[str, Any]:
+    """Return what the page of the run with the stream at *path* shows; *row* is its row, *report* that of a check.
 
     Raises StreamError if it cannot be read. Lists are cut to ``MOST_ITEMS``, and what is left out is counted.
     """
     found = _Collected()
-    checked = _checked(path, dialect)
+    checked = _checked(path, report)
     places = _Places(checked["findings"])
     reading = read(path, mode="salvage", dialect=dialect)
     with reading:
@@ -60,7 +61,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
             places.take(record)
             if record.kind == "note" and (note := found.last("notes")) and note["line"] == record.line:
                 places.add_to(note)
-        report = reading.report
+        account = reading.report
     places.finish()
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
@@ -73,15 +74,15 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice) -> dict[st
         "config": start.get("config", {}),
         "metrics": metrics,
         "account": {
-            "records": report.records,
-            "committed": report.committed_bytes,
-            "fragment": report.fragment.length if report.fragment is not None else 0,
-            "gap_bytes": report.gap_bytes,
-            "size": report.size,
+            "records": account.records,
+            "committed": account.committed_bytes,
+            "fragment": account.fragment.length if account.fragment is not None else 0,
+            "gap_bytes": account.gap_bytes,
+            "size": account.size,
         },
         "gaps": [
             {"line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
-            for gap in report.gaps[:MOST_ITEMS]
+            for gap in account.gaps[:MOST_ITEMS]
         ],
         **lists,
         "histograms": list(found.histograms.values()),
@@ -97,36 +98,58 @@ class _Places:
 
     def __init__(self, findings: list[dict[str, Any]]) -> None:
         self._left = sorted((each for each in findings if each["line"]), key=lambda each: each["line"], reverse=True)
-        self._now: dict[str, int | float | None] = dict.fromkeys(("step", "t", "epoch", "tokens"))
+        self._now: dict[str, int | float | None] = dict.fromkeys(("step", "t", "epoch"))
+        self._tokens = TokenPlaces()
+        self._first_time: float | None = None
         for each in findings:
-            each.update(self._now)
+            self._place(each)
 
     def take(self, record: Record) -> None:
         """Take in the next record."""
         while self._left and self._left[-1]["line"] < record.line:
             self._place(self._left.pop())
-        values = record.get("values")
-        counts = values if isinstance(values, dict) else record.value
+        said, counts = self._said(record)
         tokens = next((counts[name] for name in TOKEN_METRICS if name in counts), None)
-        for name, value in (("t", record.get("t")), ("epoch", record.get("epoch")), ("tokens", tokens)):
-            if isinstance(value, int | float):
-                self._now[name] = finite(value)
-        if type(step := record.get("step")) is int:
-            self._now["step"] = step
+        self._tokens.take({**said, "kind": record.kind, "from_step": record.get("from_step")}, finite(tokens))
+        for name in self._now:
+            if (value := finite(said.get(name))) is not None:
+                self._now[name] = value
         while self._left and self._left[-1]["line"] == record.line:
             self._place(self._left.pop())
+
+    def _said(self, record: Record) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Return the place of *record*, as its curves have it, and its metrics."""
+        if isinstance(record, Row):
+            time = self._since_first(record.time) if record.time_origin == "unix" else record.time
+            return {"step": record.step, "t": time, "epoch": record.epoch}, record.values
+        value, values = record.value, record.get("values")
+        time, step = value.get("t"), value.get("step")
+        if record.profile == "metrics/v1" and (milliseconds := finite(value.get("wall_time_ms"))) is not None:
+            time = milliseconds / 1000
+        elif record.profile == "kaun/v1":
+            time = self._since_first(finite(value.get("wall_time")))
+        own = step if type(step) is int else None
+        return {"step": own, "t": time, "epoch": value.get("epoch")}, values if isinstance(values, dict) else value
+
+    def _since_first(self, time: float | None) -> float | None:
+        self._first_time = time if self._first_time is None else self._first_time
+        return None if time is None or self._first_time is None else time - self._first_time
 
     def add_to(self, note: dict[str, Any]) -> None:
         """Add the place of the last record to a note, where it does not say its own."""
         note.update({name: value for name, value in self._now.items() if name not in note})
+        if "tokens" not in note:
+            self._tokens.place(note)
 
     def _place(self, finding: dict[str, Any]) -> None:
         finding.update(self._now)
+        self._tokens.place(finding)
 
     def finish(self) -> None:
         """Place the findings after the last record."""
         while self._left:
             self._place(self._left.pop())
+        self._tokens.finish()
 
 
 class _Collected:
@@ -315,14 +338,9 @@ def _files(path: str) -> list[dict[str, Any]]:
     return [{"path": encodable(file.name), "bytes": file.size} for file in islice(files_beside(path), MOST_ITEMS)]
 
 
-def _checked(path: str, dialect: DialectChoice) -> dict[str, Any]:
+def _checked(path: str, report: FileReport | None) -> dict[str, Any]:
     """Return the findings of a check and the state of the seal."""
-    from toyspec.checker import CheckOptions, iter_reports
-
-    options = CheckOptions(dialect=dialect.name, step_key=dialect.step, dialects=dialect.own)
-    report = next(iter(iter_reports([path], options=options)), None)
-    is_checked = isinstance(report, FileReport)
-    findings = report.findings if isinstance(report, FileReport) else []
+    findings = [] if report is None else report.findings
     listed: Iterable[Any] = findings[:MOST_ITEMS]
     items = [
         {
@@ -341,7 +359,7 @@ def _checked(path: str, dialect: DialectChoice) -> dict[str, Any]:
     files = _count_lines(path_in(os.path.dirname(path), SEAL_FILE))
     if files is not None:
         is_broken = any(finding.rule == SEAL_BROKEN for finding in findings)
-        state = "unchecked" if not is_checked else "broken" if is_broken else "whole"
+        state = "unchecked" if report is None else "broken" if is_broken else "whole"
     return {"findings": items, "seal": {"state": state, "files": files or 0}}
 
 

@@ -12,7 +12,7 @@ from toyspec.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.pyramids import MOST_BUCKETS
-from toyspec.view.requests import curve_of
+from toyspec.view.requests import curve_of, tokens_of
 from toyspec.view.run_files import RunFile
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def drawn_curve(
     curves: StoredCurves | LiveCurves, metric: str, axis: Axis = "step", most: int = MOST_BUCKETS
 ) -> DrawnCurve:
     """Return what is drawn of *metric* over *axis*, in at most *most* buckets; points without a place are left out."""
-    curve = curve_of(curves, "", metric, "")
+    curve = curve_of(curves, "", metric, tokens_of(curves, (axis,)))
     latest = None if curve.buckets is None else _stretch(curve.buckets.fitting(most), axis, curve.tokens)
     abandoned = [_stretch(each.fitting(most), axis, curve.tokens) for each in curve.abandoned]
     first = None if curve.first is None or axis == "tokens" else curve.first[AXES.index(axis)]
@@ -80,7 +80,7 @@ def _stretch(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> Stretch:
 def read_curves(
     path: str, *, wanted: Callable[[str], bool] | None = None, dialect: DialectChoice | None = None
 ) -> tuple[LiveCurves, RunSummary]:
-    """Return the curves of the run at *path* on this machine, and its summary; *wanted* chooses metrics by name.
+    """Return the curves of the run at *path*, and its summary; *wanted* chooses metrics by name.
 
     Raises StreamError; damage is skipped.
     """
@@ -88,7 +88,7 @@ def read_curves(
     stream, _ = locate_stream(path, choice.stream_files)
     file = RunFile(stream, choice, wanted=wanted)
     try:
-        file.read()
+        file.read_whole()
         return LiveCurves(file, threading.Lock()), file.scan.summary
     finally:
         file.close()

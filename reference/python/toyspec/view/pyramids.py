@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from array import array
+from itertools import repeat
 from math import isfinite, isnan, nan
-from typing import TYPE_CHECKING
+from operator import add
+from typing import TYPE_CHECKING, TypeAlias
 
+from toyspec.engine import native
 from toyspec.view.buckets import COLUMNS, Buckets, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import toyspec_engine
 
     Places = tuple[Sequence[float], Sequence[float], Sequence[float] | None]
     """Steps, times and epochs; None where no point has an epoch."""
@@ -125,16 +130,11 @@ class Pyramid:
         return end
 
     def _close(self, points: list[tuple[float, float, float, float]]) -> None:
-        self._close_slice(points[-1][:3], [point[3] for point in points])
-
-    def _close_slice(self, place: tuple[float, float, float], values: Sequence[float]) -> None:
-        self._append((*place, *_figures(values), *self._open_at))
-        self.points += len(values)
-        self._halve_if_full()
-
-    def _append(self, bucket: Sequence[float]) -> None:
+        bucket = (*points[-1][:3], *_figures([point[3] for point in points]), *self._open_at)
         for column, figure in zip(self.columns.values(), bucket, strict=True):
             column.append(figure)
+        self.points += len(points)
+        self._halve_if_full()
 
     def _halve_if_full(self) -> None:
         if len(self.columns["step"]) >= self._most:
@@ -166,11 +166,57 @@ def _finite_end(values: Sequence[float], begin: int, most: int) -> int:
 
 def _figures(values: Sequence[float]) -> tuple[float, float, float, float, float]:
     """Return last, lowest, highest and mean of the finite *values*, and the number of others."""
-    total = sum(values)
+    total = _total(values)
     if isfinite(total):
         return values[-1], min(values), max(values), total / len(values), 0.0
     finite = [value for value in values if isfinite(value)]
     if not finite:
         return nan, nan, nan, nan, float(len(values))
-    mean = sum(value / len(finite) for value in finite)
+    # The sum of the largest numbers is infinite, their mean is not.
+    mean = _total([value / len(finite) for value in finite])
     return finite[-1], min(finite), max(finite), mean, float(len(values) - len(finite))
+
+
+def _total(values: Sequence[float]) -> float:
+    """Return the sum of *values*, added in pairs: it does not depend on how many came at once."""
+    while len(values) > 1:
+        last = values[-1:] if len(values) % 2 else ()
+        values = [*map(add, values[::2], values[1::2]), *last]
+    return values[0]
+
+
+class EnginePyramid:
+    """A ``Pyramid`` in the compiled engine."""
+
+    def __init__(self, native: toyspec_engine.Pyramid) -> None:
+        self.native = native
+        """That of the engine."""
+
+    @property
+    def first_places(self) -> tuple[float, float, float]:
+        """Step, time and epoch of the first point."""
+        return self.native.first_places
+
+    def add(self, place: tuple[float, float, float], value: float, at: tuple[int, int]) -> None:
+        """Add a point at *place*: step, time and epoch, NaN where unknown; *at* are offset and line."""
+        self.native.add(place, value, at)
+
+    def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
+        """Add many points, one by one: blocks of the engine are taken by ``native``."""
+        steps, times, epochs = places
+        for place in zip(steps, times, repeat(nan) if epochs is None else epochs, values, strict=False):
+            self.native.add(place[:3], place[3], at)
+
+    def buckets(self) -> Buckets:
+        """Return the buckets at this time, the open one last."""
+        level, tail, columns = self.native.buckets()
+        return Buckets({name: array("d", data) for name, data in zip(COLUMNS, columns, strict=True)}, level, tail)
+
+
+AnyPyramid: TypeAlias = Pyramid | EnginePyramid
+
+
+def new_pyramid(most: int = MOST_BUCKETS) -> AnyPyramid:
+    """Return an empty pyramid of at most *most* buckets, in the compiled engine if there is one."""
+    engine = native()
+    return Pyramid(most) if engine is None else EnginePyramid(engine.Pyramid(most))

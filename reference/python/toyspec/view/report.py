@@ -20,9 +20,9 @@ from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
 from toyspec.view.frames import frame
 from toyspec.view.live_curves import LiveCurves
-from toyspec.view.requests import curve_of
+from toyspec.view.requests import curve_of, tokens_of
 from toyspec.view.run_files import RunFile
-from toyspec.view.scanning import count_findings
+from toyspec.view.scanning import check_run, counted
 from toyspec.view.server import app_files
 from toyspec.view.short_columns import short_columns
 from toyspec.writing.clocks import utc_text
@@ -52,13 +52,14 @@ def html_report(
     for path, run in _runs(roots, choice):
         file = RunFile(path, choice)
         try:
-            file.read()
+            file.read_whole()
             if not file.is_known:
                 continue
             row = row_of(file.scan.summary, run, metrics_left_out=file.scan.metrics_left_out)
-            row["findings"] = count_findings(path, choice)
+            report = check_run(path, choice)
+            row["findings"] = counted(report)
             rows.append(row)
-            details[row["id"]] = detail_of(path, row, choice)
+            details[row["id"]] = detail_of(path, row, choice, report)
             frames += _frames(file, row["id"], buckets)
         finally:
             file.close()
@@ -97,8 +98,9 @@ def _frames(file: RunFile, run: str, buckets: int) -> Iterator[bytes]:
     import threading
 
     curves = LiveCurves(file, threading.Lock())
+    tokens = tokens_of(curves, AXES)
     for metric in curves.metrics:
-        curve = curve_of(curves, run, metric, str(file.size))
+        curve = curve_of(curves, run, metric, tokens)
         axes = tuple(axis for axis in AXES if axis in ("step", "time") or _has(curve, axis))
         yield from curve_frames(curve, Request(axes, buckets), encode=short_columns)
 

@@ -16,18 +16,22 @@ from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
 from toyspec.version import __version__
 from toyspec.view.catalog_roots import CatalogRoot
-from toyspec.view.curve_frames import AXES, TOKEN_METRICS, Axis, Curve, Request, curve_frames, places
+from toyspec.view.curve_frames import AXES, Axis, Curve, Request, curve_frames, places
+from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.frames import frame
+from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
+from toyspec.view.sent_frames import SentFrames
+from toyspec.view.step_blocks import StepBlockFeed
+from toyspec.view.token_totals import TOKEN_METRICS, token_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
     from toyspec.view.catalog import Catalog
-    from toyspec.view.curve_store import StoredCurves
     from toyspec.view.entries import Entry
     from toyspec.view.live_curves import LiveCurves
     from toyspec.view.sent_files import OpenFile
@@ -38,6 +42,7 @@ MOST_BUCKETS = 4096
 MOST_RUNS = 10_000
 MOST_DRAWN = 50
 """Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
+_PIECE_BYTES = 1 << 16
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
@@ -56,6 +61,11 @@ class Answers:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
+
+    def close(self) -> None:
+        """Keep the frames that were sent."""
+        self._sent.close()
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
@@ -74,7 +84,9 @@ class Answers:
         if entry.problem is not None:
             raise RefusedError(404, entry.problem)
         try:
-            return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), self.catalog.dialect))
+            dialect = self.catalog.dialect
+            report = check_run(entry.path, dialect)
+            return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report))
         except StreamError as error:
             raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
 
@@ -98,11 +110,34 @@ class Answers:
     def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
         entries = list(zip(runs, self.catalog.entries(runs), strict=True))
         self.catalog.want([entry for _, entry in entries if entry is not None])
+        ready: list[bytes] = []
         for run, entry in entries:
+            sent = self._sent_before(run, entry, metrics, request)
+            # What is at hand does not wait for what has to be made, and many small pieces cost more than a few.
+            if ready and (sent is None or sum(map(len, ready)) > _PIECE_BYTES):
+                yield b"".join(ready)
+                ready.clear()
+            if sent is not None:
+                ready.append(sent)
+                continue
             try:
                 yield b"".join(self._frames_of(run, entry, metrics, request))
             except (StreamError, OSError) as error:
                 yield b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
+        if ready:
+            yield b"".join(ready)
+
+    def _sent_before(self, run: str, entry: Entry | None, metrics: Sequence[str], request: Request) -> bytes | None:
+        """Return the frames of all *metrics* of a run where they were sent before; None if one of them was not."""
+        if entry is None or entry.problem is not None or not _is_whole(request):
+            return None
+        found: list[bytes] = []
+        for metric in metrics:
+            data = self._sent.find(run, entry.identity, (metric, request.buckets))
+            if data is None:
+                return None
+            found.append(data)
+        return b"".join(found)
 
     def _frames_of(self, run: str, entry: Entry | None, metrics: Sequence[str], request: Request) -> Iterator[bytes]:
         curves = None if entry is None else self.catalog.curves(entry)
@@ -112,11 +147,15 @@ class Answers:
             yield from (frame({"run": run, "metric": metric, "message": message}) for metric in metrics)
             return
         # Every step has a place, so the buckets of the whole curve may be those that were halved before.
-        is_whole = request.axes == ("step",) and request.low is None and request.high is None
+        is_whole = _is_whole(request)
+        most = request.buckets if is_whole else None
+        tokens = tokens_of(curves, request.axes)
         for metric in metrics:
-            most = request.buckets if is_whole else None
-            curve = curve_of(curves, run, metric, str(curves.identity[2]), most)
-            yield from curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric))
+            curve = curve_of(curves, run, metric, tokens, most)
+            data = b"".join(curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric)))
+            if is_whole and isinstance(curves, StoredCurves):
+                self._sent.keep(run, curves.identity, (metric, request.buckets), data)
+            yield data
 
     def _problem(self, entry: Entry) -> str:
         return str(entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read")
@@ -130,7 +169,7 @@ class Answers:
         if at is None or axis not in AXES:
             raise RefusedError(400, "name a point by x, step, time, epoch or tokens, and at, a number")
         curves = self.catalog.curves(entry)
-        curve = None if curves is None else curve_of(curves, entry.run, metric, "")
+        curve = None if curves is None else curve_of(curves, entry.run, metric, tokens_of(curves, (axis,)))
         if curves is None or curve is None or curve.buckets is None:
             raise RefusedError(404, "the run has no such metric")
         where = list(places(curve.buckets, axis, curve.tokens))
@@ -176,21 +215,41 @@ class Answers:
         return entry
 
 
-def curve_of(curves: StoredCurves | LiveCurves, run: str, metric: str, revision: str, most: int | None = None) -> Curve:
-    """Return the curve of one metric of a run with what is known around it; with *most*, it may be halved to fit."""
-    tokens = next((name for name in TOKEN_METRICS if name in curves.metrics), None)
+def _is_whole(request: Request) -> bool:
+    return request.axes == ("step",) and request.low is None and request.high is None
+
+
+def curve_of(
+    curves: StoredCurves | LiveCurves, run: str, metric: str, tokens: Buckets | None, most: int | None = None
+) -> Curve:
+    """Return the curve of one metric of a run with what is known around it; with *most*, it may be halved to fit.
+
+    *tokens* are those of the run, as ``tokens_of`` gives them.
+    """
     return Curve(
         run,
         metric,
-        revision,
+        str(curves.identity[2]),
         curves.latest(metric, most),
         curves.abandoned(metric),
-        None if tokens is None else curves.latest(tokens),
+        tokens,
         curves.gaps,
         curves.resumes,
         curves.best.get(metric),
         curves.first(metric),
     )
+
+
+def tokens_of(curves: StoredCurves | LiveCurves, axes: Sequence[Axis]) -> Buckets | None:
+    """Return the number of tokens of a run up to each bucket; None without them, or where no axis of *axes* is theirs.
+
+    Adding them up costs as much as several curves: do it once for all metrics of a run.
+    """
+    if "tokens" not in axes:
+        return None
+    name = next((name for name in TOKEN_METRICS if name in curves.metrics), None)
+    tokens = None if name is None else curves.latest(name)
+    return None if tokens is None else token_totals(tokens)
 
 
 def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, begin: int, end: int) -> Buckets | None:
@@ -203,7 +262,7 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     if reach is None:
         return None
     scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
-    feed = StepFeed(profile=profile)
+    feed = StepBlockFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
     for chunk in _chunks(path, reach):
         scan.take(feed.feed(chunk))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from toyspec.engine import native
 from toyspec.errors import StreamUnreadableError
 from toyspec.reading.followed_feed import FollowedFeed
 from toyspec.reading.live_file import AnyLiveFile, open_live
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.number_blocks import StepFeed
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.rows import RowFeed
 from toyspec.reading.stream_files import GZIP_MAGIC, open_source
 from toyspec.runs.extents import Extent
 from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
+from toyspec.view.step_blocks import StepBlockFeed
 
 if TYPE_CHECKING:
     from toyspec.read_reports import Fragment
@@ -24,16 +25,26 @@ if TYPE_CHECKING:
     from toyspec.view.scans import Wanted
 
 _CHUNK_BYTES = 1 << 18
+_MOST_VERSIONS = 8
+# What each of several threads reads at once.
+_THREAD_BYTES = 1 << 20
 
 
 class RunFile:
     """The stream of a run, as far as it was read. It keeps the file open until ``close``."""
 
-    def __init__(self, path: str, dialect: DialectChoice | None = None, *, wanted: Wanted | None = None) -> None:
-        """Open the stream at *path*; raise StreamError. *wanted* chooses metrics by name."""
+    def __init__(
+        self, path: str, dialect: DialectChoice | None = None, *, wanted: Wanted | None = None, threads: int = 1
+    ) -> None:
+        """Open the stream at *path*; raise StreamError. *wanted* chooses metrics by name.
+
+        A stream of a profile may be read on *threads* threads.
+        """
         self.path = path
         self._dialect = dialect or DialectChoice()
         self._wanted = wanted
+        self._threads = threads
+        self._chunk_bytes = _CHUNK_BYTES if threads == 1 or native() is None else threads * _THREAD_BYTES
         self._file: AnyLiveFile = open_live(path)
         self._is_compressed = self._file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
         self._identity = identity_of(self._file.status())
@@ -42,7 +53,8 @@ class RunFile:
     def _begin(self, attempts: Attempts | None) -> None:
         self.scan = Scan(self.path, attempts=attempts, wanted=self._wanted)
         detect = partial(detect_profile_at, self.path)
-        self._feed = FollowedFeed(self._dialect, partial(StepFeed, detect=detect), self.path, detect)
+        plain = partial(StepBlockFeed, detect=detect, threads=self._threads)
+        self._feed = FollowedFeed(self._dialect, plain, self.path, detect)
         self._counted = 0
 
     @property
@@ -77,6 +89,17 @@ class RunFile:
         self._describe()
         return self._file.position != before
 
+    def read_whole(self) -> None:
+        """Read all of it, also of an object that is replaced by a longer one meanwhile.
+
+        Raises StreamUnreadableError where that goes on and on.
+        """
+        for _ in range(_MOST_VERSIONS):
+            self.read()
+            if not self._file.is_outdated:
+                return
+        raise StreamUnreadableError(self.path, "it changed again and again while it was read; read it again")
+
     def _is_same(self) -> bool:
         try:
             return self._file.is_at_path(self._file.status_at_path())
@@ -85,7 +108,7 @@ class RunFile:
 
     def _drain(self) -> None:
         resumes = len(self.scan.resumes)
-        while data := self._file.peek(_CHUNK_BYTES):
+        while data := self._file.peek(self._chunk_bytes):
             self._file.take(data)
             self.scan.take(self._feed.feed(data))
         if len(self.scan.resumes) > resumes and not self.scan.needs_second and resumes:

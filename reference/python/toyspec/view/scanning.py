@@ -57,10 +57,10 @@ class Scanned(NamedTuple):
     """None for a file that is not a run."""
 
 
-def scan_stream(work: Work, store: CurveStore, dialect: DialectChoice) -> Scanned:
-    """Scan a stream, keep its curves in *store* and return its row."""
+def scan_stream(work: Work, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
+    """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
-        file = RunFile(work.path, dialect)
+        file = RunFile(work.path, dialect, threads=threads)
         try:
             file.read()
             identity = file.identity()
@@ -103,13 +103,23 @@ def glance(work: Work, dialect: DialectChoice) -> Scanned:
         return Scanned(work.path, work.identity, unreadable_row(work.run, error.fact, work.size))
 
 
-def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
-    """Return the number of findings of each severity in the stream at *path*; None if it cannot be checked."""
+def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
+    """Return the report on the stream at *path*; None if it cannot be checked."""
     from toyspec.checker import CheckOptions, iter_reports
 
     options = CheckOptions(dialect=dialect.name, step_key=dialect.step, dialects=dialect.own)
     report = next(iter(iter_reports([path], options=options)), None)
-    if not isinstance(report, FileReport):
+    return report if isinstance(report, FileReport) else None
+
+
+def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
+    """Return the number of findings of each severity in the stream at *path*; None if it cannot be checked."""
+    return counted(check_run(path, dialect))
+
+
+def counted(report: FileReport | None) -> dict[str, int] | None:
+    """Return the number of findings of each severity in a *report*; None without one."""
+    if report is None:
         return None
     counts = Counter(finding.severity for finding in report.findings)
     severities = {finding.rule: finding.severity for finding in report.findings}
@@ -144,9 +154,12 @@ class Workers:
     def scan(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
         """Begin to scan *works* and return the future of each path; *done* gets what was scanned, batch by batch."""
         with self._lock:
+            shared_out = list(self._shared_out(works))
+            # A few long streams do not keep all cores busy otherwise.
+            threads = max(1, _cores() // max(1, len(shared_out)))
             futures = [
-                (pool.submit(_scan_batch, batch, self._directory, self._dialect), batch)
-                for pool, batch in self._shared_out(works)
+                (pool.submit(_scan_batch, batch, (self._directory, self._dialect, threads)), batch)
+                for pool, batch in shared_out
             ]
         for future, _ in futures:
             future.add_done_callback(lambda task: done(_result(task)))
@@ -185,7 +198,7 @@ class Workers:
 
     def _pool(self, works: Sequence[Work]) -> Executor:
         if self._executor is None:
-            cores = min(os.cpu_count() or 1, _MOST_WORKERS)
+            cores = _cores()
             if cores > 1 and sum(work.size for work in works) > _ALONE_BYTES:
                 context = multiprocessing.get_context(start_method())
                 self._executor = ProcessPoolExecutor(cores, mp_context=context, initializer=_leave_interrupts)
@@ -209,6 +222,10 @@ class Workers:
                 each.shutdown(wait=True, cancel_futures=True)
 
 
+def _cores() -> int:
+    return min(os.cpu_count() or 1, _MOST_WORKERS)
+
+
 def _leave_interrupts() -> None:
     """Let the server alone decide what Ctrl-C does."""
     import signal
@@ -216,9 +233,10 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _scan_batch(batch: list[Work], directory: str, dialect: DialectChoice) -> list[Scanned]:
+def _scan_batch(batch: list[Work], how: tuple[str, DialectChoice, int]) -> list[Scanned]:
+    directory, dialect, threads = how
     store = CurveStore(directory)
-    return [scan_stream(work, store, dialect) for work in batch]
+    return [scan_stream(work, store, dialect, threads) for work in batch]
 
 
 def _check_batch(batch: list[Work], dialect: DialectChoice) -> list[tuple[str, Any]]:

@@ -11,15 +11,18 @@ from toyspec.read_reports import Gap
 from toyspec.reading.number_blocks import NumberBlock, parted
 from toyspec.reading.rows import Row
 from toyspec.runs.curves import Curve
+from toyspec.runs.extremes import take_extremes
 from toyspec.runs.metrics_of import metrics_of
 from toyspec.runs.summary import RunSummary
-from toyspec.view.pyramids import MOST_BUCKETS, Pyramid
+from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
+from toyspec.view.step_blocks import StepBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.reading.attempts import Attempts
     from toyspec.reading.records import Record
+    from toyspec.view.pyramids import AnyPyramid
 
     Wanted = Callable[[str], bool]
 
@@ -46,9 +49,9 @@ class Scan:
         self._learns = attempts is None
         self._wanted = wanted
         self._most = most
-        self.latest: dict[str, Pyramid] = {}
+        self.latest: dict[str, AnyPyramid] = {}
         """The curve of each metric, as the latest attempt made it."""
-        self.abandoned: list[dict[str, Pyramid]] = []
+        self.abandoned: list[dict[str, AnyPyramid]] = []
         """What later attempts did again, one stretch for each resumption."""
         self._ends_stretch = True
         self.gaps: list[dict[str, Any]] = []
@@ -69,11 +72,13 @@ class Scan:
         """Number of metrics beyond those that the summary lists, counted up to a limit."""
         return len(self._beyond) + sum(name not in self.summary.series for name in self.latest)
 
-    def take(self, items: Iterable[Record | NumberBlock | Gap]) -> None:
+    def take(self, items: Iterable[Record | NumberBlock | StepBlock | Gap]) -> None:
         """Add records, blocks of numbers and gaps in their order."""
         for item in items:
             if isinstance(item, Gap):
                 self._take_gap(item)
+            elif isinstance(item, StepBlock):
+                self._take_steps(item)
             elif isinstance(item, NumberBlock):
                 self._take_block(item)
             else:
@@ -101,7 +106,29 @@ class Scan:
             time = self._of_run(block, array("d", rows.times[-1:]))[0]
             self._place = (rows.steps[-1], time, nan if rows.epochs is None else rows.epochs[-1])
 
-    def _draw(self, block: NumberBlock, where: dict[str, Pyramid]) -> None:
+    def _take_steps(self, block: StepBlock) -> None:
+        attempts, numbers = self.summary.attempts, block.numbers
+        if not self._learns and attempts.last_step_kept(block.line) is not None:
+            opened = block.opened()
+            if parted(opened, attempts)[0] is not opened:
+                self._take_block(opened)
+                return
+        take_extremes(self.summary, block.extremes(), block.profile, dict(numbers.minimized))
+        if (numbers.phase or attempts.own_phase) != attempts.own_phase:
+            return
+        begin = None
+        if block.profile == "kaun/v1" and numbers.times is not None:
+            begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time
+        for column, name in enumerate(numbers.names):
+            curve = self._curve(name)
+            if isinstance(curve, EnginePyramid):
+                curve.native.add_block(numbers, column, (block.offset, block.line), begin)
+        place = numbers.last_place() if numbers.names else None
+        if place is not None:
+            time = place[1] if begin is None else place[1] - begin
+            self._place = place[0], time if isfinite(time) else nan, place[2]
+
+    def _draw(self, block: NumberBlock, where: dict[str, AnyPyramid]) -> None:
         """Add the values of *block* to the curves *where*."""
         for name, (_, values) in block.columns.items():
             rows = block.places.get(name, block.rows)
@@ -150,7 +177,7 @@ class Scan:
             if name in series:
                 series[name].add(step, float(value) if isfinite(value) else None)
 
-    def _stretch(self) -> dict[str, Pyramid]:
+    def _stretch(self) -> dict[str, AnyPyramid]:
         """Return the curves of the stretch that is abandoned at this point; the last one takes in what is too many."""
         if self._ends_stretch and len(self.abandoned) < _MOST_STRETCHES:
             self.abandoned.append({})
@@ -197,7 +224,7 @@ class Scan:
         self._first_time = time if self._first_time is None else self._first_time
         return time - self._first_time
 
-    def _curve(self, name: str, where: dict[str, Pyramid] | None = None) -> Pyramid | None:
+    def _curve(self, name: str, where: dict[str, AnyPyramid] | None = None) -> AnyPyramid | None:
         where = self.latest if where is None else where
         curve = where.get(name)
         if curve is not None or (self._wanted is not None and not self._wanted(name)):
@@ -206,7 +233,7 @@ class Scan:
             if len(self._beyond) < _MOST_NAMES:
                 self._beyond.add(hash(name))
             return None
-        curve = where[name] = Pyramid(self._most)
+        curve = where[name] = new_pyramid(self._most)
         return curve
 
 

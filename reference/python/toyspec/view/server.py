@@ -92,6 +92,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.token = token if token is not None or self.is_loopback else secrets.token_urlsafe(24)
         self.files = app_files()
         self.closing = threading.Event()
+        self._is_interrupted = False
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), ViewHandler)
@@ -111,6 +112,11 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return
         super().process_request(request, client_address)
 
+    def service_actions(self) -> None:
+        """Raise the KeyboardInterrupt that another error hid."""
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer the requests of one connection."""
         try:
@@ -122,6 +128,11 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Say nothing of a client that went away; let other errors be shown."""
         import sys
 
+        error = sys.exc_info()[1]
+        if error is not None and isinstance(error.__context__, KeyboardInterrupt):
+            # It came while a thread began, whose lock raised another error.
+            self._is_interrupted = True
+            return
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -129,6 +140,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Stop answering and let every connection end."""
         self.closing.set()
         self.server_close()
+        self.answers.close()
 
 
 class ViewHandler(BaseHTTPRequestHandler):

@@ -44,6 +44,8 @@ export class Gathering {
       if (askings.every(({ signal }) => signal.aborted)) control.abort();
     };
     for (const { signal } of askings) signal.addEventListener("abort", stop);
+    // Whoever left before this task began is not heard of any more.
+    stop();
     const metrics = [...new Set(askings.map(({ metric }) => metric))];
     const give = (frame: Frame) => {
       for (const { metric, take, signal } of askings) if (metric === frame.header.metric && !signal.aborted) take(frame);

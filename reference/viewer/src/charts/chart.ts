@@ -12,7 +12,7 @@ import { differences, envelopeOf, grouped as groupedSeries, isGroup } from "./gr
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { type Box, drawn, type Flag, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { type Box, drawn, type Flag, hasPositive, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
 import { colours } from "./theme.js";
@@ -34,6 +34,8 @@ export interface Setting {
 export const MOST_COLOURED = 50;
 /** Repaints while curves arrive are this far apart, in ms. */
 const ARRIVAL_MS = 120;
+/** While curves arrive, the pause between two repaints is at least so many times as long as a repaint: a page has several charts. */
+const PAUSES = 10;
 /** A range is asked for after it has stayed the same for so long, in ms. */
 const PAUSE_MS = 90;
 /** The table for screen readers follows the picture after a pause, in ms. */
@@ -56,6 +58,8 @@ export class Chart {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private paintsAt = 0;
   private lastPaint = -Infinity;
+  /** How long the last picture took to draw, in ms. */
+  private paintTime = 0;
   private frame = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
   /** Null before curves were asked for. */
@@ -69,7 +73,7 @@ export class Chart {
   ) {
     const { store } = setting;
     this.curves = new Curves(metric, store.backend, setting.queue, {
-      arrived: () => this.repaintSoon(performance.now() + ARRIVAL_MS),
+      arrived: () => this.repaintSoon(performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
       finished: () => {
         if (this.isSeen) this.want();
         this.repaintSoon(this.lastPaint + ARRIVAL_MS);
@@ -238,9 +242,11 @@ export class Chart {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
+      const began = performance.now();
       this.paint();
       // A picture without curves puts off none with them.
       if (this.plot) this.lastPaint = performance.now();
+      this.paintTime = performance.now() - began;
     });
   }
 
@@ -316,9 +322,14 @@ export class Chart {
 
   private sayWhatIsMissing(): void {
     const { error, isLoading } = this.curves;
-    const text = error !== "" ? error : this.plot ? "" : isLoading ? "Loading …" : this.runs.length === 0 ? "No shown run has this metric." : `No values by ${this.state.x}.`;
+    const text = error !== "" ? error : this.plot ? this.sayOfLog(this.plot) : isLoading ? "Loading …" : this.runs.length === 0 ? "No shown run has this metric." : `No values by ${this.state.x}.`;
     this.note.textContent = text;
     this.note.hidden = text === "";
+  }
+
+  /** Says why a logarithmic axis shows nothing. */
+  private sayOfLog({ series, x }: Plot): string {
+    return this.state.logY && !hasPositive(series, x) ? "No value is above 0, as the logarithmic axis needs." : "";
   }
 
   /** Says in words and in a table what the chart shows. */

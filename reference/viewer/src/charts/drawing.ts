@@ -149,14 +149,18 @@ function drawEnvelope({ pen, manner, plot, x, y }: Pieces, envelope: Curve): voi
 }
 
 const MOST_FLAGS = 200;
+/** Length of a flag in pixels. */
+const FLAG = 9;
 
 /** Draws a flag at the top for each note and finding. */
 function drawFlags({ pen, manner, plot, x }: Pieces): void {
-  const { top, height } = plot.box;
+  const { left, width, top, height } = plot.box;
   pen.lineWidth = 1;
   pen.setLineDash([]);
   for (const { kind, place } of plot.flags.slice(0, MOST_FLAGS)) {
     const px = Math.round(x(place)) + 0.5;
+    // At the end of the axis a flag would be cut off.
+    const tip = px + FLAG <= left + width ? px + FLAG : px - FLAG;
     pen.strokeStyle = pen.fillStyle = manner.colours.flags[kind];
     pen.globalAlpha = 0.45;
     pen.beginPath();
@@ -166,7 +170,7 @@ function drawFlags({ pen, manner, plot, x }: Pieces): void {
     pen.globalAlpha = 1;
     pen.beginPath();
     pen.moveTo(px, top);
-    pen.lineTo(px + 9, top + 4);
+    pen.lineTo(tip, top + 4);
     pen.lineTo(px, top + 8);
     pen.closePath();
     pen.fill();

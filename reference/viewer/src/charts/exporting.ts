@@ -1,6 +1,7 @@
 /** Writes a chart as PNG, SVG or CSV. */
 
 import { button, html } from "../../../typescript/page/elements.js";
+import { cutApart } from "../names.js";
 import { plain } from "../text.js";
 import type { Chart } from "./chart.js";
 import { draw, type Pen } from "./drawing.js";
@@ -11,6 +12,8 @@ const SIZE = { width: 960, height: 480 };
 const BOX = { left: 70, top: 44, width: 870, height: 372 };
 /** Names below the curves are not more. */
 const MOST_NAMES = 12;
+/** Pixels of a letter of a name, and how many letters its mark takes. */
+const [LETTER, BESIDE] = [7, 3];
 
 /** Returns the menu of a chart that writes files. */
 export function exportMenu(chart: Chart): HTMLElement {
@@ -67,7 +70,7 @@ function picture(pen: Pen, chart: Chart, plot: Plot): void {
   pen.fillText(plain(chart.metric, 100), BOX.left, 22);
   pen.font = "12px system-ui, sans-serif";
   pen.textAlign = "right";
-  pen.fillText(chart.state.x, BOX.left + BOX.width, SIZE.height - 42);
+  pen.fillText(chart.state.x, BOX.left + BOX.width, SIZE.height - 37);
   names(pen, plot, manner.colours.runs);
 }
 
@@ -76,12 +79,13 @@ function names(pen: Pen, plot: Plot, colours: readonly string[]): void {
   let x = BOX.left;
   const shown = plot.series.slice(0, MOST_NAMES);
   const room = BOX.width / Math.max(shown.length, 1);
+  const cuts = cutApart(shown.map(({ run }) => plain(run.name)), Math.floor(room / LETTER) - BESIDE);
   for (const { run, look } of shown) {
     pen.fillStyle = colours[look.colour]!;
     pen.beginPath();
     pen.rect(x, SIZE.height - 22, 12, 4);
     pen.fill();
-    pen.fillText(plain(run.name, Math.max(4, Math.floor(room / 7) - 3)), x + 17, SIZE.height - 19);
+    pen.fillText(cuts.get(plain(run.name))!, x + 17, SIZE.height - 19);
     x += room;
   }
 }

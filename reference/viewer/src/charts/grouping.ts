@@ -101,12 +101,14 @@ export function envelopeOf(series: readonly Series[], x: Range): Curve | null {
   const places = gridOf(x);
   const [low, high, count] = [Infinity, -Infinity, 0].map((start) => new Float64Array(PLACES).fill(start)) as [Float64Array, Float64Array, Float64Array];
   for (const each of series) {
-    const [least, most] = [resampled(each, places, (at) => each.curve.min[at]!), resampled(each, places, (at) => each.curve.max[at]!)];
-    for (let at = 0; at < PLACES; at++) {
-      if (least[at]! < low[at]!) low[at] = least[at]!;
-      if (most[at]! > high[at]!) high[at] = most[at]!;
-      if (!Number.isNaN(least[at]!)) count[at]!++;
-    }
+    const { min, max } = each.curve;
+    atPlaces(each, places, (index, left, right, share) => {
+      const least = min[left]! * (1 - share) + min[right]! * share;
+      const most = max[left]! * (1 - share) + max[right]! * share;
+      if (least < low[index]!) low[index] = least;
+      if (most > high[index]!) high[index] = most;
+      if (least === least) count[index]!++;
+    });
   }
   for (let at = 0; at < PLACES; at++) if (count[at] === 0) low[at] = high[at] = NaN;
   return curveOfColumns(series[0]!.curve, { places, mean: low, low, high, count });
@@ -134,21 +136,28 @@ function gridOf({ from, to, isLog }: Range): Float64Array {
 }
 
 /** Returns values of a run at places, NaN before its first, after its last, and where it has none; between them a line. */
-function resampled({ curve, shift }: Series, places: Float64Array, value: (at: number) => number): Float64Array {
+function resampled(series: Series, places: Float64Array, value: (at: number) => number): Float64Array {
   const found = new Float64Array(places.length).fill(NaN);
-  const first = curve.header.range[curve.axis]?.[0] ?? curve.place[0];
+  atPlaces(series, places, (index, left, right, share) => {
+    found[index] = left === right ? value(left) : value(left) * (1 - share) + value(right) * share;
+  });
+  return found;
+}
+
+/** Calls *take* with each of ascending places that a run has, the buckets beside it, and how far it is from *left* to *right*. */
+function atPlaces({ curve, shift }: Series, places: Float64Array, take: (index: number, left: number, right: number, share: number) => void): void {
+  const { place, length } = curve;
+  const first = curve.header.range[curve.axis]?.[0] ?? place[0]!;
   let at = 0;
   for (let index = 0; index < places.length; index++) {
-    const place = places[index]! - shift;
-    while (at < curve.length && curve.place[at]! < place) at++;
-    if (at === curve.length) break;
+    const wanted = places[index]! - shift;
+    while (at < length && place[at]! < wanted) at++;
+    if (at === length) return;
     if (at === 0) {
-      if (place >= first!) found[index] = value(0);
+      if (wanted >= first) take(index, 0, 0, 0);
       continue;
     }
-    const [left, right] = [curve.place[at - 1]!, curve.place[at]!];
-    const share = right > left ? (place - left) / (right - left) : 1;
-    found[index] = value(at - 1) * (1 - share) + value(at) * share;
+    const [left, right] = [place[at - 1]!, place[at]!];
+    take(index, at - 1, at, right > left ? (wanted - left) / (right - left) : 1);
   }
-  return found;
 }

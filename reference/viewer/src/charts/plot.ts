@@ -105,6 +105,14 @@ export function valueRange(series: readonly Series[], x: Range, { isLog, isClipp
   return padded(low, high, isLog);
 }
 
+/** Returns whether a visible value is above 0: without one, a logarithmic axis has no place for any. */
+export function hasPositive(series: readonly Series[], x: Range): boolean {
+  return series.some(({ curve, shift }) => {
+    const [first, last] = visible(curve, x, shift);
+    return curve.max.subarray(first, last).some((most) => most > 0);
+  });
+}
+
 function clippedRange(values: number[]): [number, number] {
   values.sort((a, b) => a - b);
   const at = (share: number) => values[Math.min(Math.floor(values.length * share), values.length - 1)]!;

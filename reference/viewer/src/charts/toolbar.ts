@@ -45,7 +45,7 @@ export class Toolbar {
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
     this.opener = button("Options", { class: "button toolbar-opener", "aria-expanded": "false" }, () => this.open());
     const texts: { [key: string]: [string, string] } = {
-      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Clip outliers", "Leave the lowest and the highest 2 % out of the range of y"],
+      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Clip", "Outliers are cut off: leave the lowest and the highest 2 % out of the range of y"],
     };
     const options = html(
       "div",
@@ -56,7 +56,7 @@ export class Toolbar {
       ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
     );
     const axis = html("label", {}, html("span", { class: "label" }, "x"), this.axis);
-    this.element = html("div", { class: isOfOneRun ? "toolbar" : "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset);
+    this.element = html("div", { class: "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset);
   }
 
   update(): void {

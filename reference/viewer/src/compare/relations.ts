@@ -22,6 +22,8 @@ const SCATTER = { height: 320, left: 64, right: 18, top: 34, bottom: 46 };
 const LINES = { height: 320, left: 70, right: 70, top: 34, bottom: 26 };
 /** Pixels between two axes; more of them scroll. */
 const LEAST_APART = 118;
+/** More axes take more room than the scatter. */
+const SHORT_AXES = 4;
 /** Letters of a title between two others. */
 const MOST_LETTERS = 14;
 
@@ -73,6 +75,7 @@ export class Relations {
   private readonly up = html("select", { class: "field", "aria-label": "Result" });
   private readonly scatter = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scatter" });
   private readonly lines = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parallel coordinates" });
+  private readonly drawings = html("div", { class: "relations-grid" }, this.scatter, this.lines);
   private readonly table = html("div", {});
   private runs: readonly Run[] = [];
   private names = "";
@@ -84,7 +87,7 @@ export class Relations {
       this.element,
       html("h2", {}, "Settings and results"),
       html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.up), html("label", {}, html("span", { class: "label" }, "against"), this.across)),
-      html("div", { class: "relations-grid" }, this.scatter, this.lines), behind,
+      this.drawings, behind,
     );
   }
 
@@ -109,6 +112,7 @@ export class Relations {
     fill(this.scatter, fitted((width) => this.points(x, y, width)));
     fill(this.lines, axes.length > 2 && fitted((width) => this.parallel(axes, width), LINES.left + LINES.right + (axes.length - 1) * LEAST_APART));
     this.lines.hidden = axes.length <= 2;
+    this.drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
     const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...shown.map(({ id }) => cell(run, id))]);
     fill(this.table, dataTable(["run", ...shown.map(({ title }) => title)], rows));

@@ -11,7 +11,7 @@ export interface Dialect {
   name: string;
   rank: "program" | "shape" | "guess";
   files?: readonly string[];
-  parts?: boolean;
+  parts?: "successive" | "together";
   form: { type: "lines" | "prefixed" | "document" | "csv" | "pattern"; prefix?: string; rows?: string; delimiter?: string; patterns?: readonly string[] };
   recognize: { keys?: readonly string[]; any?: readonly string[]; absent?: readonly string[]; text?: string; equals?: { readonly [key: string]: string | number } };
   step: readonly string[];
@@ -20,8 +20,15 @@ export interface Dialect {
   phase?: readonly string[];
   values?: { prefix?: string; except?: readonly string[]; name?: string; value?: string };
   restart?: { key: string; equals: string };
+  /** A key that only intermediate results have: a record with it says nothing. */
+  skip?: string;
   config?: string;
   run?: string;
+  /** Members of run_start, each with the key of its value in the run.json beside the log. */
+  manifest?: { readonly [member: string]: string };
+  end?: { key: string; equals: string; reason: string; reasons: { readonly [word: string]: string } };
+  define?: { key: string; equals: string; name: string; goal: string; goals: { readonly [word: string]: string } };
+  steps?: "increase" | "any";
   non_finite?: readonly ("bare" | "text" | "null")[];
 }
 

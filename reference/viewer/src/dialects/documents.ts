@@ -22,6 +22,8 @@ export class DocumentCutter {
   committed = 0;
   size = 0;
   isClosed = false;
+  /** Number of the line after the last object, counted from 1. */
+  nextLine = 1;
   private readonly key: Uint8Array;
   private readonly level: number;
   private line = 1;
@@ -82,6 +84,7 @@ export class DocumentCutter {
       const { line, offset, kept, length } = this.open;
       found.push({ line, offset, length, data: length > LIMITS.max_line_bytes ? null : joined(kept, length) });
       this.committed = offset + length;
+      this.nextLine = this.line;
       this.open = null;
     }
     this.isClosed ||= this.depth <= 0;

@@ -1,13 +1,22 @@
 /** Turns a line of another program's log into an object: JSON, CSV or text that matches a pattern. */
 
-import { parsedForSure, reasonOf, validateText } from "../../../typescript/src/line-validation.js";
+import { parsedForSure, validateText } from "../../../typescript/src/line-validation.js";
+import { invalidJsonSecondRecord } from "../../../typescript/src/messages.js";
+import type { Problem } from "../../../typescript/src/scanner.js";
 import { plainValue } from "../folder/plain-values.js";
 import type { Json } from "../protocol.js";
 import { type Dialect, expressionOf } from "./dialect.js";
 import { type Members, notFinite } from "./mapping.js";
 
-/** The object in a line, the rule by which it cannot be read, or null for what is not a record. */
-export type Found = { value: Members } | { reason: string } | null;
+/** What is wrong with a line, in byte order. */
+export interface Verdict {
+  problems: readonly Problem[];
+  /** Number of further problems by rule. */
+  unlisted: ReadonlyMap<string, number>;
+}
+
+/** The object in a line, the rule by which it cannot be read, or null for what is not a record; each with what is wrong with it. */
+export type Found = { value: Members; verdict?: Verdict } | { reason: string; verdict: Verdict } | null;
 
 /** How a line becomes a record; one object serves one pass over one file. */
 export interface RowForm {
@@ -22,15 +31,20 @@ const WORD = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 /** A console line that is longer is output of another kind, such as a dump of settings. */
 const MOST_TEXT = 4096;
 const NO_BYTES = new Uint8Array();
-const BAD_ROW = { reason: "bad-format" };
+const NONE: ReadonlyMap<string, number> = new Map();
+/** A longer line is not looked at for a second record. */
+const LONG_LINE = 1 << 20;
+const SPACED_COLON = /"[ \t\r]+:/;
+const [COLON, OPENING, CLOSING] = [0x3a, 0x7b, 0x7d];
 
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
-export function formOf({ form, non_finite }: Dialect): RowForm {
+/** Returns the form of a dialect; *isForCheck* where keys that occur twice have to be known. */
+export function formOf({ form, non_finite }: Dialect, isForCheck = false): RowForm {
   if (form.type === "csv") return new CsvForm(form.delimiter ?? ",");
   if (form.type === "pattern") return new PatternForm(form.patterns ?? []);
-  return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false);
+  return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false, isForCheck);
 }
 
 /** A JSON object, alone on its line or after a prefix; bare NaN and Infinity are taken where the dialect has them. */
@@ -38,33 +52,71 @@ export class JsonForm implements RowForm {
   constructor(
     private readonly prefix: Uint8Array = NO_BYTES,
     private readonly takesBare = false,
+    private readonly isForCheck = false,
   ) {}
 
   read(data: Uint8Array, isFirst: boolean): Found {
     if (this.prefix.length === 0) return this.objectIn(data, isFirst);
     const at = placeOf(data, this.prefix);
-    return at < 0 ? null : this.objectIn(data.subarray(at + this.prefix.length), false);
+    if (at < 0) return null;
+    const start = at + this.prefix.length;
+    const found = this.objectIn(data.subarray(start), false);
+    if (found?.verdict) found.verdict = { ...found.verdict, problems: found.verdict.problems.map((each) => ({ ...each, offset: each.offset + start })) };
+    return found;
   }
 
   private objectIn(data: Uint8Array, isFirst: boolean): Found {
     const text = asciiText(data);
     const sure = text === null ? undefined : parsedForSure({ number: 0, offset: 0, length: data.length, data, text, isTidy: false, head: NO_BYTES });
-    if (sure) return { value: sure as Members };
+    if (sure && !(this.isForCheck && mayRepeatKeys(text!, sure as Members))) return { value: sure as Members };
     const validated = validateText(data, isFirst, text);
     if (validated.status === "blank") return null;
-    if (validated.value) return { value: plainValue(validated.value) as Members };
-    const reason = reasonOf(validated);
-    const hasOnlyWords = [...validated.problems.map(({ rule }) => rule), ...validated.unlisted.keys()].every((rule) => rule === "non-finite-number" || rule === "duplicate-key");
-    return (this.takesBare && hasOnlyWords ? withWords(lenient.decode(data)) : null) ?? { reason };
+    const verdict: Verdict = validated;
+    if (validated.value) return { value: plainValue(validated.value) as Members, verdict };
+    const found = this.takesBare ? withoutWords(verdict, data) : null;
+    if (found?.value) return { value: found.value, verdict: found.verdict };
+    const rest = found?.verdict ?? verdict;
+    return { reason: (rest.problems.find(({ rule }) => rule !== "duplicate-key") ?? verdict.problems[0]!).rule, verdict: explained(rest, data) };
   }
 }
 
+/** Returns whether one of the objects of a line may have a key twice; false is certain. */
+function mayRepeatKeys(text: string, value: Members): boolean {
+  return SPACED_COLON.test(text) || text.split('":').length - 1 !== keysIn(value);
+}
+
+function keysIn(value: Json): number {
+  if (value === null || typeof value !== "object") return 0;
+  const members = Object.values(value) as Json[];
+  return members.reduce<number>((sum, member) => sum + keysIn(member), Array.isArray(value) ? 0 : members.length);
+}
+
+/** Returns the object of a line in which bare words for numbers are all that is wrong; else what else is wrong. */
+function withoutWords({ problems, unlisted }: Verdict, data: Uint8Array): { value: Members | null; verdict: Verdict } {
+  const isOther = (rule: string) => rule !== "non-finite-number";
+  const verdict = { problems: problems.filter(({ rule }) => isOther(rule)), unlisted: new Map([...unlisted].filter(([rule]) => isOther(rule))) };
+  const isReadable = [...verdict.problems.map(({ rule }) => rule), ...verdict.unlisted.keys()].every((rule) => rule === "duplicate-key");
+  const value = isReadable ? withWords(lenient.decode(data)) : null;
+  return { value, verdict: isReadable && !value ? { problems, unlisted } : verdict };
+}
+
+/** Returns a verdict whose message names the second record of a line, if there is one. */
+function explained(verdict: Verdict, data: Uint8Array): Verdict {
+  const [first] = verdict.problems;
+  if (first?.rule !== "invalid-json" || data.length > LONG_LINE) return verdict;
+  // The records of a log begin with the same key, or at least with a brace.
+  const start = data.subarray(0, data.indexOf(COLON) + 1);
+  const glue = Math.max(lastPlaceOf(data, start.length > 0 ? start : Uint8Array.of(OPENING)), lastPlaceOf(data, Uint8Array.of(CLOSING, OPENING)) + 1);
+  if (glue <= 0 || validateText(data.subarray(glue), false).value === null) return verdict;
+  return { problems: [{ ...first, message: invalidJsonSecondRecord({ at: glue }) }], unlisted: NONE };
+}
+
 /** Returns the object of a text in which bare words for numbers are all that is wrong; null where there is more. */
-function withWords(text: string): Found {
+function withWords(text: string): Members | null {
   // Half of a surrogate pair is in no text that was decoded, so that no string of the log can be one of these.
   const marked = text.replace(WORD, (word) => (word.startsWith('"') ? word : `"\\ud800${word}"`));
   try {
-    return { value: JSON.parse(marked, (_, value: Json) => (typeof value === "string" && value.startsWith("\ud800") ? Number(value.slice(1)) : value)) as Members };
+    return JSON.parse(marked, (_, value: Json) => (typeof value === "string" && value.startsWith("\ud800") ? Number(value.slice(1)) : value)) as Members;
   } catch {
     return null;
   }
@@ -81,7 +133,10 @@ export class CsvForm implements RowForm {
   read(data: Uint8Array, isFirst: boolean): Found {
     const hasMark = isFirst && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf;
     const cells = this.cells(hasMark ? data.subarray(3) : data);
-    if (cells === null) return { reason: validateText(data, isFirst).problems.find(({ rule }) => rule !== "invalid-json")?.rule ?? BAD_ROW.reason };
+    if (cells === null) {
+      const bad = validateText(data, isFirst).problems.filter(({ rule }) => rule !== "invalid-json");
+      return unreadable(bad.length > 0 ? bad : [badRow("the line is not a row of cells")]);
+    }
     if (cells.length === 0) return null;
     if (this.header === null) {
       this.first = cells;
@@ -90,7 +145,7 @@ export class CsvForm implements RowForm {
     }
     const { first, header } = this;
     if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
-    if (cells.length !== header.length) return BAD_ROW;
+    if (cells.length !== header.length) return unreadable([badRow(`the row has ${cells.length} cell${cells.length === 1 ? "" : "s"}, the header has ${header.length}`)]);
     return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, cellOf(cell)]]))) };
   }
 
@@ -105,6 +160,14 @@ export class CsvForm implements RowForm {
       return null;
     }
   }
+}
+
+function badRow(message: string): Problem {
+  return { rule: "bad-format", offset: 0, pointer: "", message };
+}
+
+function unreadable(problems: readonly Problem[]): Found {
+  return { reason: problems[0]!.rule, verdict: { problems, unlisted: NONE } };
 }
 
 function quotedCells(text: string, delimiter: string): string[] {
@@ -187,5 +250,11 @@ function asciiText(data: Uint8Array): string | null {
 function placeOf(data: Uint8Array, part: Uint8Array): number {
   let at = data.indexOf(part[0]!);
   while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = data.indexOf(part[0]!, at + 1);
+  return at;
+}
+
+function lastPlaceOf(data: Uint8Array, part: Uint8Array): number {
+  let at = data.lastIndexOf(part[0]!);
+  while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = at === 0 ? -1 : data.lastIndexOf(part[0]!, at - 1);
   return at;
 }

@@ -28,17 +28,28 @@ const DATE = /^(\d{4})-?(\d\d)-?(\d\d)(?:.(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d
 /** Deeper objects are data, not metrics. */
 const DEPTH = 8;
 
-/** Returns the members of an object; those of inner ones after the outer key and a slash. */
-export function flattened(value: Members): Map<string, Json> {
+/** Returns the members of an object; those of inner ones after the outer key and a slash. Names that come again are added to *hidden*. */
+export function flattened(value: Members, hidden: string[] = []): Map<string, Json> {
   const found = new Map<string, Json>();
   const add = (inner: Members, prefix: string, depth: number): void => {
     for (const [key, member] of Object.entries(inner)) {
       if (depth > 0 && isMembers(member) && Object.keys(member).length > 0) add(member, `${prefix}${key}/`, depth - 1);
-      else found.set(prefix + key, member);
+      else {
+        if (found.has(prefix + key)) hidden.push(prefix + key);
+        found.set(prefix + key, member);
+      }
     }
   };
   add(value, "", DEPTH);
   return found;
+}
+
+/** Returns a member, or that of inner objects whose keys are joined by slashes. */
+export function memberAt(value: Members, key: string): Json | undefined {
+  if (Object.hasOwn(value, key)) return value[key];
+  const at = key.indexOf("/");
+  const inner = at < 0 ? undefined : value[key.slice(0, at)];
+  return isMembers(inner) ? memberAt(inner, key.slice(at + 1)) : undefined;
 }
 
 export function isMembers(value: Json | undefined): value is Members {
@@ -57,6 +68,7 @@ export class Mapping {
   neutral(value: Members): Neutral {
     const { step, time, epoch, phase, dialect } = this.readAs;
     const members = flattened(value);
+    if (dialect.skip !== undefined && members.has(dialect.skip)) return { step: null, time: null, origin: null, epoch: null, phase: null, values: new Map() };
     const at = (key: string | null) => (key === null ? undefined : members.get(key));
     const moment = time === null ? null : timeOf(members.get(time.key), time.unit);
     const said = at(phase);
@@ -76,7 +88,8 @@ export class Mapping {
     return found;
   }
 
-  private metricName(key: string): string | null {
+  /** Returns the name of the metric in a flattened member; null where it is not one. */
+  metricName(key: string): string | null {
     const { prefix = "", except = [] } = this.readAs.dialect.values ?? {};
     const isExcepted = except.some((each) => (each.endsWith("/") ? key.startsWith(each) : key === each));
     return this.own.has(key) || isExcepted || !key.startsWith(prefix) ? null : key.slice(prefix.length);

@@ -15,6 +15,8 @@ export const HEAD_BYTES = 1 << 16;
 
 const RANKS: readonly string[] = ["program", "shape", "guess"];
 const MOST_ROWS = 50;
+/** A longer first line may have NUL bytes after these. */
+const FIRST_LINE_BYTES = 256;
 const [LF, BRACE] = [0x0a, 0x7b];
 const BARE_WORDS = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 
@@ -22,7 +24,9 @@ type Row = ReadonlyMap<string, Json>;
 
 /** Returns how to read the file that begins with *head*; null for one of toyspec's own profiles, and for all others. */
 export function recognize(head: Uint8Array, environment: Environment): ReadAs | null {
-  if (head.subarray(0, 256).includes(0)) return null;
+  // A power loss leaves NUL bytes in a log, but its first line was on the disk long before.
+  const nul = head.subarray(0, FIRST_LINE_BYTES).indexOf(0);
+  if (nul >= 0 && !head.subarray(0, nul).includes(LF)) return null;
   const first = firstObject(head);
   const profile = first === null ? null : detectProfile(first, environment);
   if (profile !== null && (profile !== "kaun/v1" || detectProfile(first!) !== null)) return null;

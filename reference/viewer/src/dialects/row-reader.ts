@@ -2,10 +2,11 @@
 
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Environment } from "../../../typescript/src/profiles.js";
+import type { Json } from "../protocol.js";
 import type { ReadAs } from "./dialect.js";
 import { type Cut, DocumentCutter } from "./documents.js";
-import { formOf, type RowForm } from "./forms.js";
-import { isMembers, Mapping, type Members, type Neutral } from "./mapping.js";
+import { formOf, type Found, type RowForm } from "./forms.js";
+import { isMembers, Mapping, memberAt, type Members, type Neutral } from "./mapping.js";
 import { HEAD_BYTES, recognize } from "./recognition.js";
 
 /** One record, and what it says. */
@@ -15,6 +16,10 @@ export interface Row extends Neutral {
   config: Members | null;
   /** The name that the record has for its run. */
   run: string | null;
+  /** How the run ended, as run_end names it. */
+  end: string | null;
+  /** A metric, and which values of it are better. */
+  goal: readonly [string, string] | null;
 }
 
 /** Reads the lines of one file, or the objects of one document, in their order. */
@@ -24,9 +29,9 @@ export class RowReader {
   private readonly cutter: DocumentCutter | null;
   private restarts = 0;
 
-  constructor(readonly readAs: ReadAs) {
+  constructor(readonly readAs: ReadAs, isForCheck = false) {
     const { dialect } = readAs;
-    this.form = formOf(dialect);
+    this.form = formOf(dialect, isForCheck);
     this.mapping = new Mapping(readAs);
     this.cutter = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "") : null;
   }
@@ -52,17 +57,37 @@ export class RowReader {
 
   /** Returns the row of a line, the rule by which it cannot be read, or null for what is not a record. */
   read(data: Uint8Array, isFirst: boolean): Row | { reason: string } | null {
-    const found = this.form.read(data, isFirst);
-    if (found === null || "reason" in found) return found;
-    const { value } = found;
-    const { config, run, restart } = this.readAs.dialect;
+    const found = this.find(data, isFirst);
+    return found === null || "reason" in found ? found : this.rowOf(found.value);
+  }
+
+  /** Returns the object of a line, with what is wrong with it. */
+  find(data: Uint8Array, isFirst: boolean): Found {
+    return this.form.read(data, isFirst);
+  }
+
+  /** Returns the name of the metric in a member; null where it is not one. */
+  metricName(key: string): string | null {
+    return this.mapping.metricName(key);
+  }
+
+  /** Returns the row of an object that was found; call it once for each, in their order. */
+  rowOf(value: Members): Row {
+    const { config, run, restart, end, define } = this.readAs.dialect;
     if (restart && value[restart.key] === restart.equals) this.restarts++;
-    const [settings, name] = [config === undefined ? undefined : value[config], run === undefined ? undefined : value[run]];
+    const [settings, name] = [config === undefined ? undefined : memberAt(value, config), run === undefined ? undefined : memberAt(value, run)];
+    const ending = end && value[end.key] === end.equals ? wordIn(end.reasons, memberAt(value, end.reason)) : null;
+    const metric = define && value[define.key] === define.equals ? memberAt(value, define.name) : null;
+    const goal = define && typeof metric === "string" ? wordIn(define.goals, memberAt(value, define.goal)) : null;
     return {
       ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? settings : null,
-      run: typeof name === "string" && name !== "" ? name : null,
+      run: typeof name === "string" && name !== "" ? name : null, end: ending, goal: goal === null ? null : [metric as string, goal],
     };
   }
+}
+
+function wordIn(words: { readonly [word: string]: string }, word: Json | undefined): string | null {
+  return typeof word === "string" && Object.hasOwn(words, word) ? words[word]! : null;
 }
 
 /** Returns how a file of another program is read; null for one of toyspec's own profiles, and for all others. */

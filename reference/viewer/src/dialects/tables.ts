@@ -40,8 +40,9 @@ export const USUAL_NAMES: readonly string[] = [
  "wandb-history.jsonl"
 ];
 
-/** Names of files that are parts of one log. */
+/** Names of files that are parts of one log, each written after those before. */
 export const PART_NAMES: readonly string[] = [
+ "metrics_step_*_to_step_*.txt",
  "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl"
 ];
 
@@ -137,6 +138,7 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -169,6 +171,7 @@ export const DIALECTS: readonly Dialect[] = [
     "eta_seconds"
    ]
   },
+  "steps": "increase",
   "non_finite": [
    "bare"
   ]
@@ -192,6 +195,7 @@ export const DIALECTS: readonly Dialect[] = [
   "epoch": [
    "epoch"
   ],
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -276,6 +280,7 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "steps": "increase",
   "non_finite": [
    "bare",
    "text",
@@ -305,6 +310,7 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "epoch"
   ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -324,6 +330,7 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "step"
   ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -350,6 +357,7 @@ export const DIALECTS: readonly Dialect[] = [
   "epoch": [
    "epoch"
   ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -387,6 +395,7 @@ export const DIALECTS: readonly Dialect[] = [
     "percentage"
    ]
   },
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -409,6 +418,7 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "step"
   ],
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -419,6 +429,7 @@ export const DIALECTS: readonly Dialect[] = [
   "files": [
    "metrics_step_*_to_step_*.txt"
   ],
+  "parts": "successive",
   "form": {
    "type": "lines"
   },
@@ -437,6 +448,8 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "step"
   ],
+  "skip": "eval/step_time_seconds",
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -535,6 +548,7 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "steps": "increase",
   "non_finite": [
    "bare",
    "text",
@@ -577,6 +591,16 @@ export const DIALECTS: readonly Dialect[] = [
    "key": "key",
    "equals": "init_start"
   },
+  "end": {
+   "key": "key",
+   "equals": "run_stop",
+   "reason": "metadata/status",
+   "reasons": {
+    "success": "completed",
+    "aborted": "aborted"
+   }
+  },
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -610,6 +634,7 @@ export const DIALECTS: readonly Dialect[] = [
     "iter"
    ]
   },
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -648,6 +673,40 @@ export const DIALECTS: readonly Dialect[] = [
    "name": "key",
    "value": "value"
   },
+  "manifest": {
+   "name": "name",
+   "group": "group",
+   "notes": "provenance/notes",
+   "experiment": "experiment",
+   "tags": "tags",
+   "argv": "provenance/command",
+   "created_at": "started_at",
+   "host/name": "provenance/hostname",
+   "git/sha": "provenance/git_commit",
+   "git/dirty": "provenance/git_dirty",
+   "config": "params"
+  },
+  "end": {
+   "key": "type",
+   "equals": "finished",
+   "reason": "status",
+   "reasons": {
+    "finished": "completed",
+    "failed": "errored",
+    "killed": "interrupted"
+   }
+  },
+  "define": {
+   "key": "type",
+   "equals": "define_metric",
+   "name": "key",
+   "goal": "goal",
+   "goals": {
+    "minimize": "min",
+    "maximize": "max"
+   }
+  },
+  "steps": "any",
   "non_finite": [
    "null"
   ]
@@ -668,6 +727,7 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "step"
   ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -693,6 +753,7 @@ export const DIALECTS: readonly Dialect[] = [
   "step": [
    "iter"
   ],
+  "steps": "increase",
   "non_finite": [
    "bare",
    "null"
@@ -706,6 +767,7 @@ export const DIALECTS: readonly Dialect[] = [
    "validation.jsonl",
    "validation_*.jsonl"
   ],
+  "parts": "together",
   "form": {
    "type": "lines"
   },
@@ -729,6 +791,7 @@ export const DIALECTS: readonly Dialect[] = [
   "epoch": [
    "epoch"
   ],
+  "steps": "increase",
   "non_finite": [
    "bare"
   ]
@@ -772,6 +835,7 @@ export const DIALECTS: readonly Dialect[] = [
     "_runtime"
    ]
   },
+  "steps": "increase",
   "non_finite": [
    "bare"
   ]
@@ -806,6 +870,7 @@ export const DIALECTS: readonly Dialect[] = [
     "iterations_since_restore"
    ]
   },
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -846,6 +911,7 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "config": "config",
+  "steps": "increase",
   "non_finite": [
    "bare",
    "text"
@@ -875,6 +941,7 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "run-seconds"
    }
   ],
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -902,6 +969,7 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "run-seconds"
    }
   ],
+  "steps": "increase",
   "non_finite": [
    "bare"
   ]
@@ -912,7 +980,7 @@ export const DIALECTS: readonly Dialect[] = [
   "files": [
    "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl"
   ],
-  "parts": true,
+  "parts": "successive",
   "form": {
    "type": "lines"
   },
@@ -942,6 +1010,7 @@ export const DIALECTS: readonly Dialect[] = [
   },
   "config": "config",
   "run": "run",
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -1034,6 +1103,7 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -1076,6 +1146,7 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "config": "run/config/update",
+  "steps": "increase",
   "non_finite": [
    "text"
   ]
@@ -1120,6 +1191,7 @@ export const DIALECTS: readonly Dialect[] = [
     "_runtime"
    ]
   },
+  "steps": "increase",
   "non_finite": [
    "bare",
    "text"

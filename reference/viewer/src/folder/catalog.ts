@@ -6,11 +6,13 @@ import { readSidecar } from "../../../typescript/page/sidecar-files.js";
 import { chunks, isGzip } from "../../../typescript/page/unpacking.js";
 import { type FileReport, type Sidecar, StreamChecker } from "../../../typescript/src/checker.js";
 import { streamName } from "../../../typescript/src/profiles.js";
-import { hasManifest, manifestIn } from "../../../typescript/src/sidecars.js";
+import { hasManifest, manifestIn, objectIn } from "../../../typescript/src/sidecars.js";
 import { LIMITS, PROFILES } from "../../../typescript/src/tables.js";
 import { objectLength } from "../dialects/documents.js";
+import { memberAt } from "../dialects/mapping.js";
+import { RowChecker } from "../dialects/row-checker.js";
 import { RowReader, readAsOf } from "../dialects/row-reader.js";
-import type { CurveRequest, Detail, Frame, Listing, Point, Run, Severity } from "../protocol.js";
+import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Run, Severity } from "../protocol.js";
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
@@ -30,6 +32,8 @@ interface Entry {
   /** The revision in which the row last changed. */
   revision: number;
   report: FileReport | null;
+  /** Where the findings of another program's log are on each axis. */
+  places: ReadonlyMap<object, AxisPlace> | null;
 }
 
 export class Catalog {
@@ -50,7 +54,7 @@ export class Catalog {
     streams: readonly Stream[],
     private readonly changed: (run: string) => void,
   ) {
-    for (const [id, stream] of named(streams)) this.entries.set(id, { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null });
+    for (const [id, stream] of named(streams)) this.entries.set(id, { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null, places: null });
   }
 
   close(): void {
@@ -87,7 +91,7 @@ export class Catalog {
     const entry = this.entry(run);
     if (!entry.scan) throw new Error(entry.row.message ?? "the run was not read yet");
     if (!entry.report) await this.check(entry);
-    return detailOf(entry.stream, entry.scan, entry.row, entry.report);
+    return detailOf(entry.stream, entry.scan, entry.row, entry);
   }
 
   async point({ run, metric, axis, at }: { run: string; metric: string; axis: CurveRequest["axis"]; at: number }): Promise<Point | null> {
@@ -147,6 +151,9 @@ export class Catalog {
     }
     scan.finish();
     if (scan.profile === "kaun/v1") scan.start = manifestOf(sidecars);
+    const members = readAs?.dialect.manifest;
+    const beside = members && objectIn(sidecars);
+    if (beside) scan.start = { ...startIn(members, plainValue(beside) as Members), ...scan.start };
     entry.scan = scan;
     // A file of another format below a folder is not a run.
     if (scan.profile === null && scan.dialect === null && stream.isBelow) {
@@ -160,16 +167,16 @@ export class Catalog {
 
   private async check(entry: Entry): Promise<void> {
     const { stream } = entry;
-    // What a dialect requires is checked by `toyspec check` alone.
-    if (entry.scan?.dialect != null) return;
-    const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
-    const checker = new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
+    const { rows } = entry.scan!;
+    const sidecars = rows ? [] : await Promise.all(stream.sidecars.map(readSidecar));
+    const checker = rows ? new RowChecker(stream.path, rows.readAs) : new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
     for await (const chunk of chunks(stream.blob!, () => {})) {
       checker.feed(chunk);
       if (this.isClosed) return;
     }
     const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
     if (stream.sealed) await addSealFindings(report, stream.name, stream.sealed);
+    entry.places = checker instanceof RowChecker ? checker.places : null;
     entry.report = report;
     const findings: { [severity in Severity]: number } = { error: 0, warning: 0, info: 0 };
     for (const { severity } of report.findings) findings[severity]++;
@@ -222,6 +229,19 @@ class FineBudget extends Budget {
   override get most(): number {
     return MOST_FINE;
   }
+}
+
+/** Returns what the run.json beside another program's log has about its run, in the members of run_start. */
+function startIn(members: { readonly [member: string]: string }, manifest: Members): Members {
+  const found: Members = {};
+  for (const [name, key] of Object.entries(members)) {
+    const value = memberAt(manifest, key);
+    const [outer, inner] = name.split("/") as [string, string?];
+    if (value === undefined || value === null) continue;
+    if (inner === undefined) found[outer] = value;
+    else found[outer] = { ...(found[outer] as Members | undefined), [inner]: value };
+  }
+  return found;
 }
 
 function manifestOf(sidecars: readonly Sidecar[]): Members | null {

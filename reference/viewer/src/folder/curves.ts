@@ -4,9 +4,8 @@ import type { Axis, CurveHeader, CurveRequest, Frame } from "../protocol.js";
 import { type Buckets, type Columns, COLUMNS, fitting, part, type PlaceOf, type Pyramid } from "./pyramid.js";
 import { goalOf } from "./rows.js";
 import type { Scan } from "./scan.js";
+import { TOKENS, tokenTotals } from "./token-totals.js";
 
-/** Names of metrics that count tokens; the first that a run has is its axis. */
-export const TOKENS = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
 export const MOST_FINE = 8192;
 
 /** Returns finer buckets for the span of some buckets, null where there are none. */
@@ -46,10 +45,10 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
   return frames;
 }
 
-/** Returns the buckets of the curve that counts tokens, null without one. */
+/** Returns the number of tokens up to each bucket as its `last`, null where the run counts none. */
 export function tokensOf(scan: Scan): Buckets | null {
   const name = TOKENS.find((each) => scan.latest.has(each));
-  return name === undefined ? null : scan.latest.get(name)!.buckets();
+  return name === undefined ? null : tokenTotals(scan.latest.get(name)!.buckets());
 }
 
 type Place = (buckets: Buckets) => Float64Array;

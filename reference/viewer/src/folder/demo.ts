@@ -35,7 +35,7 @@ function linesOf(at: number): string[] {
     const base = 1.75 + 0.12 * (at % 4) - (isTuned ? 0.1 : 0) + 2.6 * Math.exp(-done * 9 * rate ** 0.25 * 4);
     const spike = at === 1 && step === 950 ? 2.4 : 0;
     const loss = at === 0 && step > 1500 && step < 1520 ? null : figure(base + spike + 0.05 * random());
-    lines.push({ kind: "step", t, step, loss, lr: figure(rate * Math.min(1, step / 100) * 0.5 * (1 + Math.cos(Math.PI * done))), grad_norm: figure((0.3 + Math.exp(-6 * done)) * Math.exp(0.25 * random())), tokens: step * config.batch_size * 512 });
+    lines.push({ kind: "step", t, step, loss, lr: figure(rate * Math.min(1, step / 100) * 0.5 * (1 + Math.cos(Math.PI * done))), grad_norm: figure((0.3 + Math.exp(-6 * done)) * Math.exp(0.25 * random())), tokens: config.batch_size * 512 });
     if (step % 200 === 0) lines.push({ kind: "eval", t, step, name: "val", loss: figure(base + 0.1 + 0.01 * random()), extra: { acc: figure(0.75 - 0.12 * (base - 1.9) + 0.004 * random()) } });
     if (step === 1200 && at === 3) lines.push({ kind: "note", t, step, text: "moved to another machine" });
   }

@@ -5,8 +5,8 @@ import type { FileReport } from "../../../typescript/src/checker.js";
 import type { AxisPlace, Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
-import { TOKENS } from "./curves.js";
 import type { Members, Scan } from "./scan.js";
+import { TokenPlaces, TOKENS } from "./token-totals.js";
 
 type Account = Pick<Report, "records" | "committed" | "fragment" | "gapBytes" | "size"> & Pick<Detail, "gaps">;
 
@@ -17,13 +17,24 @@ const LISTS: { readonly [kind: string]: string } = {
   run_resume: "resumes", eval: "evaluations", sample: "samples", note: "notes", compare: "comparisons", artifact: "artifacts", op_timing: "op_timings",
 };
 
-/** Returns what the page of a run shows; *report* is what a check of it found. */
-export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
+const NOWHERE: AxisPlace = { step: null, t: null, epoch: null, tokens: null };
+
+/** What a check found; of another program's log, where its findings are. */
+export interface Checked {
+  report: FileReport | null;
+  places: ReadonlyMap<object, AxisPlace> | null;
+}
+
+/** Returns what the page of a run shows. */
+export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, places: known }: Checked): Promise<Detail> {
   const found = new Collected();
-  const findings: Finding[] = (report?.findings ?? []).slice(0, MOST_ITEMS).map(({ rule, severity, line, offset, pointer, message, help, sidecar }) => ({ rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, step: null, t: null, epoch: null, tokens: null }));
+  const findings = (report?.findings ?? []).slice(0, MOST_ITEMS).map((each): Finding => {
+    const { rule, severity, line, offset, pointer, message, help, sidecar } = each;
+    return { rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, ...(known?.get(each) ?? NOWHERE) };
+  });
   const places = new FindingPlaces(findings);
   const account = scan.dialect === null ? await recordsOf(stream, scan, found, places) : accountOf(scan);
-  places.take(Infinity, {});
+  if (scan.dialect === null) places.finish();
   const { config, kind: _kind, t: _t, ...metadata } = scan.start ?? {};
   return {
     id: row.id, row, metadata, end: scan.end, config: config ?? {}, metrics: row.metrics,
@@ -62,7 +73,8 @@ function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
 /** Gives findings a place on each axis: that of the record of the line, or of the last one before it. */
 class FindingPlaces {
   private readonly left: Finding[];
-  private now: AxisPlace = { step: null, t: null, epoch: null, tokens: null };
+  private readonly tokens = new TokenPlaces();
+  private now: Omit<AxisPlace, "tokens"> = { step: null, t: null, epoch: null };
 
   constructor(findings: readonly Finding[]) {
     this.left = findings.filter(({ line }) => line > 0).sort((a, b) => b.line - a.line);
@@ -72,18 +84,25 @@ class FindingPlaces {
     this.place((each) => each < line);
     const { step, t, epoch, values } = value;
     const counts = (typeof values === "object" && values !== null ? values : value) as Members;
-    const tokens = TOKENS.map((name) => counts[name]).find((count) => count !== undefined);
-    for (const [name, found] of Object.entries({ step, t, epoch, tokens })) if (typeof found === "number") this.now = { ...this.now, [name]: found };
+    this.tokens.take(value, TOKENS.map((name) => counts[name]).find((count) => count !== undefined));
+    for (const [name, found] of Object.entries({ step, t, epoch })) if (typeof found === "number") this.now = { ...this.now, [name]: found };
     this.place((each) => each === line);
   }
 
   /** Adds the place of the last record to a note, where it does not say its own. */
   addTo(note: Members): void {
     for (const [name, place] of Object.entries(this.now)) note[name] ??= place;
+    if (note["tokens"] === undefined) this.tokens.place(note);
+  }
+
+  /** Places the findings after the last record. */
+  finish(): void {
+    this.place(() => true);
+    this.tokens.finish();
   }
 
   private place(isDue: (line: number) => boolean): void {
-    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) Object.assign(this.left.pop()!, this.now);
+    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) this.tokens.place(Object.assign(this.left.pop()!, this.now));
   }
 }
 

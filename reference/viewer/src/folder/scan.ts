@@ -204,7 +204,7 @@ export class Scan {
     return row === null || !("reason" in row);
   }
 
-  private takeRow({ step, time, origin, epoch, values, attempt, config, run }: Row): void {
+  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, goal }: Row): void {
     this.records++;
     if (this.learns) this.attempts.learnAttempt(attempt);
     this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
@@ -215,6 +215,9 @@ export class Scan {
       this.start ??= {};
       if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
       if (run !== null) this.start["name"] ??= run;
+      if (end !== null) this.end = { reason: end };
+      if (goal !== null) this.goals.set(...goal);
+      if (step === null && values.size === 0) return;
       // An evaluation may have an earlier step, or count epochs.
       if (Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
     }

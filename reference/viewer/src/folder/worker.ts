@@ -2,6 +2,7 @@
 
 import type { CurveRequest } from "../protocol.js";
 import { Catalog } from "./catalog.js";
+import { merged } from "./merged-files.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 
 interface Port {
@@ -12,6 +13,8 @@ interface Port {
 const port = self as unknown as Port;
 let serial = 0;
 let catalog = new Catalog(serial, "", [], () => undefined);
+/** Resolves when the last folder that was opened has its catalog. */
+let opening: Promise<void> = Promise.resolve();
 
 async function answered({ id, ask, with: given }: Extract<ToWorker, { id: number }>): Promise<unknown> {
   if (ask === "runs") return catalog.runs(given[0] as string | undefined);
@@ -22,15 +25,22 @@ async function answered({ id, ask, with: given }: Extract<ToWorker, { id: number
   return null;
 }
 
+async function open(own: number, { root, streams }: Extract<ToWorker, { open: unknown }>["open"]): Promise<void> {
+  // What cannot be read now is met again, with its message, by what reads that run.
+  const logs = await merged(streams).catch(() => streams);
+  if (own !== serial) return opening;
+  catalog = new Catalog(own, root, logs, (changed) => port.postMessage({ changed }));
+  void catalog.work();
+  port.postMessage({ changed: "" });
+}
+
 port.onmessage = ({ data }) => {
   if ("open" in data) {
     catalog.close();
-    catalog = new Catalog(++serial, data.open.root, data.open.streams, (changed) => port.postMessage({ changed }));
-    void catalog.work();
-    port.postMessage({ changed: "" });
+    opening = open(++serial, data.open);
     return;
   }
-  answered(data).then(
+  opening.then(() => answered(data)).then(
     (answer) => port.postMessage({ id: data.id, answer }),
     (error: unknown) => port.postMessage({ id: data.id, error: (error as Error).message }),
   );

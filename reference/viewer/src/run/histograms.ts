@@ -7,7 +7,9 @@ import { counted, grouped, plain, short } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
 
-const SIZE = { width: 360, height: 150 };
+const HEIGHT = 150;
+/** Pixels of the canvas for one of the page: text stays sharp where it is enlarged. */
+const SHARPNESS = 2;
 const MARGIN = { left: 48, right: 8, top: 6, bottom: 20 };
 
 /** Returns the histograms of a run, those of gradients first. */
@@ -20,14 +22,10 @@ export function histogramsSection({ histograms, left_out }: Detail): Part | null
 
 function card({ kind, name, records }: HistogramSeries): HTMLElement {
   const canvas = html("canvas", { role: "img", "aria-label": `${kind === "grad" ? "Gradient" : "Tap"} ${plain(name)} over ${counted(records.length, "record")}` });
-  canvas.width = SIZE.width * 2;
-  canvas.height = SIZE.height * 2;
-  const pen = canvas.getContext("2d")!;
-  pen.scale(2, 2);
-  requestAnimationFrame(() => drawAll(pen, records));
+  new ResizeObserver(() => drawOn(canvas, records)).observe(canvas);
   const facts = html("p", { class: "count" });
   canvas.addEventListener("pointermove", (event) => {
-    const at = Math.floor(((event.offsetX / canvas.clientWidth) * SIZE.width - MARGIN.left) / columnWidth(records));
+    const at = Math.floor((event.offsetX - MARGIN.left) / columnWidth(records, canvas.clientWidth));
     const record = records[Math.min(Math.max(at, 0), records.length - 1)];
     if (record) fill(facts, factsOf(record));
   });
@@ -47,33 +45,44 @@ function factsOf({ step, min, max, mean, l2, nan_count }: Histogram): string {
   return parts.join("") + (nan_count ? `, ${grouped(nan_count)} not finite` : "");
 }
 
-function columnWidth(records: readonly Histogram[]): number {
-  return (SIZE.width - MARGIN.left - MARGIN.right) / Math.max(records.length, 1);
+function columnWidth(records: readonly Histogram[], width: number): number {
+  return (width - MARGIN.left - MARGIN.right) / Math.max(records.length, 1);
 }
 
-function drawAll(pen: CanvasRenderingContext2D, records: readonly Histogram[]): void {
+/** Draws for the width that the canvas has, so that its text is as large as that of the charts. */
+function drawOn(canvas: HTMLCanvasElement, records: readonly Histogram[]): void {
+  const width = canvas.clientWidth;
+  if (width === 0) return;
+  canvas.width = width * SHARPNESS;
+  canvas.height = HEIGHT * SHARPNESS;
+  const pen = canvas.getContext("2d")!;
+  pen.scale(SHARPNESS, SHARPNESS);
+  drawAll(pen, records, width);
+}
+
+function drawAll(pen: CanvasRenderingContext2D, records: readonly Histogram[], wide: number): void {
   const { text: ink, grid, runs } = colours();
   const low = Math.min(...records.flatMap(({ min }) => min ?? []));
   const high = Math.max(...records.flatMap(({ max }) => max ?? []));
-  const height = SIZE.height - MARGIN.top - MARGIN.bottom;
+  const height = HEIGHT - MARGIN.top - MARGIN.bottom;
   const down = (value: number) => MARGIN.top + height * (1 - (high > low ? (value - low) / (high - low) : 0.5));
-  const width = columnWidth(records);
+  const width = columnWidth(records, wide);
   pen.font = "11px system-ui, sans-serif";
   pen.fillStyle = ink;
   pen.strokeStyle = grid;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   if (Number.isFinite(low)) for (const value of low === high ? [low] : [low, low / 2 + high / 2, high]) pen.fillText(short(value, 3), MARGIN.left - 6, down(value));
-  pen.strokeRect(MARGIN.left, MARGIN.top, SIZE.width - MARGIN.left - MARGIN.right, height);
+  pen.strokeRect(MARGIN.left, MARGIN.top, wide - MARGIN.left - MARGIN.right, height);
   for (const [at, record] of records.entries()) drawColumn(pen, record, { left: MARGIN.left + at * width, width, down, colour: runs[0]! });
   pen.fillStyle = ink;
   pen.globalAlpha = 1;
   pen.textBaseline = "top";
   const [first, last] = [records[0]?.step, records.at(-1)?.step];
   pen.textAlign = "left";
-  if (first !== undefined && first !== null) pen.fillText(grouped(first), MARGIN.left, SIZE.height - MARGIN.bottom + 5);
+  if (first !== undefined && first !== null) pen.fillText(grouped(first), MARGIN.left, HEIGHT - MARGIN.bottom + 5);
   pen.textAlign = "right";
-  if (last !== undefined && last !== null && last !== first) pen.fillText(grouped(last), SIZE.width - MARGIN.right, SIZE.height - MARGIN.bottom + 5);
+  if (last !== undefined && last !== null && last !== first) pen.fillText(grouped(last), wide - MARGIN.right, HEIGHT - MARGIN.bottom + 5);
 }
 
 function drawColumn(pen: CanvasRenderingContext2D, record: Histogram, at: { left: number; width: number; down(value: number): number; colour: string }): void {

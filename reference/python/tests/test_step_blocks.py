@@ -1,0 +1,52 @@
+"""Blocks of steps that stay in the compiled engine are those that Python would get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from test_engine_columns import long_stream, resumed_stream, scalar_stream
+from toyspec.engine import native
+from toyspec.reading.number_blocks import NumberBlock, StepFeed
+from toyspec.view.step_blocks import StepBlock, StepBlockFeed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+
+
+def points(items: list[Any]) -> list[tuple[Any, ...]]:
+    """Return each value with its place, in the order of each metric; records and gaps by their line."""
+    found: list[tuple[Any, ...]] = []
+    for item in items:
+        block = item.opened() if isinstance(item, StepBlock) else item
+        if not isinstance(block, NumberBlock):
+            found.append(("", type(block).__name__, block.line))
+            continue
+        for name, (steps, values) in block.columns.items():
+            rows = block.places.get(name, block.rows)
+            assert rows is not None
+            places = zip(steps, rows.times, rows.epochs or [None] * len(steps), map(str, values), strict=True)
+            found += [(name, block.phase or "", *map(str, place)) for place in places]
+    return sorted(found, key=lambda each: each[0])
+
+
+@pytest.mark.parametrize("make", [long_stream, resumed_stream, scalar_stream])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_hold_what_a_step_feed_gives(make: Callable[[Path], Path], threads: int, tmp_path: Path) -> None:
+    """Opened blocks have the same numbers at the same places, read on one thread or on several."""
+    data = make(tmp_path).read_bytes() * 2
+    found = StepBlockFeed(threads=threads).feed(data)
+    assert points(StepFeed().feed(data)) == points(found)
+    blocks = [item for item in found if isinstance(item, StepBlock)]
+    assert len(blocks) > 1
+    for block in blocks:
+        rows = block.opened()
+        assert data.count(b"\n", 0, block.offset) == block.line - 1
+        assert block.numbers.names == list(rows.columns)
+        assert {name: len(values) for name, (_, values) in rows.columns.items()} == {
+            name: count for name, count, *_ in block.numbers.extremes()
+        }
