@@ -21,7 +21,7 @@ DEMO_VENV := build/demo-venv
 # The sources of the wheel.
 PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas spec conformance
 
-# The tests that go through the seam of the engines.
+# The tests that go through the seam of the engines: plain Python runs them with all random examples.
 ENGINE_TESTS := test_checker.py test_checker_properties.py test_cli_check.py test_cli_follow.py test_cli_formats.py test_cli_main.py \
 	test_cli_runs.py test_corpus.py test_engine.py test_gzip_streams.py test_looks.py test_run_ends.py test_runs_listing.py
 
@@ -197,8 +197,10 @@ quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@echo 'random examples of each property; `make test-all` runs them too'
 
 .PHONY: plain-tests
-plain-tests: $(DEV) ## run the tests in which the engine matters with plain Python
+plain-tests: $(DEV) ## run the tests of the package with plain Python, without the slow ones
 	@cd reference/python/tests && TOYSPEC_ENGINE=python ../../../$(BIN)/python -m pytest -q -m 'not slow' $(ENGINE_TESTS)
+	@cd reference/python/tests && TOYSPEC_EXAMPLES=quick TOYSPEC_ENGINE=python ../../../$(BIN)/python -m pytest -q -m 'not slow' \
+		$(addprefix --ignore=,$(ENGINE_TESTS)) .
 
 .PHONY: fresh
 fresh: ## run the README's two commands in a minimal Debian 13 (root, Linux, debootstrap)
@@ -256,7 +258,7 @@ mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every m
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
 
 .PHONY: mutants-rust
-mutants-rust: $(DEV) ## mutate the Rust crate with cargo-mutants, a fixed sample (half an hour); `make mutants-rust ARGS='--sample 300'`
+mutants-rust: $(DEV) ## mutate the Rust crate with cargo-mutants, a fixed sample (most of an hour); `make mutants-rust ARGS='--sample 600'`
 	@$(call with_tool,cargo mutants --version,cargo install cargo-mutants --locked,\
 		$(BIN)/python -m conformance.mutation.rust --page docs/reference/conformance.md $(ARGS))
 

@@ -23,7 +23,7 @@ from toyspec.runs.discovery import Stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.catalog.reading_runs import ReadRun
+    from toyspec.catalog.reading_runs import Job, ReadRun
     from toyspec.distributed.crews import Call
 
 _TEMPLATES = 200
@@ -83,13 +83,16 @@ class _Rows:
     def close(self) -> None:
         """See Crew."""
 
-    def _made(self, stream: Stream) -> ReadRun:
+    def _made(self, job: Job) -> ReadRun:
+        stream = job.stream
         number = int(stream.path[-21:-13])
         texts, slots = self._parts[number % len(self._parts)]
         chance = random.Random(number)
+        # A value that is twice in a row, as that of a metric and in its column, stays the same.
+        values = {slot: _value(slot, number, chance) for slot in dict.fromkeys(slots)}
         made = [texts[0]]
         for text, slot in zip(texts[1:], slots, strict=True):
-            made += (_value(slot, number, chance), text)
+            made += (values[slot], text)
         line = b"".join(made).replace(b'"identity":""', b'"identity":"%s"' % stream.identity.encode())
         return self._results[number % len(self._parts)]._replace(line=line)
 

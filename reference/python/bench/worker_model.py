@@ -74,7 +74,8 @@ class _Timed:
 
 
 def _size(item: Any) -> int:
-    size: int = item.run.size if hasattr(item, "run") else item.size
+    # A source of an import, a job of a catalog, or a stream itself.
+    size: int = getattr(item, "run", getattr(item, "stream", item)).size
     return size
 
 
