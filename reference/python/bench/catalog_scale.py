@@ -16,7 +16,7 @@ import catalog_simulation
 import worker_model
 from machine import describe, load
 from scale_runs import bundle, change, write_runs
-from toyspec import build_catalog, update_catalog
+from toyspec import build_catalog, engine, update_catalog
 from toyspec.places.addresses import path_in
 from toyspec.runs.discovery import find_streams
 
@@ -80,7 +80,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         sizes = [10**power for power in range(2, 6) if 10**power <= options.most]
         before = load()
         found: dict[str, Any] = {
-            "machine": describe() | {"load before": before},
+            "machine": describe() | {"engine": engine.choice().name, "load before": before},
             "disk": [on_disk(directory, size) for size in sizes],
             "store": [in_a_store(directory, size) for size in sizes if size <= options.most_in_a_store],
             "listing": listing(),
@@ -109,7 +109,7 @@ def page(found: dict[str, Any]) -> str:
     simulated = [line for row in found["simulated"] for line in (catalog_simulation.sentence(row), "")]
     machine = (
         f"Taken with: processor {facts['processor']}, cores {facts['cores']}, Python {facts['Python']}, "
-        f"load before {facts['load before']}."
+        f"engine {facts['engine']}, load before {facts['load before']}."
     )
     listed = (
         f"A store lists 1,000 objects for a request. On loopback one takes {each['seconds'] * 1e3:.1f} ms, "
