@@ -24,6 +24,14 @@ def picture(request: pytest.FixtureRequest) -> ET.Element:
     return ET.fromstring(request.param[1])
 
 
+def test_every_page_shows_a_diagram_as_a_figure() -> None:
+    """A picture that a page includes elsewhere becomes a paragraph, which ends where its style begins."""
+    pages = [page.read_text(encoding="utf-8") for page in (sources.ROOT / "docs").rglob("*.md")]
+    included = [line for page in pages for line in re.findall(r'.*\n--8<-- "docs/diagrams/.*\n.*', page)]
+    assert included
+    assert [] == [each for each in included if not re.fullmatch(r'<figure class="diagram">\n.*\n</figure>', each)]
+
+
 def test_moves_are_those_of_the_specification() -> None:
     """The automaton that follows from stream.json is the table of the chapter."""
     text = (sources.ROOT / "spec/stream.md").read_text(encoding="utf-8").partition("## The stream as an automaton")[2]

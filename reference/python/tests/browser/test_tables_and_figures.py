@@ -45,7 +45,14 @@ def test_short_table_has_no_filter(page: Page) -> None:
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize(
-    ("address", "count"), [("spec/stream/", 3), ("explanation/crashes/", 1), ("how-to/read-a-torn-run/", 1)]
+    ("address", "count"),
+    [
+        ("", 2),
+        ("spec/stream/", 3),
+        ("explanation/crashes/", 1),
+        ("explanation/speed/", 1),
+        ("how-to/read-a-torn-run/", 1),
+    ],
 )
 def test_diagrams_can_be_read(watch: Watch, size: tuple[int, int], address: str, count: int) -> None:
     """Each picture has a name and a description for those who do not see it, and letters of nine pixels and more."""
