@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,4 +69,29 @@ def test_exported_through_wandb(tmp_path: Path) -> None:
     assert "2026-05-31T09:30:00Z" == start["started_at"]
     assert [0.25, 0.5] == [record["t"] for record in rest if record["kind"] == "scalars"]
     assert {"name": "acc", "goal": "max"}.items() <= next(each for each in rest if each["kind"] == "define").items()
+    assert "completed" == rest[-1]["reason"]
+
+
+def test_resumed_by_wandb_is_one_run(tmp_path: Path) -> None:
+    """Each start leaves a directory of its own; they come back as one run, and the later values count."""
+    import wandb
+
+    quiet: dict[str, Any] = {"silent": True, "console": "off", "x_disable_stats": True, "disable_git": True}
+    for attempt, steps in enumerate([range(6), range(4, 8)]):
+        run = wandb.init(
+            mode="offline", dir=str(tmp_path), id="a", resume="allow",
+            config={"attempt": attempt}, settings=wandb.Settings(**quiet),
+        )  # fmt: skip
+        for step in steps:
+            run.log({"loss": attempt + step / 8}, step=step)
+        run.finish(exit_code=1 - attempt)
+        wandb_export._await_end(run.settings.sync_file)
+        time.sleep(1.1)  # the name of the directory has the second
+    assert 2 == len(list(tmp_path.glob("wandb/offline-run-*")))
+    (made,) = imported(tmp_path / "wandb", tmp_path / "runs").runs
+    expected = [("loss", step, step / 8) for step in range(6)] + [("loss", step, 1 + step / 8) for step in range(4, 8)]
+    assert expected == scalars(made.target)
+    start, *rest = records(made.target)
+    (resume,) = [record for record in rest if record["kind"] == "run_resume"]
+    assert (3, "exit code 1", {"attempt": 1}) == (resume["from_step"], resume["reason"], start["config"])
     assert "completed" == rest[-1]["reason"]

@@ -85,6 +85,8 @@ class ForeignRun(NamedTuple):
     """Name of the dialect that was recognized; empty for other formats."""
     parts: tuple[str, ...] = ()
     """The files and directories that the run is made of; empty if the source is all."""
+    other_sources: tuple[str, ...] = ()
+    """Paths that were the source of this run for an import that did not find all of its parts."""
 
 
 class Importer(Protocol):

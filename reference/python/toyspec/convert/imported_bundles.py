@@ -24,7 +24,7 @@ from toyspec.writing.finished_streams import write_finished_stream
 from toyspec.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.writing.event_arguments import Reason
@@ -85,9 +85,12 @@ class ImportPlan:
         """Return the plan for *run*, found by the importer *name*."""
         wanted = safe_run_id(run.name)
         names = self._names.setdefault(wanted, _Names(self._root, wanted))
-        source = encodable(run.source if is_address(run.source) else os.path.abspath(run.source))
-        run_id, earlier = names.of(source, run.dialect or importer(name).FORMAT.name)
-        return PlannedImport(name, run, source, run_id, earlier)
+        sources = [
+            encodable(source if is_address(source) else os.path.abspath(source))
+            for source in (run.source, *run.other_sources)
+        ]
+        run_id, earlier = names.of(sources, run.dialect or importer(name).FORMAT.name)
+        return PlannedImport(name, run, sources[0], run_id, earlier)
 
 
 class _Names:
@@ -99,20 +102,22 @@ class _Names:
         self._number = 0
         self._known: dict[tuple[str, str], tuple[str, RunConversion | None]] = {}
 
-    def of(self, source: str, format_name: str) -> tuple[str, RunConversion | None]:
-        """Return the run id of a source, and the report of the import that made it before."""
-        key = (source, format_name)
-        while key not in self._known:
+    def of(self, sources: Sequence[str], format_name: str) -> tuple[str, RunConversion | None]:
+        """Return the run id of a run with these *sources*, and the report of the import that made it before."""
+        keys = [(source, format_name) for source in sources]
+        while True:
+            found = next((self._known[key] for key in keys if key in self._known), None)
+            if found is not None:
+                return found
             self._number += 1
             name = self._wanted if self._number == 1 else f"{self._wanted}-{self._number}"
             directory = os.path.join(self._root, name)
             if not os.path.lexists(directory):
-                self._known[key] = (name, None)
-                break
+                self._known[keys[0]] = (name, None)
+                continue
             earlier = _earlier(directory)
             if earlier is not None:
                 self._known.setdefault((earlier.source, earlier.format), (name, earlier))
-        return self._known[key]
 
 
 class TargetError(OSError):
@@ -188,7 +193,6 @@ class _Import:
             raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
         wanted = safe_run_id(self._run.name)
         if run_id != wanted:
-            # W&B makes a directory for each process of a run that is resumed: all of them have its name.
             ledger.note(f"another run is named {wanted}, so this one is {run_id}")
         yield {**start, "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start

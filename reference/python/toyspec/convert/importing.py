@@ -218,7 +218,7 @@ def _find_remote(
         copy = copies.enter_context(copied(source))
         of_copy = ConversionReport(direction="import")
         for chosen, run in _find(copy, asked, of_copy):
-            yield chosen, run._replace(source=address(run.source))
+            yield chosen, run._replace(source=address(run.source), other_sources=tuple(map(address, run.other_sources)))
         report.errors += [PathError(address(error.path), error.message) for error in of_copy.errors]
 
 

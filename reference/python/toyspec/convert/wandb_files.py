@@ -30,6 +30,7 @@ from toyspec.convert.wandb_export import (
     WandbExport,
 )
 from toyspec.convert.wandb_import import PART_DROPPED, TEXT_AS_NOTE, WandbImport
+from toyspec.convert.wandb_sessions import RunFiles, is_directory
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
 
-_RUN_DIRECTORIES = ("run-", "offline-run-")
-
 FORMAT = Format(
     name="wandb",
     title="W&B offline runs",
-    files="`wandb/offline-run-*/run-*.wandb`, or the file alone; each is a run",
+    files="`wandb/offline-run-*/run-*.wandb`, or the file alone; those beside it of the same run are a part of it",
     item="items",
     mapping=(
         Row("history", "`scalars`, one for each row; `_step` is `step`, `_timestamp` is `t`"),
@@ -54,8 +53,12 @@ FORMAT = Format(
         Row("`define_metric`", "`define`; a summary of min or max is the goal"),
         Row("text in the history, alert", "`note`"),
         Row("exit", "`run_end`: completed with exit code 0, else errored"),
+        Row(
+            "run file of a process that resumed the run",
+            "`run_resume` from before its first step, then its records; the exit code before it is the reason",
+        ),
         Row("summary", "a value only where no row of the history has its name"),
-        Row("entity, project, job type, sweep, console output, media, artifacts", "dropped"),
+        Row("entity, project, job type, sweep, console output, media, artifacts, the setting `_wandb`", "dropped"),
     ),
     lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
     version="wandb 0.31",
@@ -77,6 +80,10 @@ FORMAT = Format(
     export_causes=(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=(
         "A flipped byte costs one record; the report names its place.",
+        "A run that was resumed has a directory for each process. Those beside each other are one run.",
+        "As for `wandb sync`, one run has one entity, project and run id; its processes come by their starts.",
+        "Whichever directory is named, the whole run is imported; one that is added later comes with the next import.",
+        "Resumed offline, W&B counts from step 0 unless `log` has the step: readers then show the later process alone.",
         "A run that was killed has no exit record, and lacks what W&B had not written yet.",
         "`toyspec export wandb` writes `offline-run-*` directories for `wandb sync`.",
     ),
@@ -99,35 +106,38 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     found = [file for _, files in files_below(path, _is_named_so) for file in files] if os.path.isdir(path) else [path]
     if not found:
         raise SourceError(path, "no run files (*.wandb) in the directory or below")
-    for file in found:
-        yield _run(file)
+    files = RunFiles()
+    for run in dict.fromkeys(map(files.of, found)):
+        yield _run(run)
 
 
-def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    head = head_of(path, len(FILE_HEADER))
-    if head[: len(MAGIC)] != MAGIC:
-        raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
-    if head != FILE_HEADER:
-        raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
-    yield from WandbImport(path, ledger).events()
+def _events(paths: tuple[str, ...], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    for path in paths:
+        head = head_of(path, len(FILE_HEADER))
+        if head[: len(MAGIC)] != MAGIC:
+            raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
+        if head != FILE_HEADER:
+            raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
+    yield from WandbImport(paths, ledger).events()
 
 
-def _run(path: str) -> ForeignRun:
-    name = os.path.basename(path).removesuffix(".wandb").removeprefix("run-")
+def _run(files: tuple[str, ...]) -> ForeignRun:
+    name = os.path.basename(files[0]).removesuffix(".wandb").removeprefix("run-")
     return ForeignRun(
         name=name,
-        source=path,
-        identity=identity_of([path]),
-        size=2 * size_of([path]),
-        events=partial(_events, path),
-        parts=(_directory_of(path),),
+        source=files[0],
+        identity=identity_of(files),
+        size=2 * size_of(files),
+        events=partial(_events, files),
+        parts=tuple(map(_directory_of, files)),
+        other_sources=files[1:],
     )
 
 
 def _directory_of(path: str) -> str:
     """Return the directory that W&B made for the run file *path*; the file itself if it lies elsewhere."""
     directory = os.path.dirname(os.path.abspath(path))
-    return directory if os.path.basename(directory).startswith(_RUN_DIRECTORIES) else path
+    return directory if is_directory(os.path.basename(directory)) else path
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

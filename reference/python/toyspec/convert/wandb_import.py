@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.block_records import FILE_HEADER, read_records
 from toyspec.convert.event_records import Damage
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, REPEATED, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, REPEATED, STEP_UNUSABLE, Cause
 from toyspec.convert.measures import as_measure
-from toyspec.convert.protobuf import BYTES, MessageError, fields, members, signed, text
+from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
-from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.timeline import Timeline
 from toyspec.convert.wandb_rows import Rows
+from toyspec.convert.wandb_sessions import Beginning, merged, plain
+from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toyspec.convert.losses import Ledger
 
@@ -28,10 +31,10 @@ _MOST_NAMES = 100_000
 
 
 class WandbImport:
-    """Reads one run file, twice: run_start comes first, and settings may change to the end."""
+    """Reads the run files of one run, each twice: run_start comes first, and settings may change to the end."""
 
-    def __init__(self, path: str, ledger: Ledger) -> None:
-        self._path = path
+    def __init__(self, paths: Sequence[str], ledger: Ledger) -> None:
+        self._paths = paths
         self._ledger = ledger
         self._timeline: Timeline
         self._rows: Rows
@@ -39,10 +42,12 @@ class WandbImport:
         self._summary: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
         self._record = 0
+        self._session = ""
+        """Where there are several, the name of the directory for reports, and a colon."""
 
-    def _messages(self) -> Iterator[tuple[int, bytes] | Damage]:
+    def _messages(self, path: str) -> Iterator[tuple[int, bytes] | Damage]:
         """Yield the kind and the content of each record."""
-        with open(self._path, "rb") as file:
+        with open(path, "rb") as file:
             file.seek(0)
             done = 0
             for record in read_records(file):
@@ -59,19 +64,36 @@ class WandbImport:
                     yield Damage(file.tell(), len(record), str(error))
 
     def events(self) -> Iterator[dict[str, Any] | bytes]:
-        """Yield ``run_start``, the records in the order of the file, and ``run_end`` if the run has exited."""
-        yield self._start()
+        """Yield ``run_start``, the records in the order of the files, and ``run_end`` if the last process has exited.
+
+        Before the records of each later file comes a ``run_resume``.
+        """
+        beginnings = [self._beginning(path) for path in self._paths]
+        yield self._start(beginnings)
         self._rows = Rows(self._timeline, self._ledger)
+        for path, beginning in zip(self._paths, beginnings, strict=True):
+            if len(beginnings) > 1:
+                self._session = f"{os.path.basename(os.path.dirname(path))}: "
+            if beginning is not beginnings[0]:
+                yield self._resume(beginning)
+            yield from self._records(path)
+        yield from self._rest_of_summary()
+        if self._end is not None:
+            yield {"kind": "run_end", "t": self._timeline.last, **self._end}
+
+    def _records(self, path: str) -> Iterator[dict[str, Any] | bytes]:
         makers = {
             messages.STATS: self._stats,
             messages.METRIC: self._definition,
             messages.ALERT: self._alert,
         }
-        for message in self._messages():
+        self._record = 0
+        for message in self._messages(path):
             self._record += 1
             if isinstance(message, Damage):
                 self._ledger.items += 1
-                self._ledger.drop(DAMAGED, f"byte {message.offset}", f"{message.length} bytes: {message.fact}")
+                place = f"{self._session}byte {message.offset}"
+                self._ledger.drop(DAMAGED, place, f"{message.length} bytes: {message.fact}")
                 continue
             kind, body = message
             try:
@@ -84,42 +106,53 @@ class WandbImport:
                     self._take(kind, body)
             except MessageError as error:
                 self._ledger.items += 1
-                self._ledger.drop(DAMAGED, f"record {self._record}", str(error))
+                self._ledger.drop(DAMAGED, self._place, str(error))
         yield from self._taken()
-        yield from self._rest_of_summary()
-        if self._end is not None:
-            yield {"kind": "run_end", "t": self._timeline.last, **self._end}
 
-    def _start(self) -> dict[str, Any]:
-        """Return run_start from the run, config and environment records of the whole file."""
-        found = _Beginning()
-        for message in self._messages():
+    @property
+    def _place(self) -> str:
+        """The record at hand."""
+        return f"{self._session}record {self._record}"
+
+    def _beginning(self, path: str) -> Beginning:
+        found = Beginning()
+        for message in self._messages(path):
             if not isinstance(message, Damage):
                 with contextlib.suppress(MessageError):
                     found.take(*message)
-        facts, config = found.facts, found.config
-        # A row may have a time of its own, before that of the run.
-        known = [wall for wall in (found.start, found.first) if is_wall(wall) and wall]
-        self._timeline = Timeline(self._ledger, min(known) if known else None)
-        self._settle_start(facts, config)
-        made: dict[str, Any] = {"kind": "run_start", "t": 0.0, **facts}
-        if config:
-            made["config"] = {key: _without_bare(value) for key, value in config.items()}
+        return found
+
+    def _start(self, beginnings: Sequence[Beginning]) -> dict[str, Any]:
+        """Return run_start from what the whole files say."""
+        found = merged(beginnings)
+        walls = [each.began for each in beginnings if each.began is not None]
+        self._timeline = Timeline(self._ledger, min(walls, default=None))
+        for each in beginnings:
+            each.settle(found, self._ledger)
+        made: dict[str, Any] = {"kind": "run_start", "t": 0.0, **found.facts}
+        if found.config:
+            made["config"] = {key: plain(value) for key, value in found.config.items()}
         if found.argv:
             made["argv"] = found.argv
         if self._timeline.started_at is not None:
             made["started_at"] = self._timeline.started_at
         return made
 
-    def _settle_start(self, facts: dict[str, Any], config: dict[str, Any]) -> None:
-        ledger = self._ledger
-        ledger.items += len(facts) + len(config)
-        for _ in facts:
-            ledger.done()
-        for key, value in config.items():
-            if isinstance(value, float) and value - value != 0.0:
-                ledger.changed(NOT_FINITE, f"config/{key}", value, "null")
-            ledger.done()
+    def _resume(self, beginning: Beginning) -> dict[str, Any]:
+        """Return the record between the process before and that of *beginning*, which goes on at its first step."""
+        timeline, last = self._timeline, self._rows.last_step
+        from_step = (last or 0) if beginning.step is None else max(0, beginning.step - 1)
+        if last is not None and beginning.step is not None and beginning.step <= last:
+            again = f"the run was resumed at step {beginning.step}, after step {last}"
+            self._ledger.note(f"{again}: both attempts are in the stream, and readers show the later one")
+        made: dict[str, Any] = {"kind": "run_resume", "from_step": from_step}
+        if beginning.began is not None and timeline.start is not None:
+            timeline.last = max(timeline.last, beginning.began - timeline.start)
+            made["resumed_at"] = utc_text(beginning.began)
+        if self._end is not None:
+            made["reason"] = f"exit code {self._end['exit_code']}" if "exit_code" in self._end else self._end["reason"]
+        self._end = None
+        return {**made, "t": timeline.last}
 
     def _take(self, kind: int, body: bytes) -> None:
         """Take in a record that makes no event by itself."""
@@ -144,7 +177,7 @@ class WandbImport:
             ledger.drop(NO_PLACE, "console output", text(members(body).get(3)))
         elif kind in messages.OTHER_ITEMS:
             ledger.items += 1
-            ledger.drop(NO_PLACE, f"record {self._record}", messages.OTHER_ITEMS[kind])
+            ledger.drop(NO_PLACE, self._place, messages.OTHER_ITEMS[kind])
 
     def _take_exit(self, found: dict[int, Any]) -> None:
         code = found.get(1, 0)
@@ -181,15 +214,13 @@ class WandbImport:
         found = self._by_name(messages.pairs_of(short, rest))
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
-        if step is None:
-            said = [members(value) for number, wire, value in fields(rest) if number == 2 and wire == BYTES]
-            step = said[0].get(1, 0) if said else None
+        step = messages.step_of(rest) if step is None else step
         place = f"step {step}"
         self._ledger.items += len(found)
         record: dict[str, Any] = {"kind": "scalars", "t": self._t(wall, place)}
         has_step = type(step) is int and step >= 0
         if has_step:
-            record["step"] = step
+            record["step"] = self._rows.last_step = step
         values: dict[str, float | None] = {}
         notes: list[str] = []
         media = tuple(name.removesuffix("_type") for name in found if name.endswith("._type"))
@@ -219,7 +250,7 @@ class WandbImport:
             for name, value in pairs:
                 if name in found:
                     self._ledger.items += 1
-                    self._ledger.drop(REPEATED, f"record {self._record}: {name}", found[name])
+                    self._ledger.drop(REPEATED, f"{self._place}: {name}", found[name])
                 found[name] = value
         return last
 
@@ -269,7 +300,7 @@ class WandbImport:
         made = messages.definition_of(body)
         self._ledger.items += 1
         if "name" not in made:
-            self._ledger.drop(NO_PLACE, f"record {self._record}", "a metric without a name")
+            self._ledger.drop(NO_PLACE, self._place, "a metric without a name")
             return
         self._ledger.done()
         yield {"kind": "define", "t": self._timeline.last, **made}
@@ -296,42 +327,6 @@ class WandbImport:
                 self._ledger.drop(NO_PLACE, f"summary: {name}", value)
         if values:
             yield {"kind": "scalars", "t": self._timeline.last, "values": values}
-
-
-class _Beginning:
-    """What the records of a whole file say about the run as such."""
-
-    def __init__(self) -> None:
-        self.facts: dict[str, Any] = {}
-        self.config: dict[str, Any] = {}
-        self.argv: list[str] = []
-        self.start: float | None = None
-        self.first: Any = None
-        """Time of the first row of the history."""
-
-    def take(self, kind: int, body: bytes) -> None:
-        """Take in a message; raise MessageError."""
-        if kind == messages.RUN:
-            run = messages.run_of(body)
-            self.facts |= run.facts
-            self.config |= run.config
-            self.start = run.start if self.start is None else self.start
-        elif kind == messages.HISTORY and self.first is None:
-            self.first = next((value for name, value in messages.pairs(body) if name == "_timestamp"), 0.0)
-        elif kind == messages.CONFIG:
-            self.config |= {key: value for key, value in messages.pairs(body) if key != "_wandb"}
-        elif kind == messages.ENVIRONMENT:
-            self.argv = _argv(body) or self.argv
-
-
-def _argv(body: bytes) -> list[str]:
-    found = [(number, text(value)) for number, wire, value in fields(body) if wire == 2 and number in (5, 6)]
-    program = [value for number, value in found if number == 6]
-    return program + [value for number, value in found if number == 5] if program else []
-
-
-def _without_bare(value: Any) -> Any:
-    return None if isinstance(value, float) and value - value != 0.0 else value
 
 
 __all__ = ["FILE_HEADER", "WandbImport"]

@@ -175,6 +175,12 @@ def value_of(data: bytes) -> Any:
         return _BARE.get(data, text(data))
 
 
+def step_of(rest: bytes) -> int | None:
+    """Return the step that follows the items of a history, whose *rest* is given; None if there is none."""
+    said = [members(value) for number, wire, value in fields(rest) if number == 2 and wire == BYTES]
+    return said[0].get(1, 0) if said else None
+
+
 def run_of(body: bytes) -> Run:
     """Return what a run record says."""
     parts: dict[int, list[bytes]] = {}
@@ -194,7 +200,7 @@ def run_of(body: bytes) -> Run:
         run_id=text(parts.get(1, [b""])[-1]),
         facts=facts,
         others={name: text(parts[number][-1]) for number, name in _RUN_OTHERS.items() if number in parts},
-        config={key: item for part in parts.get(4, []) for key, item in pairs(part) if key != "_wandb"},
+        config={key: item for part in parts.get(4, []) for key, item in pairs(part)},
         start=timestamp(parts[17][-1]) if 17 in parts else None,
     )
 

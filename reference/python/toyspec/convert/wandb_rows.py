@@ -40,6 +40,8 @@ class Rows:
         self._rows: list[bytes] = []
         self.bodies: list[bytes] = []
         """The messages of the rows that were taken."""
+        self.last_step: int | None = None
+        """The step of the last row that became a line."""
 
     def learn(self, names: Sequence[str]) -> None:
         """Take rows with *names* from now on, if such rows can be taken at all; there are no rows now."""
@@ -87,7 +89,7 @@ class Rows:
         integers = [each for column in columns.values() for each in column if type(each) is int]
         if integers and max(map(abs, integers)) > _LARGEST_EXACT:
             return None
-        self._timeline.last = times[-1]
+        self._timeline.last, self.last_step = times[-1], steps[-1]
         self._ledger.items += len(columns) * len(steps)
         self._ledger.carried += len(columns) * len(steps)
         values: dict[str, Sequence[float]] = {name: list(map(float, column)) for name, column in columns.items()}
