@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ settings.register_profile("whole", deadline=None)
 # `make test` tries fewer examples of each property.
 settings.register_profile("quick", deadline=None, max_examples=examples(100))
 settings.load_profile(PROFILE)
+
+# A shell ignores interrupts in what it starts in the background, and so would every process of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser
