@@ -10,7 +10,7 @@ from codegen import sources
 # What says how to read and check a log; the rest is for people.
 _READ = (
     *("name", "rank", "files", "parts", "form", "recognize", "step", "time", "epoch", "phase", "values", "restart"),
-    *("skip", "config", "run", "manifest", "end", "define", "steps", "non_finite"),
+    *("skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "non_finite"),
 )
 
 

@@ -133,8 +133,27 @@ def test_import_of_an_mlperf_log_has_its_end(tmp_path: Path, status: str, reason
 
 
 def test_settings_of_a_wandb_record_are_those_of_the_run() -> None:
-    """They are in an inner object of one of the first records."""
-    assert "\n  config      _wandb {}, lr 0.001\n" in toyspec("show", str(sample("wandb-inspect")[0])).stdout.decode()
+    """They are in an inner object of one of the first records, without what W&B notes there for itself."""
+    assert "\n  config      lr 0.001\n" in toyspec("show", str(sample("wandb-inspect")[0])).stdout.decode()
+
+
+def test_import_has_settings_and_times_that_are_not_in_the_first_record(tmp_path: Path) -> None:
+    """W&B writes a header before them; the setting of its own is counted as dropped."""
+    (run,) = import_runs([sample("wandb-inspect")[0]], tmp_path / "runs", max_examples=1000).runs
+    start, first, *_ = read(run.target)
+    assert ("2026-11-22T22:49:36Z", {"lr": 0.001}) == (start["started_at"], start["config"])
+    assert 0.4 < first["t"] < 0.5
+    assert not any("no times" in note for note in run.notes)
+    dropped = {example.place for loss in run.losses for example in loss.examples if loss.cause == "no-place"}
+    assert "line 2: run/config/update/_wandb" in dropped
+    assert "line 2: run/config/update/lr" not in dropped
+
+
+def test_settings_of_trackio_are_those_of_the_user() -> None:
+    """Trackio notes the user and the time of the start among them."""
+    shown = toyspec("show", str(sample("trackio")[0])).stdout.decode()
+    assert "_Username" not in shown
+    assert "\n  config             lr 0.0003, _Group null\n" in shown
 
 
 def test_show_begins_with_the_losses_of_very_many_metrics() -> None:

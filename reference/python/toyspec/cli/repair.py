@@ -13,6 +13,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.stream_changes import outcome_of, tally
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable_bytes, shortened
+from toyspec.generated import messages
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
@@ -27,7 +28,7 @@ _DESCRIPTION = """\
 Move the fragment that a killed writer left after the last committed line of
 a stream to a side file (events.jsonl.torn-OFFSET). Committed lines stay
 untouched, and no byte is lost. A stream that a writer has open is refused.
-So is a damaged one, since a cut cannot fix it.
+So is a damaged one, since a cut cannot fix it, and the log of another program.
 
 PATH is a run directory, a stream, or a directory with runs below it. Asks
 before each move unless --yes is given."""
@@ -74,7 +75,7 @@ def run(options: Namespace) -> int:
     asks: Literal["plan", "ask", "cut"] = "plan" if options.dry_run else "cut" if options.yes else "ask"
     repaired = partial(_repaired, asks=asks, terminal=terminal)
     outcomes: list[Outcome] = [
-        outcome_of(found, repaired, command="repair", missing="no events.jsonl or metrics.jsonl here or below")
+        outcome_of(found, repaired, command="repair", missing=messages.NO_STREAM)
         for path in options.paths
         for found in find_streams(path)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.losses import (
@@ -45,6 +46,8 @@ CAUSES = (
 )  # fmt: skip
 
 _LARGEST_EXACT = 2**53
+# Some programs write other records before those with times and settings.
+_FIRST_ROWS = 1000
 _PHASES = frozenset(["train", "eval", "decode", "serve"])
 
 
@@ -89,17 +92,13 @@ class _Import:
 
     def events(self, name: str) -> Events:
         """Yield ``run_start`` and a record for each row with values."""
-        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
-            first = next((row for row in reading if row.attempt == self._attempt), None)  # type: ignore[attr-defined]
+        origin, time = self._learn()
         start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
-        origin = getattr(first, "time_origin", None)
-        time = getattr(first, "time", None)
         self._timeline = Timeline(self._ledger, 0.0 if origin == "run" else time)
         if origin == "unix" and self._timeline.started_at is not None:
             start["started_at"] = self._timeline.started_at
         if origin is None:
             self._ledger.note("the source has no times, so t is 0 in every record")
-        self._config = getattr(first, "config", None) or {}
         if self._config:
             start["config"] = self._config
         self._note_dialect()
@@ -118,6 +117,21 @@ class _Import:
                 yield lines
         if reason is not None:
             yield {"kind": "run_end", "t": self._timeline.last, "reason": reason}
+
+    def _learn(self) -> tuple[str | None, float | None]:
+        """Take the settings from the first record with some; return origin and time of the first one with a time."""
+        origin, time = None, None
+        has_config, has_times = bool(self._read_as.dialect.config), self._read_as.time is not None
+        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
+            own = (row for row in reading if row.attempt == self._attempt)  # type: ignore[attr-defined]
+            row: Any
+            for row in islice(own, _FIRST_ROWS):
+                self._config = self._config or row.config or {}
+                if time is None:
+                    origin, time = row.time_origin, row.time
+                if (self._config or not has_config) and (time is not None or not has_times):
+                    break
+        return origin, time
 
     def _note_dialect(self) -> None:
         if self._read_as.dialect.loses:

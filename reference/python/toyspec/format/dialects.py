@@ -110,6 +110,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     values: Values = Values()
     skip: str = ""
     config: str = ""
+    config_except: tuple[str, ...] = ()
     run: str = ""
     run_id: str = ""
     manifest: dict[str, str] = {}

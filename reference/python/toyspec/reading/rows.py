@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.findings import Profile, State
-    from toyspec.format.dialects import Define, End
+    from toyspec.format.dialects import Define, Dialect, End
     from toyspec.format.line_validation import ValidatedLine
 
 
@@ -232,7 +232,6 @@ class RowFeed(CutFeed):
         dialect = self.read_as.dialect
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
-        config = member_at(value, dialect.config) if dialect.config else None
         run = member_at(value, dialect.run) if dialect.run else None
         self.last = Row(
             line.data,
@@ -248,7 +247,7 @@ class RowFeed(CutFeed):
             phase=said.phase,
             values=said.values,
             attempt=max(1, self._restarts),
-            config=config if isinstance(config, dict) else None,
+            config=_settings(dialect, value) if dialect.config else None,
             run=run if isinstance(run, str) and run else None,
             end=_end(dialect.end, value),
             goal=_goal(dialect.define, value),
@@ -289,6 +288,13 @@ class RowFeed(CutFeed):
             return None
         is_first = fragment.number == 1
         return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
+
+
+def _settings(dialect: Dialect, value: dict[str, Any]) -> dict[str, Any] | None:
+    found = member_at(value, dialect.config)
+    if not isinstance(found, dict):
+        return None
+    return {name: each for name, each in found.items() if name not in dialect.config_except}
 
 
 def _end(end: End | None, value: dict[str, Any]) -> str | None:

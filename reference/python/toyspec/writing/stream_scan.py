@@ -79,9 +79,25 @@ class StreamScan:
             raise StreamRefusedError(self._file.path, "foreign", fact)
 
     def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:
-        head = self._file.read(0, HEAD_BYTES)
-        look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
-        raise StreamRefusedError(self._file.path, "foreign", f"{look.fact}; it was not changed")
+        fact = self._fact_of_dialect()
+        if fact is None:
+            head = self._file.read(0, HEAD_BYTES)
+            look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
+            fact = "; ".join(filter(None, [look.fact, "it was not changed", look.advice]))
+        raise StreamRefusedError(self._file.path, "foreign", fact)
+
+    def _fact_of_dialect(self) -> str | None:
+        """Return what the log of another program is, and what reads it; None for all other files."""
+        # Imported here: few files are refused.
+        from toyspec.reading import log_detection
+
+        head = self._file.read(0, log_detection.HEAD_BYTES)
+        found = log_detection.DialectChoice().choose(head, path=self._file.path)
+        if found is None:
+            return None
+        name = f"{found.dialect.name}: {found.dialect.title}"
+        advice = "`toyspec check` lists what is wrong with it, and `toyspec import` makes a run of its readable lines"
+        return f"the log of another program ({name}), which is only read; it was not changed; {advice}"
 
 
 def refuse_compressed(file: AppendFile) -> None:

@@ -23,6 +23,7 @@ export interface Dialect {
   /** A key that only intermediate results have: a record with it says nothing. */
   skip?: string;
   config?: string;
+  config_except?: readonly string[];
   run?: string;
   /** Members of run_start, each with the key of its value in the run.json beside the log. */
   manifest?: { readonly [member: string]: string };

@@ -73,17 +73,21 @@ export class RowReader {
 
   /** Returns the row of an object that was found; call it once for each, in their order. */
   rowOf(value: Members): Row {
-    const { config, run, restart, end, define } = this.readAs.dialect;
+    const { config, config_except: except = [], run, restart, end, define } = this.readAs.dialect;
     if (restart && value[restart.key] === restart.equals) this.restarts++;
     const [settings, name] = [config === undefined ? undefined : memberAt(value, config), run === undefined ? undefined : memberAt(value, run)];
     const ending = end && value[end.key] === end.equals ? wordIn(end.reasons, memberAt(value, end.reason)) : null;
     const metric = define && value[define.key] === define.equals ? memberAt(value, define.name) : null;
     const goal = define && typeof metric === "string" ? wordIn(define.goals, memberAt(value, define.goal)) : null;
     return {
-      ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? settings : null,
+      ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? without(settings, except) : null,
       run: typeof name === "string" && name !== "" ? name : null, end: ending, goal: goal === null ? null : [metric as string, goal],
     };
   }
+}
+
+function without(members: Members, names: readonly string[]): Members {
+  return Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)));
 }
 
 function wordIn(words: { readonly [word: string]: string }, word: Json | undefined): string | null {

@@ -1009,6 +1009,10 @@ export const DIALECTS: readonly Dialect[] = [
    "prefix": "metrics/"
   },
   "config": "config",
+  "config_except": [
+   "_Username",
+   "_Created"
+  ],
   "run": "run",
   "steps": "any",
   "non_finite": [
@@ -1146,6 +1150,9 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "config": "run/config/update",
+  "config_except": [
+   "_wandb"
+  ],
   "steps": "increase",
   "non_finite": [
    "text"
