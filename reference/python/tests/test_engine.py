@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import gzip
 import os
 import random
@@ -20,6 +21,7 @@ from toyspec.checker import CheckOptions, open_checker
 from toyspec.findings import FileReport
 from toyspec.version import __version__
 
+DECLARATIONS = Path(__file__).resolve().parents[2] / "engine" / "toyspec_engine.pyi"
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
 
@@ -67,6 +69,45 @@ def test_engine_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) 
             engine.native()
     finally:
         engine._loaded.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["extremes", "Pyramid", "StepBlock"])
+def test_engine_of_older_sources_is_not_used(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """In a clone it has the version of the package: whatever it lacks shows that it has to be built again."""
+    if name == "StepBlock":
+        monkeypatch.setattr(toyspec_engine, name, type(name, (), {}))
+    else:
+        monkeypatch.delattr(toyspec_engine, name)
+    monkeypatch.delenv("TOYSPEC_ENGINE", raising=False)
+    engine._loaded.cache_clear()
+    try:
+        reason = "toyspec-engine was built from older sources; build it again with `make engine`"
+        assert ("python", reason) == engine.choice()
+    finally:
+        engine._loaded.cache_clear()
+
+
+def declared_names() -> set[str]:
+    """Return the classes, their members and the functions that the engine is declared to have."""
+    found = set()
+    for node in ast.parse(DECLARATIONS.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef) and "TypedDict" not in map(ast.unparse, node.bases):
+            functions = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
+            found |= {node.name, *(f"{node.name}.{name}" for name in functions if not name.startswith("_"))}
+    return found
+
+
+def test_names_of_the_engine_are_known() -> None:
+    """It has what is declared and nothing else, and what an engine of older sources lacks is known by these names."""
+    declared = declared_names()
+    classes = {"": toyspec_engine} | {
+        f"{name}.": value for name, value in vars(toyspec_engine).items() if type(value) is type
+    }
+    found = {place + name for place, value in classes.items() for name in vars(value) if not name.startswith("_")}
+    assert declared == found - {"toyspec_engine"}
+    assert declared == set(engine._NAMES)
 
 
 def test_panic_is_an_exception_that_names_its_place() -> None:

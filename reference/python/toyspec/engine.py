@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.errors import EngineError
@@ -22,8 +23,17 @@ VARIABLE = "TOYSPEC_ENGINE"
 _INSTALL = "install it with `python -m pip install 'toyspec[fast]'`, or in a clone with `make engine`"
 
 
-# What was added last: in a clone, an engine that was built before has the same version.
-_NEWEST = "step_blocks"
+# All that toyspec_engine.pyi declares: in a clone, an engine that was built before has the same version.
+_NAMES = (
+    "EngineFailure", "Options", "Checker", "Checker.feed", "Checker.taken", "Checker.ended", "Checker.is_look_settled",
+    "Checker.read_bundle_again", "Checker.finish", "Batch", "Batch.submit", "Batch.next", "Batch.received",
+    "Walk", "Walk.next", "Walk.records",
+    "Pyramid", "Pyramid.add", "Pyramid.add_block", "Pyramid.first_places", "Pyramid.buckets",
+    "StepBlock", "StepBlock.kinds", "StepBlock.phase", "StepBlock.times", "StepBlock.steps", "StepBlock.names",
+    "StepBlock.minimized", "StepBlock.extremes", "StepBlock.last_place", "StepBlock.opened",
+    "Packing", "Packing.levels", "Packing.data", "columns", "member_columns", "step_columns", "step_blocks",
+    "folded", "extremes", "ends", "digests", "fail",
+)  # fmt: skip
 
 
 class Choice(NamedTuple):
@@ -64,6 +74,8 @@ def _loaded() -> tuple[ModuleType | None, str]:
         return None, "toyspec-engine is not installed" if is_missing else f"toyspec-engine does not load: {error}"
     if toyspec_engine.__version__ != __version__:
         return None, f"toyspec-engine {toyspec_engine.__version__} is of another version than toyspec {__version__}"
-    if not hasattr(toyspec_engine, _NEWEST):
+    try:
+        attrgetter(*_NAMES)(toyspec_engine)
+    except AttributeError:
         return None, "toyspec-engine was built from older sources; build it again with `make engine`"
     return toyspec_engine, ""
