@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loopback_store import BUCKET
 from test_cli_runs import steps, write_run
 from toyspec.cli import exit_codes, tail
 from toyspec.cli.main import main
@@ -15,6 +16,8 @@ from toyspec.reading.log_detection import DialectChoice
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from loopback_store import Store
 
 END = {"kind": "run_end", "t": 9.0, "reason": "completed"}
 
@@ -42,6 +45,44 @@ def test_directory_with_runs_stands_for_them(sweep: Path) -> None:
     assert [str(sweep / "a" / "events.jsonl"), str(sweep / "none"), None] == [
         found[index].stream for index in (0, 5, 6)
     ]
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        (
+            "sweep",
+            ["sweep/a/events.jsonl", "sweep/a/eval/events.jsonl", "sweep/b/events.jsonl", "sweep/c/metrics.jsonl"],
+        ),
+        ("sweep/a/", ["sweep/a/events.jsonl"]),
+        ("sweep/b/events.jsonl", ["sweep/b/events.jsonl"]),
+        ("other", ["other/trainer_state.json"]),
+        ("none", ["none"]),
+        ("data", [None]),
+        ("data/x.bin", ["data/x.bin"]),
+    ],
+)
+def test_address_stands_for_runs(store: Store, named: str, found: list[str | None]) -> None:
+    """As a directory does: for its stream, or those below it. One list is asked for, and none for a stream."""
+    names = ["sweep/a/events.jsonl", "sweep/a/metrics.jsonl", "sweep/a/eval/events.jsonl", "sweep/b/events.jsonl"]
+    others = ["sweep/c/metrics.jsonl", "other/trainer_state.json", "other/checkpoint-5/trainer_state.json"]
+    for name in [*names, *others, "data/x.bin"]:
+        store.put(name, b'{"step": 1, "loss": 0.5}\n')
+    root = f"s3://{BUCKET}/"
+    runs = runs_at([root + named], DialectChoice())
+    assert found == [run.stream and run.stream.removeprefix(root) for run in runs]
+    assert [root + named] == [run.path for run in runs] or named == "sweep"
+    assert len(store.requests) == (0 if named.endswith(".jsonl") else 1)
+
+
+def test_list_ends_with_the_stream_of_a_run(store: Store) -> None:
+    """What comes after it in the list, checkpoints for example, is not asked for."""
+    store.put("run/events.jsonl", b"")
+    for number in range(500):
+        store.put(f"run/weights/{number}.bin", b"")
+    store.page_size = 50
+    assert 1 == len(runs_at([f"s3://{BUCKET}/run"], DialectChoice()))
+    assert len(store.requests) <= 2
 
 
 def test_compare_takes_a_directory(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.errors import StreamError, StreamMissingError
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.places.addresses import is_address, public
 from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.discovery import Stream
 
 
 class NamedRun(NamedTuple):
@@ -37,19 +40,34 @@ def runs_at(paths: Iterable[str], choice: DialectChoice) -> list[NamedRun]:
 
 
 def _runs_at(path: str, choice: DialectChoice) -> list[NamedRun]:
+    stream, below = (_located_at if is_address(path) else _located)(path, choice)
+    return [NamedRun(path, stream)] if stream is not None else list(map(_named, below)) or [NamedRun(path)]
+
+
+def _named(stream: Stream) -> NamedRun:
+    directory, name = os.path.split(stream.path)
+    return NamedRun(directory if name == EVENTS_FILE else stream.path, stream.path)
+
+
+def _located(path: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:
+    """Return the stream at *path*; for a directory that is not a run, the streams below. Raises StreamError."""
     try:
-        stream, _ = locate_stream(path, choice.stream_files)
+        return locate_stream(path, choice.stream_files)[0], []
     except StreamMissingError:
-        return _below(path, choice) or [NamedRun(path)]
-    return [NamedRun(path, stream)]
+        from toyspec.reading.log_detection import usual_names
+        from toyspec.runs.listing import streams_below
 
-
-def _below(path: str, choice: DialectChoice) -> list[NamedRun]:
-    from toyspec.format.profiles import EVENTS_FILE
-    from toyspec.reading.log_detection import usual_names
-    from toyspec.runs.listing import streams_below
-
-    errors, streams = streams_below([path], usual_names(choice))
+        errors, streams = streams_below([path], usual_names(choice))
     for error in errors:
         raise StreamError(error.path, error.message)
-    return [NamedRun(stream.path.removesuffix(f"{os.sep}{EVENTS_FILE}"), stream.path) for stream in streams]
+    return None, streams
+
+
+def _located_at(address: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:
+    """Return what ``_located`` does; a store is listed once."""
+    from toyspec.reading.log_detection import usual_names
+    from toyspec.runs.listing import one_of_each_run
+    from toyspec.runs.remote_discovery import locate_all
+
+    stream, below = locate_all(public(address), choice.stream_files, usual_names(choice))
+    return stream, one_of_each_run({each.path: each for each in below})

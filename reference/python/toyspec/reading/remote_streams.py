@@ -66,10 +66,15 @@ def _in_store(place: Place, address: str, known: Sequence[str]) -> str:
     names = place.names(address)
     if not names:
         return address
-    found = next((name for name in known if name in names), None) or usual_name(names)
+    found = stream_among(names, known)
     if found is None:
         raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
     return path_in(address, found)
+
+
+def stream_among(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return which of *names*, those of the files of a directory, is its stream; *known* are tried first."""
+    return next((name for name in known if name in names), None) or usual_name(names)
 
 
 def open_remote(address: str, *, first_bytes: int = FIRST_BYTES) -> IO[bytes]:

@@ -12,7 +12,7 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.places.addresses import public
+from toyspec.places.addresses import path_in, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.columns import Fields
 from toyspec.runs.discovery import Stream, find_streams
@@ -28,7 +28,7 @@ Extent = Literal["ends", "whole"]
 _SHOWN_RUNS = 20
 _SHOWN_COLUMNS = ("run", "state", "reason", "last_step", "final_loss", "started_at")
 # A run that has events is listed by them alone.
-_SECOND = f"{os.sep}{METRICS_FILE}"
+_SECOND = (f"{os.sep}{METRICS_FILE}", f"/{METRICS_FILE}")
 
 
 def list_runs(
@@ -210,10 +210,14 @@ def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[Path
                 # Below a root only a file may be a link: to ask for the real path of each costs more than to read.
                 real = os.path.realpath(found.path) if found.is_link else real_root + found.path[len(root) :]
                 streams[real] = found
-    for real in [real for real in streams if real.endswith(_SECOND)]:
-        if f"{real.removesuffix(_SECOND)}{os.sep}{EVENTS_FILE}" in streams:
-            del streams[real]
-    return errors, list(streams.values())
+    return errors, one_of_each_run(streams)
+
+
+def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
+    """Return *streams*, by their paths, without metrics beside events."""
+    seconds = [path for path in streams if path.endswith(_SECOND)]
+    dropped = {path for path in seconds if path_in(os.path.dirname(path), EVENTS_FILE) in streams}
+    return [stream for path, stream in streams.items() if path not in dropped]
 
 
 def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.places.addresses import parts_of
+from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
-from toyspec.reading.remote_streams import entry_in_web
-from toyspec.reading.stream_files import STREAM_NAMES
+from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
+from toyspec.reading.stream_files import STREAM_NAMES, unreadable
 from toyspec.runs import passed_over
 from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from toyspec.places.place import Entry, Place
     from toyspec.runs.discovery import Found
 
+_WEB = ("http", "https")
+
 
 def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
     """Yield what ``find_streams`` yields, for an address; memory does not grow with the number of other objects."""
     try:
         place = place_of(address)
-        if parts_of(address).scheme in ("http", "https"):
+        if parts_of(address).scheme in _WEB:
             yield _only(entry_in_web(place, address), address)
             return
         if address.rpartition("/")[2] in STREAM_NAMES:
@@ -48,6 +50,26 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
             yield NoStream(address, tree.is_bundle)
 
 
+def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tuple[str | None, list[Stream]]:
+    """Return the stream at *address*, as ``locate_stream`` does; in a directory that is not a run, the streams below.
+
+    A store is listed once. Raises StreamError.
+    """
+    is_web = parts_of(address).scheme in _WEB
+    if is_web or address.rpartition("/")[2] in (*names, *STREAM_NAMES):
+        return locate_remote(address, names), []
+    try:
+        tree = _Tree(place_of(address), address, [*names, *hints], last=(*names, *STREAM_NAMES)[0])
+    except OSError as error:
+        raise unreadable(address, error) from error
+    if tree.is_empty:
+        return address, []
+    stream = stream_among(tree.names, (*names, *STREAM_NAMES))
+    if stream is not None:
+        return path_in(address, stream), []
+    return None, [found for found in walk(address, hints, tree.listed) if isinstance(found, Stream)]
+
+
 def _only(entry: Entry, named: str) -> Stream:
     """Return the one stream that is *named*, itself or by its directory."""
     root = None if entry.address == named else named
@@ -55,9 +77,13 @@ def _only(entry: Entry, named: str) -> Stream:
 
 
 class _Tree:
-    """The directories below *root* that have something to read, from one listing."""
+    """The directories below *root* that have something to read, from one listing.
 
-    def __init__(self, place: Place, root: str, hints: Sequence[str]) -> None:
+    The listing ends with the file *last* in the root, if that is given.
+    """
+
+    def __init__(self, place: Place, root: str, hints: Sequence[str], *, last: str = "") -> None:
+        self._root = root
         self._listings: dict[str, Listing] = {root: Listing([], [])}
         self._beside: dict[str, str] = {}
         self.is_empty = True
@@ -77,7 +103,14 @@ class _Tree:
                 self._add(directory, Listed(name, entry.address, entry.size, entry.identity))
             elif name not in OF_A_BUNDLE:
                 others, example = others + 1, example or entry.address
+            if directory == root and name == last:
+                break
         passed_over.note(root, passed_over.PassedOver(others, example))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files in the root that have something to read."""
+        return [file.name for file in self._listings[self._root].files]
 
     def listed(self, directory: str, hints: Sequence[str]) -> Listing:
         """Return what a search needs of *directory*."""
