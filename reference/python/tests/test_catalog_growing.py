@@ -2,152 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
+from growing_runs import START, entry, grow, joined, lines_of, rows, step
 from loopback_store import BUCKET
-from property_examples import examples
-from strategies import kinds, lines, valid_records
 from toyspec import Catalog, build_catalog, update_catalog
 from toyspec.catalog import building, growing
-from toyspec.catalog.growing import RESUMED
-from toyspec.catalog.reading_runs import Job, Plan, read_batch
-from toyspec.catalog.rows import COLUMNS
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.discovery import Stream, find_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from loopback_store import Store
-
-START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","config":{"lr":0.1}}'
-PLAN = Plan(DialectChoice(), with_values=False)
-
-
-def step(number: int, **more: Any) -> bytes:
-    """Return a step event."""
-    return json.dumps({"kind": "step", "t": number + 0.5, "step": number, "loss": 3.0 / (1 + number), **more}).encode()
-
-
-def entry(number: int, **more: Any) -> bytes:
-    """Return an entry of a metrics log."""
-    return json.dumps({"step": number, "loss": 1.0 / (1 + number), "wall_time_ms": 10 * number, **more}).encode()
-
-
-def odd_lines(number: int) -> list[bytes]:
-    """Return lines that rules, or the summary, remember."""
-    region = b'{"kind":"region_%%s","t":%d,"region":"%%s"}' % number
-    return [
-        step(number + 3), step(max(0, number - 2)), step(number, t=0.0), step(number, loss=None), step(number, bogus=1),
-        step(number, loss="x"), step(number).replace(b"1", b"1.0"), step(number) + b"\r", b"", b" ",
-        step(number, phase="eval"), step(number, phase="decode", loss=0.25), step(number, phase=3),
-        step(number, t=2**60),        step(number, extra={"acc": None, "n": 2**54}),
-        step(number, step=2**70), step(number, kind="stepp"),
-        *(region % pair for pair in [(b"enter", b"a"), (b"exit", b"a"), (b"enter", b"b"), (b"exit", b"b")]),
-        b'{"kind":"compare","t":%d,"step":1}' % number, b'{"kind":"unknown","t":%d}' % number,
-        b'{"kind":"define","name":"extra/acc","goal":"max"}', b'{"kind":"scalars","t":%d,"values":{"x":1}}' % number,
-        b'{"kind":"run_end","t":%d,"reason":"completed","final_step":%d}' % (number, number), START, b"[]",
-        b'{"kind":"run_resume","t":%d,"from_step":1}' % number, b'{"t":%d,"t":3}' % number, b"\xff",
-        b'\xef\xbb\xbf{"t":1}',
-    ]  # fmt: skip
-
-
-@st.composite
-def long_streams(draw: st.DrawFn) -> tuple[str, bytes]:
-    """Draw the name of a stream and a stream: mostly records in order, and sometimes anything."""
-    profile = draw(st.sampled_from(["toy/v1", "toy/v1", "metrics/v1"]))
-    usual = entry if profile == "metrics/v1" else step
-    found = [] if profile == "metrics/v1" or draw(st.integers(0, 9)) == 0 else [START]
-    for number in range(draw(st.integers(1, 40))):
-        choice = draw(st.integers(0, 60))
-        if choice < 52:
-            found.append(usual(number))
-        elif choice < 58:
-            found.append(draw(st.sampled_from(odd_lines(number))))
-            if profile == "metrics/v1":
-                odd = [entry(number, loss=None), entry(number, bogus=2), entry(0), found[-1]]
-                found[-1] = draw(st.sampled_from(odd))
-        elif choice < 60:
-            found.append(json.dumps(draw(valid_records(profile, draw(st.sampled_from(kinds(profile)))))).encode())
-        else:
-            found.append(draw(lines(profile)))
-    stream = b"".join(line + b"\n" for line in found)
-    name = "metrics.jsonl" if profile == "metrics/v1" else "events.jsonl"
-    return name, stream[: len(stream) - draw(st.sampled_from([0, 0, 1, 9]))]
-
-
-def read(path: Path, tail: bytes | None) -> tuple[bytes, tuple[Any, ...]]:
-    """Return what is kept of the stream at *path*, of which *tail* was, and all that a catalog has of it."""
-    (stream,) = find_streams(str(path))
-    assert isinstance(stream, Stream)
-    (run,) = read_batch([Job(stream, tail)], PLAN)
-    return run.tail, (run.kind, run.line, run.values, run.error)
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(drawn=long_streams(), data=st.data())
-def test_steps_of_growth(
-    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, bytes], data: st.DataObject
-) -> None:
-    """After each step of growth, cut anywhere, the row is that of a reading from the start."""
-    name, stream = drawn
-    path = tmp_path_factory.mktemp("run") / name
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "_BEFORE", data.draw(st.sampled_from([8, 1 << 16])))
-        tail = b""
-        for cut in [*sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=4))), len(stream)]:
-            with open(path, "ab") as file:
-                file.write(stream[file.tell() : cut])
-            tail, row = read(path, tail)
-            assert row == read(path, None)[1]
-
-
-READ_WHOLE = frozenset([18, 20, 25, 27, 28, 30, 31])
-
-
-@pytest.mark.parametrize("at", range(len(odd_lines(1))))
-def test_each_odd_line(tmp_path: Path, at: int) -> None:
-    """A run with such a line is continued; it is read whole where the gist would not be enough."""
-    parts = [START, *map(step, range(5))], [odd_lines(5)[at], *map(step, range(6, 9))], [odd_lines(9)[at], step(10)]
-    tail, kept = b"", []
-    for part in parts:
-        with open(tmp_path / "events.jsonl", "ab") as file:
-            file.write(b"".join(line + b"\n" for line in part))
-        tail, row = read(tmp_path / "events.jsonl", tail)
-        assert row == read(tmp_path / "events.jsonl", None)[1]
-        kept.append(tail not in (b"", RESUMED))
-    assert [True, at not in READ_WHOLE, at not in READ_WHOLE] == kept
-
-
-@pytest.mark.parametrize("findings", ["of order", "of records"])
-def test_more_findings_than_are_listed(tmp_path: Path, findings: str) -> None:
-    """A run that logs every tenth step is continued; one with very many findings in records is read whole."""
-    more = {} if findings == "of order" else {"loss": "x"}
-    found = [step(10 * number, **more) for number in range(3 * MAX_FINDINGS_PER_RULE)]
-    tail = b""
-    for end in (2 * MAX_FINDINGS_PER_RULE, len(found)):
-        (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in [START, *found[:end]]))
-        tail, row = read(tmp_path / "events.jsonl", tail)
-        assert row == read(tmp_path / "events.jsonl", None)[1]
-        assert bool(tail) == (findings == "of order")
-
-
-def lines_of(first: int, last: int) -> bytes:
-    """Return the steps of a stream from *first* to before *last*, with its start."""
-    start = [START] if first == 0 else []
-    return b"".join(line + b"\n" for line in [*start, *map(step, range(first, last))])
+    from loopback_store import Handler, Store
 
 
 @pytest.fixture
@@ -165,24 +37,11 @@ def long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return stream
 
 
-def grow(stream: Path, data: bytes) -> None:
-    """Append *data* to a stream."""
-    with open(stream, "ab") as file:
-        file.write(data)
-
-
 def assert_update_is_a_build(directory: Path, workers: int = 1) -> None:
     """Update the catalog of the runs in *directory* and compare it with a new one."""
     update_catalog(directory / "catalog", workers=workers)
     build_catalog(directory / "runs", out=directory / "fresh")
     assert rows(directory / "fresh") == rows(directory / "catalog")
-
-
-def rows(catalog: Path) -> list[dict[str, Any]]:
-    """Return the rows of a catalog, without names that no run has any more."""
-    answer = Catalog(catalog).query("select * from runs order by stream")
-    found = [zip(answer.columns, row, strict=True) for row in answer.rows]
-    return [{name: value for name, value in row if name in COLUMNS or value is not None} for row in found]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -192,36 +51,64 @@ def test_update_reads_the_tail(long_run: Path, tmp_path: Path, workers: int, mon
     grow(long_run, lines_of(200, 201))
     # A tail has the number of bytes that was usual when it was made.
     assert_update_is_a_build(tmp_path)
-    for end in (202, 203):
+    more = lines_of(201, 204)
+    first, second = (more.index(b"\n", at) + 20 for at in (0, len(more) // 2))
+    for end, piece in [(202, more[:first]), (203, more[first:second]), (204, more[second:])]:
         # A reading from the start would find this.
         with open(long_run, "r+b") as file:
             file.seek(150)
             file.write(b"#")
             file.seek(0, os.SEEK_END)
-            file.write(lines_of(end - 1, end))
+            file.write(piece)
         update_catalog(tmp_path / "catalog", workers=workers)
         (run,) = [run for run in Catalog(tmp_path / "catalog").runs() if run.path == str(long_run)]
         assert ("torn", end - 1, end + 1) == (run.state, run.last_step, run.extent.records)
 
 
-def test_end_is_read_alone(long_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The update that finds the end of a run, or damage, reads what is new; nothing is kept then."""
-    reads: list[int] = []
+@pytest.fixture
+def reads(long_run: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the list that gets the place where each reading of a long run begins."""
+    starts: list[int] = []
     blocks = growing._blocks_of
 
     def noted(path: str, start: int, place: list[int]) -> Iterator[bytes]:
-        reads.append(start)
+        starts.append(start)
         return blocks(path, start, place)
 
     monkeypatch.setattr(growing, "_BEFORE", 64)
     monkeypatch.setattr(growing, "_blocks_of", noted)
     grow(long_run, lines_of(200, 210))
-    assert_update_is_a_build(tmp_path)
+    update_catalog(long_run.parents[2] / "catalog")
+    assert [0] == starts
+    starts.clear()
+    return starts
+
+
+def test_end_is_read_alone(long_run: Path, tmp_path: Path, reads: list[int]) -> None:
+    """The update that finds the end of a run, or damage, reads what is new; nothing is kept then."""
     size = long_run.stat().st_size
     grow(long_run, b'{"kind":"run_end","t":900.0,"reason":"completed","final_step":209}\n{]\n')
     assert_update_is_a_build(tmp_path)
-    assert [0, size - 64] == reads
+    assert [size - 64] == reads
     assert [] == Catalog(tmp_path / "catalog").manifest.tails
+
+
+def test_file_beside_a_run_changes(long_run: Path, tmp_path: Path, reads: list[int]) -> None:
+    """The end of the stream is read, and what is kept of it stays."""
+    long_run.with_name("run.json").write_text("{}", encoding="utf-8")
+    for _ in range(2):
+        assert_update_is_a_build(tmp_path)
+        assert [long_run.stat().st_size - 64] == reads
+
+
+def test_resumed_run_is_read_in_one_way(long_run: Path, tmp_path: Path, reads: list[int]) -> None:
+    """What is kept of it says that it is not continued."""
+    resumed(long_run)
+    update_catalog(tmp_path / "catalog")
+    reads.clear()
+    grow(long_run, lines_of(60, 70))
+    assert_update_is_a_build(tmp_path)
+    assert [] == reads
 
 
 def replaced(stream: Path) -> None:
@@ -233,6 +120,18 @@ def replaced(stream: Path) -> None:
 def shortened(stream: Path) -> None:
     """Cut *stream*."""
     os.truncate(stream, 3000)
+
+
+def replaced_by_a_longer_one(stream: Path) -> None:
+    """Cut *stream*, and let it grow beyond what it was."""
+    os.truncate(stream, 3000)
+    stream.write_bytes(stream.read_bytes().rpartition(b"\n")[0] + b"\n" + lines_of(100, 250))
+
+
+def changed_before_the_end(stream: Path) -> None:
+    """Change the last record but one of *stream*, which grows."""
+    data = stream.read_bytes()
+    stream.write_bytes(data.replace(b'"step": 199, "loss": 0', b'"step": 199, "loss": 9') + lines_of(201, 203))
 
 
 def rewritten(stream: Path) -> None:
@@ -278,17 +177,31 @@ def without_tails(stream: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [replaced, shortened, rewritten, ended, resumed, damaged, sealed, with_another_tail, without_tails]
+    ("change", "kept"),
+    [
+        (replaced, True),
+        (shortened, True),
+        (replaced_by_a_longer_one, True),
+        (changed_before_the_end, True),
+        (rewritten, True),
+        (ended, False),
+        (resumed, True),
+        (damaged, False),
+        (sealed, False),
+        (with_another_tail, True),
+        (without_tails, True),
+    ],
 )
 def test_what_is_not_a_continuation(
-    long_run: Path, tmp_path: Path, change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    long_run: Path, tmp_path: Path, change: Callable[[Path], None], kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream that is another one, or of which nothing can be kept, is read whole."""
-    monkeypatch.setattr(growing, "_BEFORE", 64)
+    """A stream that is another one is read whole, and something is kept of it again if that is possible."""
+    monkeypatch.setattr(growing, "_BEFORE", 200)
     grow(long_run, lines_of(200, 201))
     update_catalog(tmp_path / "catalog")
     change(long_run)
     assert_update_is_a_build(tmp_path)
+    assert kept == bool(Catalog(tmp_path / "catalog").manifest.tails)
     grow(long_run, lines_of(300, 310))
     assert_update_is_a_build(tmp_path)
 
@@ -338,3 +251,43 @@ def test_object_that_grows(store: Store, tmp_path: Path) -> None:
     update_catalog(out)
     build_catalog(f"s3://{BUCKET}/runs", out=tmp_path / "fresh")
     assert rows(tmp_path / "fresh") == rows(out)
+
+
+def test_object_that_is_replaced_while_it_is_read(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a row has is of one object."""
+    monkeypatch.setattr(building, "SHORTEST", 0)
+    monkeypatch.setattr(growing, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(growing, "_BEFORE", 64)
+    out, key, ranges = tmp_path / "catalog", "runs/run/events.jsonl", []
+
+    def replace(handler: Handler) -> bool:
+        ranges.extend([handler.path] * (handler.path.endswith("/events.jsonl") and "Range" in handler.headers))
+        if len(ranges) == 2:
+            store.put(key, joined([START, *(step(number, extra={"acc": 0.5}) for number in range(900))]))
+        return False
+
+    store.put(key, lines_of(0, 100))
+    build_catalog(f"s3://{BUCKET}/runs", out=out)
+    for steps in (200, 700):
+        store.put(key, lines_of(0, steps))
+        store.every = replace if steps == 700 else None
+        update_catalog(out)
+    (run,) = Catalog(out).runs()
+    assert ("torn", 899, 901) == (run.state, run.last_step, run.extent.records)
+
+
+@pytest.mark.parametrize("last", ["whole line", "fragment"])
+def test_object_of_one_line_that_grows(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """What it is is decided by its first line, when that is complete."""
+    monkeypatch.setattr(building, "SHORTEST", 0)
+    line, out = entry(0), tmp_path / "catalog"
+    for number, end in enumerate([5, 6, len(line), None]):
+        data = line[:end] if end else line + b"\n" + entry(1) + (b"\n" if last == "whole line" else b"")
+        store.put("runs/run/events.jsonl", data)
+        build_catalog(f"s3://{BUCKET}/runs", out=tmp_path / "fresh")
+        _ = update_catalog(out) if number else build_catalog(f"s3://{BUCKET}/runs", out=out)
+        assert rows(tmp_path / "fresh") == rows(out)

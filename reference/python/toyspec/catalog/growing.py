@@ -3,8 +3,8 @@
 A row is made of a summary, which is additive, and of the number of findings by rule. The findings in what is new depend
 on what is before it through its gist alone: see ``gists``. So an update keeps the summary, the gist and the number of
 findings, and continues if the stream has the same last bytes before the place that was reached. Nothing is kept of a
-run that is short, complete, damaged, resumed, sealed or compressed, of a run of Kaun, of a log of another program, and
-of what has more findings than are listed: the next update reads it whole.
+run that is short, complete, damaged, resumed, sealed or compressed, of a run of Kaun, of a log of another program, of
+one unfinished line, and of what has more findings than are listed: the next update reads it whole.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Reading:
             raise _CannotError
         self._check(lines, self._feed.profile)
         self._committed += len(lines)
-        self._before = (self._before + lines[-_BEFORE:])[-_BEFORE:]
+        self._before = (self._before + lines)[-_BEFORE:]
 
     def _check(self, lines: bytes, profile: Any) -> None:
         self._checker.feed(lines)
@@ -150,7 +150,8 @@ class _Reading:
             findings = _sum(findings, self._tail.findings, 1)
         self._summary.describe(self._feed.profile, Extent(report.state or "torn", records, self._size))
         kept = b""
-        if self._gist is not None and is_reducible(report.suppressed):
+        # The first line decides what the stream is.
+        if self._committed and self._gist is not None and is_reducible(report.suppressed):
             gist = self._gist.text()
             again = open_checker(self._path, CheckOptions(dialect=None))
             # What is not committed has findings in both.
@@ -170,10 +171,7 @@ class _Reading:
         blocks = (_blocks_at if is_address(self._path) else _blocks_of)(self._path, self._size - before, place)
         if self._tail is not None:
             head = b""
-            while len(head) < before:
-                block = next(blocks, b"")
-                if not block:
-                    raise _CannotError
+            while len(head) < before and (block := next(blocks, b"")):
                 head += block
             self._before = head[:before]
             if place != self._tail.place or blake2b(self._before).digest() != self._tail.digest:
