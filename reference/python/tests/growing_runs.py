@@ -22,7 +22,8 @@ def step(number: int, **more: Any) -> bytes:
 
 def entry(number: int, **more: Any) -> bytes:
     """Return an entry of a metrics log."""
-    return json.dumps({"step": number, "loss": 1.0 / (1 + number), "wall_time_ms": 10 * number, **more}).encode()
+    numbers = {"loss": 1.0 / (1 + number), "grad_norm": 1.0, "throughput_samples_per_sec": 8.0}
+    return json.dumps({"step": number, **numbers, "wall_time_ms": 10 * number, **more}).encode()
 
 
 def joined(found: Iterable[bytes]) -> bytes:

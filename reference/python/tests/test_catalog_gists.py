@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from growing_runs import START, entry, grow, joined, lines_of, step
 from property_examples import examples
 from strategies import kinds, lines, valid_records
-from toyspec.catalog import growing
+from toyspec.catalog import gists, growing
 from toyspec.catalog.growing import RESUMED
 from toyspec.catalog.reading_runs import Job, Plan, read_batch
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
@@ -24,6 +24,7 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import Stream, find_streams
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PLAN = Plan(DialectChoice(), with_values=False)
@@ -99,6 +100,9 @@ def test_steps_of_growth(
             assert row == read(path, None)[1]
 
 
+COMPARING = START.replace(b"}}", b'},"compare_to":"base"}')
+COMPARISON = b'{"kind":"compare","t":99,"step":1,"baseline_run_id":"base","verdict":"par"}'
+END = b'{"kind":"run_end","t":900.0,"reason":"completed","final_step":9,"final_loss":9.5}'
 READ_WHOLE = frozenset([18, 20, 25, 27, 28, 30, 32])
 
 
@@ -106,18 +110,78 @@ READ_WHOLE = frozenset([18, 20, 25, 27, 28, 30, 32])
 def test_each_odd_line(tmp_path: Path, at: int) -> None:
     """A run with such a line is continued; it is read whole where the gist would not be enough."""
     parts = [START, *map(step, range(5))], [odd_lines(5)[at], *map(step, range(6, 9))], [odd_lines(9)[at], step(10)]
+    assert [True, at not in READ_WHOLE, at not in READ_WHOLE] == are_kept(tmp_path / "events.jsonl", *parts)
+
+
+def are_kept(path: Path, *parts: list[bytes]) -> list[bool]:
+    """Return whether something is kept of a stream after each of *parts*; each has the row of a reading of all."""
     tail, kept = b"", []
     for part in parts:
-        with open(tmp_path / "events.jsonl", "ab") as file:
-            file.write(b"".join(line + b"\n" for line in part))
-        tail, row = read(tmp_path / "events.jsonl", tail)
-        assert row == read(tmp_path / "events.jsonl", None)[1]
+        grow(path, joined(part))
+        tail, row = read(path, tail)
+        assert row == read(path, None)[1]
         kept.append(tail not in (b"", RESUMED))
-    assert [True, at not in READ_WHOLE, at not in READ_WHOLE] == kept
+    return kept
+
+
+@pytest.mark.parametrize("at", range(len(odd_lines(1))))
+def test_each_odd_line_at_the_end(tmp_path: Path, at: int) -> None:
+    """What follows depends on such a line, or on those before."""
+    parts = (
+        [START, *map(step, range(5)), odd_lines(5)[at]],
+        [step(6), odd_lines(7)[at]],
+        [step(8), *odd_lines(9)[18:20]],
+    )
+    are_kept(tmp_path / "events.jsonl", *parts)
+
+
+def region(kind: str, name: str, time: float, **more: Any) -> bytes:
+    """Return an event at the begin or at the end of a region."""
+    return json.dumps({"kind": f"region_{kind}", "t": time, "region": name, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([START, step(4), step(5, step="x")], [step(6)]),
+        ([START, step(4), step(5, bogus=1)], [step(6)]),
+        ([START, step(4), step(5), step(4, bogus=1)], [step(6)]),
+        ([START, step(4), b'{"kind":"step","t":5.5,"step":5}'], [END]),
+        ([START, step(4), step(5, phase="eval")], [END]),
+        ([START, step(4), b'{"kind":"unknown","t":5,"step":9,"loss":0.5}'], [step(5), END]),
+        ([START, step(4), b'{"kind":["step"],"t":9.5}'], [step(5)]),
+        ([START, step(4), b'{"kind":"step","t":5.5,"step":5,"loss":1,"host":"\\ud800"}'], [step(6)]),
+        ([START, b'{"kind":"define","t":99,"name":"loss"}', b'{"kind":"define","name":"loss"}'], [step(5)]),
+        ([COMPARING, step(4), COMPARISON], [step(5), END]),
+        ([START, step(4), region("enter", "a", 99), region("exit", "a", 100)], [step(5)]),
+        ([START, region("enter", "a", 1)], [region("exit", "a", 2)]),
+        ([START, *[region("enter", each, 1) for each in "ab"], region("exit", "b", 2)], [region("exit", "a", 3)]),
+        ([START, *[region("enter", "a", 1)] * 2, region("exit", "a", 2)], [region("exit", "a", 3)]),
+        (
+            [
+                START,
+                region("enter", "a", 1, bogus=1),
+                *[region(*each, 1) for each in (("exit", "a"), ("enter", "b"), ("exit", "b"))],
+            ],
+            [region("exit", "a", 3)],
+        ),
+        ([START, b'{"kind":"region_enter","t":1,"region":7}'], [b'{"kind":"region_exit","t":1,"region":7}']),
+        ([entry(4), entry(5).replace(b', "wall_time_ms": 50', b"")], [entry(6, wall_time_ms=10)]),
+        ([entry(0), entry(1, kind="x", t=1.0), entry(2)], [entry(3)]),
+        ([entry(0), entry(1, kind=[1], phase=[2]), entry(2)], [entry(1)]),
+        ([entry(0), entry(5, kind="region_enter", region="a")], [entry(4)]),
+    ],
+)
+def test_what_a_later_line_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: list[bytes], after: list[bytes]
+) -> None:
+    """A line has the findings that it has after the whole stream, however it is read."""
+    monkeypatch.setattr(growing, "_BLOCK", 16)
+    are_kept(tmp_path / "events.jsonl", before, after, after)
 
 
 TOY = [START, *map(step, range(9))]
-TEXT = [b"{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 0.1}"] * 1000
+TEXT = [b"iter 1: loss 2.5000, time 20.00ms, mfu 30.00%"] * 2000
 
 
 @pytest.mark.parametrize(
@@ -131,6 +195,7 @@ TEXT = [b"{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 0.1}"
         ("events.jsonl", b"", False),
         ("events.jsonl", START, False),
         ("events.jsonl", joined([b"", b"{]"]), False),
+        ("events.jsonl", joined([b'{"a":1}']), False),
         ("events.jsonl", joined([*map(step, range(9)), START]), False),
         ("events.jsonl", joined([*TEXT, *TOY]), False),
         ("events.jsonl", gzip.compress(joined(TOY), compresslevel=0), False),
@@ -150,17 +215,51 @@ def test_of_what_something_is_kept(
     assert read(tmp_path / name, None)[1] == read(tmp_path / name, tail)[1]
 
 
-@pytest.mark.parametrize("findings", ["of order", "of records"])
-def test_more_findings_than_are_listed(tmp_path: Path, findings: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (lambda number: step(10 * number), True),
+        (lambda number: step(10_000 - number, t=number), True),
+        (lambda number: step(number, t=10_000 - number), True),
+        (lambda number: entry(10_000 - number, wall_time_ms=number), True),
+        (lambda number: entry(number, wall_time_ms=10_000 - number), True),
+        (lambda number: step(number, loss="x"), False),
+    ],
+)
+def test_more_findings_than_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: Callable[[int], bytes], kept: bool
+) -> None:
     """A run that logs every tenth step is continued; one with very many findings in records is read whole."""
-    more = {} if findings == "of order" else {"loss": "x"}
-    found = [step(10 * number, **more) for number in range(3 * MAX_FINDINGS_PER_RULE)]
-    tail = b""
-    for end in (2 * MAX_FINDINGS_PER_RULE, len(found)):
-        (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in [START, *found[:end]]))
-        tail, row = read(tmp_path / "events.jsonl", tail)
-        assert row == read(tmp_path / "events.jsonl", None)[1]
-        assert bool(tail) == (findings == "of order")
+    monkeypatch.setattr(gists, "_MOST_BYTES", 1000)
+    found = list(map(line, range(3 * MAX_FINDINGS_PER_RULE)))
+    start = [START] if b"kind" in found[0] else []
+    parts = [*start, *found[: 2 * MAX_FINDINGS_PER_RULE]], found[2 * MAX_FINDINGS_PER_RULE :]
+    assert [kept, kept] == are_kept(tmp_path / "events.jsonl", *parts)
+
+
+def test_gist_that_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept where too many lines count."""
+    monkeypatch.setattr(gists, "_MOST_BYTES", 300)
+    parts = [START, step(0)], [step(1, phase=f"phase-{number}") for number in range(9)]
+    assert [True, False] == are_kept(tmp_path / "events.jsonl", *parts)
+
+
+def test_run_of_kaun_is_read_whole(tmp_path: Path) -> None:
+    """Its manifest says what it is."""
+    (tmp_path / "run.json").write_text('{"run_id": "run", "state": "running"}', encoding="utf-8")
+    scalars = [b'{"type":"scalar","t":1.0,"step":%d,"tag":"loss","value":0.5}' % number for number in range(9)]
+    assert [False, False] == are_kept(tmp_path / "events.jsonl", scalars, scalars)
+
+
+def test_stream_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read up to where it ended when it was opened."""
+    monkeypatch.setattr(growing, "_BLOCK", 16)
+    (tmp_path / "events.jsonl").write_bytes(lines_of(0, 5))
+    found = b""
+    for block in growing._blocks_of(str(tmp_path / "events.jsonl"), 7, []):
+        found += block
+        grow(tmp_path / "events.jsonl", b"more\n")
+    assert lines_of(0, 5)[7:] == found
 
 
 def test_stream_vanishes(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def replaced_by_a_longer_one(stream: Path) -> None:
 def changed_before_the_end(stream: Path) -> None:
     """Change the last record but one of *stream*, which grows."""
     data = stream.read_bytes()
-    stream.write_bytes(data.replace(b'"step": 199, "loss": 0', b'"step": 199, "loss": 9') + lines_of(201, 203))
+    stream.write_bytes(data.replace(b'"step": 199, "loss": 0.015', b'"step": 199, "loss": -9.15') + lines_of(201, 203))
 
 
 def rewritten(stream: Path) -> None:
