@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
-from toyspec.reading.rows import Row, RowBlock, RowFeed
+from toyspec.reading.rows import MixedBlock, Row, RowBlock, RowFeed
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -147,6 +147,53 @@ def test_any_table_of_cells_is_read_as_line_by_line(
     with one_by_one.context() as patch:
         without_blocks(patch)
         assert outcome(path, folder / "b") == together
+
+
+blanks = st.sampled_from([
+    "{0},{0}.5,,,{1}", "{0},,0.25,,{1}", "{0},,,{0},{1}", "{0},-1e5,1,2,{1}", "{0},,,,{1}", "{0},1.5,,,", ",1,,,{1}",
+    ",,,,", "{0}.5,1,,,{1}", "{0},nan,,,{1}", "-1,2,,,{1}", "{0},900719925474099377,,,{1}", "{0},1,,,1700000000", "",
+    "step,loss,lr,epoch,time",
+])  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(blanks, min_size=1, max_size=4), st.lists(blanks, max_size=3), st.integers(2, 40))
+def test_any_table_with_changing_blanks_is_read_as_line_by_line(
+    tmp_path_factory: pytest.TempPathFactory,
+    one_by_one: pytest.MonkeyPatch,
+    patterns: list[str],
+    odd: list[str],
+    times: int,
+) -> None:
+    """A logger that writes a row for each value leaves other cells blank in each line; some lines are odd."""
+    folder = tmp_path_factory.mktemp("mixed")
+    path = folder / "train.csv"
+    lines = ["step,loss,lr,epoch,time", *["0,1.5,1,0,1700000000.25"] * 50]
+    for pattern in [*patterns * times, *odd, *patterns * times]:
+        lines.append(pattern.format(len(lines), 1_700_000_000.5 + len(lines)))
+    path.write_text("\n".join([*lines, ""]), newline="")
+    together = outcome(path, folder / "a")
+    with one_by_one.context() as patch:
+        without_blocks(patch)
+        assert outcome(path, folder / "b") == together
+
+
+def test_table_with_changing_blanks_is_imported_in_blocks(tmp_path: Path) -> None:
+    """Rows of a learning rate and rows of a loss, in turn, take the fast way; the rows in a block are in order."""
+    path = tmp_path / "metrics.csv"
+    text = "".join(f"{at},{at}.5,\n" if at % 2 else f"{at},,0.25\n" for at in range(5_000))
+    path.write_text("step,loss,lr\n" + text)
+    with read(path, mode="salvage") as reading:
+        assert reading.give_numbers("tables")
+        found: list[Any] = list(reading)
+        assert 5_000 == reading.report.records
+    blocks = [each for each in found if isinstance(each, MixedBlock)]
+    assert len(found) < 50
+    rows = [row for block in blocks for row in block.rows()]
+    assert len(rows) > 4_900
+    alone = {row.line: row for row in read(path, mode="salvage")}
+    for row in rows:
+        assert all(getattr(row, fact) == getattr(alone[row.line], fact) for fact in FACTS)
 
 
 def test_steady_log_is_read_in_blocks(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.flattening import flattened
+from toyspec.format.lines import Line
 from toyspec.generated import messages, rules
 from toyspec.reading.rows import RowBlock, RowFeed
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
-    from toyspec.format.lines import Line
     from toyspec.format.row_columns import RowColumns
     from toyspec.reading.rows import Row
 
@@ -59,13 +59,15 @@ class DialectChecker:
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
         for part in self._feed.parts(data):
-            if isinstance(part, RowBlock) and self._is_plain(part):
-                self._feed.count(part)
-            elif isinstance(part, RowBlock):
-                for line in part.table.each_line():
-                    self._check(line)
-            else:
+            if isinstance(part, Line):
                 self._check(part)
+                continue
+            assert isinstance(part, RowBlock), "the feed was not asked for mixed blocks"
+            if self._is_plain(part):
+                self._feed.count(part)
+                continue
+            for line in part.table.each_line():
+                self._check(line)
 
     def _is_plain(self, block: RowBlock) -> bool:
         """Return whether there is nothing to report in *block*; its steps and members are taken in then."""

@@ -75,13 +75,13 @@ class _Import:
         time = read_as.time.key if read_as.time else None
         self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
 
-    def _rows(self) -> Iterator[rows.Row | rows.RowBlock]:
+    def _rows(self) -> Iterator[rows.Row | rows.RowBlock | rows.MixedBlock]:
         with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
-            reading.give_numbers()
+            reading.give_numbers("tables")
             offset = 0
             row: Any
             for row in reading:
-                if isinstance(row, rows.RowBlock) or row.attempt == self._attempt:
+                if not isinstance(row, rows.Row) or row.attempt == self._attempt:
                     yield row
                     self._ledger.advance(max(0, row.offset - offset))
                     offset = max(offset, row.offset)
@@ -109,7 +109,7 @@ class _Import:
                 reason = row.end or reason
                 yield from self._of_row(row)
                 continue
-            lines = self._lines(row)
+            lines = self._lines(row) if isinstance(row, rows.RowBlock) else self._mixed_lines(row)
             if lines is None:
                 for each in row.rows():
                     yield from self._of_row(each)
@@ -141,12 +141,39 @@ class _Import:
 
     def _lines(self, block: rows.RowBlock) -> bytes | None:
         """Return the lines of *block*, settled as carried; None if something in it has to be changed or dropped."""
-        said, count = block.said, len(block.table.lines)
-        if block.is_json and may_repeat_keys(b"\n".join(block.table.lines), block.table.keys * count):
+        count = len(block.lines)
+        if block.is_json and may_repeat_keys(b"\n".join(block.lines), block.table.keys * count):
             return None
-        times = self._times(said, count)
-        if times is None or not said.metrics or not _is_carried(said) or self._own["step"] == self._own["epoch"]:
+        times = self._times(block.said.times, count) if self._is_carried(block.said) else None
+        return None if times is None else self._carried(block, times)
+
+    def _mixed_lines(self, mixed: rows.MixedBlock) -> bytes | None:
+        """Return what ``_lines`` does, for rows in which different cells are blank."""
+        if not all(self._is_carried(block.said) for _, block in mixed.blocks):
             return None
+        count = len(mixed.lines)
+        walls: list[float] = [0.0] * count
+        for places, block in mixed.blocks:
+            for place, wall in zip(places, block.said.times or (), strict=False):
+                walls[place] = wall
+        has_times = {block.said.times is not None for _, block in mixed.blocks}
+        times = self._times(walls if True in has_times else None, count) if len(has_times) == 1 else None
+        if times is None:
+            return None
+        made = [b""] * count
+        for places, block in mixed.blocks:
+            lines = self._carried(block, [times[place] for place in places])
+            for place, line in zip(places, lines.split(b"\n"), strict=False):
+                made[place] = line
+        self._timeline.last = times[-1]
+        return b"\n".join([*made, b""])
+
+    def _is_carried(self, said: RowColumns) -> bool:
+        return bool(said.metrics) and _is_carried(said) and self._own["step"] != self._own["epoch"]
+
+    def _carried(self, block: rows.RowBlock, times: list[float]) -> bytes:
+        """Return the lines of *block* at *times*, settled as carried."""
+        said, count = block.said, len(block.lines)
         self._timeline.last = times[-1]
         self._ledger.items += count * len(block.table.names)
         self._ledger.carried += count * len(block.table.names)
@@ -162,14 +189,14 @@ class _Import:
         check_record(lines[: lines.index(b"\n")], "scalars")
         return lines
 
-    def _times(self, said: RowColumns, count: int) -> list[float] | None:
+    def _times(self, walls: Sequence[float] | None, count: int) -> list[float] | None:
         """Return ``t`` of each row; None if one of the times has to be changed."""
         timeline = self._timeline
-        if said.times is None or timeline.start is None:
+        if walls is None or timeline.start is None:
             return [timeline.last] * count
         start = timeline.start
-        times = [wall - start + 0.0 for wall in said.times]
-        is_usable = times[0] >= timeline.last and times == sorted(times) and said.times[-1] < LAST_WALL
+        times = [wall - start + 0.0 for wall in walls]
+        is_usable = times[0] >= timeline.last and times == sorted(times) and walls[-1] < LAST_WALL
         return times if is_usable else None
 
     def _of_row(self, row: rows.Row) -> Events:

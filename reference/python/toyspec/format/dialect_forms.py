@@ -151,6 +151,10 @@ class CsvForm:
             return None
         return self._tables.find(lines, at, self.header)
 
+    def mixed_tables(self, lines: Sequence[bytes], at: int) -> list[tuple[list[int], Found]]:
+        """Return the columns of the lines from *at* on of nothing but numbers, those with the same blanks together."""
+        return self._tables.find_mixed(lines, at, self.header) if self.header and self._has_tables else []
+
     def _cells(self, data: bytes) -> list[str] | None:
         """Return the cells of a line; None if it is not text."""
         if 0 in data:

@@ -77,10 +77,11 @@ class Reading:
             return self._records
         return (record if record.event is None else record.event for record in self._records)
 
-    def give_numbers(self, of: Literal["records", "steps"] = "records") -> bool:
+    def give_numbers(self, of: Literal["records", "steps", "tables"] = "records") -> bool:
         """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
 
-        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``.
+        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``,
+        with ``tables`` a ``MixedBlock`` too.
         """
         return self._walk.gives_numbers(of)
 
@@ -130,16 +131,16 @@ class _Walk:
         self._new_feed = partial(self._new_feed, target="bare event")
         return True
 
-    def gives_numbers(self, of: Literal["records", "steps"]) -> bool:
+    def gives_numbers(self, of: Literal["records", "steps", "tables"]) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
         if self._has_begun or self._attempts == "latest":
             return False
         if self._new_feed.func is not RecordFeed:
-            self._new_feed = partial(self._new_feed, target="blocks")
+            self._new_feed = partial(self._new_feed, target="tables" if of == "tables" else "blocks")
             return True
         from toyspec.reading.number_blocks import NumberFeed, StepFeed
 
-        kind: type[RecordFeed] = NumberFeed if of == "records" else StepFeed
+        kind: type[RecordFeed] = StepFeed if of == "steps" else NumberFeed
         self._new_feed = partial(kind, **self._new_feed.keywords)
         return True
 

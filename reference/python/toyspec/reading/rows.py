@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.dialect_forms import JsonForm, form_of
+from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.format.flattening import member_at
@@ -90,6 +90,16 @@ class RowBlock(NamedTuple):
         """Byte offset of the first line."""
         return self.table.offset
 
+    @property
+    def number(self) -> int:
+        """Number of the first line, counted from 1."""
+        return self.table.number
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines."""
+        return self.table.lines
+
     def rows(self) -> list[Row]:
         """Return the rows."""
         table, said = self.table, self.said
@@ -109,14 +119,38 @@ class RowBlock(NamedTuple):
         )  # fmt: skip
 
 
+class MixedBlock(NamedTuple):
+    """Successive rows of which nothing but the numbers counts, and in which different cells are blank."""
+
+    number: int
+    """Number of the first line, counted from 1."""
+    offset: int
+    """Byte offset of the first line."""
+    lines: list[bytes]
+    blocks: list[tuple[list[int], RowBlock]]
+    """The rows with the same cells, and their places among the lines."""
+
+    def rows(self) -> list[Row]:
+        """Return the rows, in order."""
+        found = {place: row for places, block in self.blocks for place, row in zip(places, block.rows(), strict=True)}
+        ordered = [found[place] for place in range(len(self.lines))]
+        for row, number, offset in zip(ordered, count(self.number), offsets_of(self.lines, self.offset), strict=False):
+            row.line, row.offset = number, offset
+        return ordered
+
+
 class RowFeed(CutFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
 
-    With *target* ``blocks`` it gives a block in place of rows where it can.
+    With *target* ``blocks`` it gives a block in place of rows where it can, with ``tables`` a mixed one too.
     """
 
     def __init__(
-        self, read_as: ReadAs, *, max_line_bytes: int = MAX_LINE_BYTES, target: Literal["rows", "blocks"] = "rows"
+        self,
+        read_as: ReadAs,
+        *,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        target: Literal["rows", "blocks", "tables"] = "rows",
     ) -> None:
         self.read_as = read_as
         self._target = target
@@ -146,16 +180,16 @@ class RowFeed(CutFeed):
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
-        found: list[Row | Gap | RowBlock] = []
+        found: list[Row | Gap | RowBlock | MixedBlock] = []
         for part in self.parts(chunk):
             if isinstance(part, Line):
                 self._take(part, found)
                 continue
             self.count(part)
-            found += [part] if self._target == "blocks" else part.rows()
+            found += part.rows() if self._target == "rows" else [part]
         return found
 
-    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock]:
+    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock | MixedBlock]:
         """Yield the lines that *chunk* commits, in order: blocks of those that are plainly rows, which count as none.
 
         Each line has to be taken before the next one is asked for: the first may be a header.
@@ -167,10 +201,10 @@ class RowFeed(CutFeed):
             return
         at = 0
         while at < len(lines):
-            block = self._block(lines, at, number + at, offset)
+            block = self._block(lines, at, number + at, offset) or self._mixed(lines, at, number + at, offset)
             if block is not None:
                 yield block
-                taken = block.table.lines
+                taken = block.lines
             else:
                 taken = [lines[at]]
                 yield Line(number + at, offset, len(lines[at]), lines[at], b"")
@@ -182,16 +216,31 @@ class RowFeed(CutFeed):
         found = self._form.table(lines, at) if number > 1 else None
         if found is None:
             return None
-        table = Table(number, offset, lines[at : at + len(found.columns[0])], *found)
+        return self._said(Table(number, offset, lines[at : at + len(found.columns[0])], *found))
+
+    def _said(self, table: Table) -> RowBlock | None:
         said = columns_of(table, self.read_as, self._mapping)
         return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
 
-    def count(self, block: RowBlock) -> None:
+    def _mixed(self, lines: list[bytes], at: int, number: int, offset: int) -> MixedBlock | None:
+        if self._target != "tables" or not isinstance(self._form, CsvForm) or number == 1:
+            return None
+        blocks: list[tuple[list[int], RowBlock]] = []
+        for places, found in self._form.mixed_tables(lines, at):
+            block = self._said(Table(number, offset, [lines[at + place] for place in places], *found))
+            if block is None:
+                return None
+            blocks.append((places, block))
+        size = sum(len(places) for places, _ in blocks)
+        return MixedBlock(number, offset, lines[at : at + size], blocks) if blocks else None
+
+    def count(self, block: RowBlock | MixedBlock) -> None:
         """Count the rows of *block*."""
-        self.records += len(block.table.lines) - 1
-        *_, last = block.table.each_line()
-        assert last.data is not None
-        value = self._form.read(last.data, first=False)
+        self.records += len(block.lines) - 1
+        data = block.lines[-1]
+        number, offset = block.number + len(block.lines) - 1, list(offsets_of(block.lines, block.offset))[-1]
+        last = Line(number, offset, len(data), data, b"")
+        value = self._form.read(data, first=False)
         assert value is not None, "a table has readable lines only"
         self.row(last, value)
 
@@ -205,7 +254,7 @@ class RowFeed(CutFeed):
         if isinstance(self._splitter, LineSplitter):
             self._splitter.skip(0, size)
 
-    def _take(self, line: Line, found: list[Row | Gap | RowBlock]) -> None:
+    def _take(self, line: Line, found: list[Row | Gap | RowBlock | MixedBlock]) -> None:
         is_first = line.number == 1
         value = self._form.read(line.data, first=is_first) if line.data else None
         if value is None and line.data != b"":
