@@ -107,8 +107,9 @@ READ_WHOLE = frozenset([18, 20, 25, 27, 28, 30, 32])
 
 
 @pytest.mark.parametrize("at", range(len(odd_lines(1))))
-def test_each_odd_line(tmp_path: Path, at: int) -> None:
+def test_each_odd_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """A run with such a line is continued; it is read whole where the gist would not be enough."""
+    monkeypatch.setattr(growing, "_BLOCK", 16)
     parts = [START, *map(step, range(5))], [odd_lines(5)[at], *map(step, range(6, 9))], [odd_lines(9)[at], step(10)]
     assert [True, at not in READ_WHOLE, at not in READ_WHOLE] == are_kept(tmp_path / "events.jsonl", *parts)
 
@@ -144,6 +145,7 @@ def region(kind: str, name: str, time: float, **more: Any) -> bytes:
     ("before", "after"),
     [
         ([START, step(4), step(5, step="x")], [step(6)]),
+        ([START.replace(b'"t"', b'"phase":"eval","t"'), step(4)], [step(5)]),
         ([START, step(4), step(5, bogus=1)], [step(6)]),
         ([START, step(4), step(5), step(4, bogus=1)], [step(6)]),
         ([START, step(4), b'{"kind":"step","t":5.5,"step":5}'], [END]),

@@ -19,6 +19,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.findings import PathError
 from toyspec.places import opening
+from toyspec.places.object_stores import fact_of
 from toyspec.places.remote_files import RemoteFile
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def test_missing_objects_and_buckets(store: Store) -> None:
     (error,) = check("s3://nowhere/runs").errors
     assert "404 Not Found: check the name of the bucket" == error.message
     (error,) = list_runs(f"s3://{BUCKET}/nothing").errors
-    assert PathError(f"s3://{BUCKET}/nothing", "No such object") == error
+    assert PathError(f"s3://{BUCKET}/nothing", "No such object, and none below it") == error
 
 
 def test_cut_answers_are_completed(store: Store) -> None:
@@ -98,6 +99,34 @@ def test_unreachable_hosts_and_unknown_schemes() -> None:
     assert b"no connection to the host" in done.stderr
     (error,) = check("nosuch://a/b").errors
     assert "write ./ before the path of a file" in error.message
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("az://container/runs", "the store needs an account; set AZURE_STORAGE_ACCOUNT_NAME"),
+        ("s3:///runs", "it has no bucket; write s3://BUCKET/PATH"),
+    ],
+)
+def test_what_an_address_needs_is_named(monkeypatch: pytest.MonkeyPatch, address: str, expected: str) -> None:
+    """The message says what to write or to set."""
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    (error,) = check(address).errors
+    assert expected == error.message
+
+
+@pytest.mark.parametrize(
+    ("store", "variable"),
+    [
+        ("GCS", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("MicrosoftAzure", "AZURE_STORAGE_ACCOUNT_KEY"),
+        ("S3", "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_missing_credentials_are_those_of_the_store(store: str, variable: str) -> None:
+    """Without credentials, the client asks the machine for them, which only machines of a cloud answer."""
+    fact = fact_of(f"Generic {store} error: Error performing GET http://169.254.169.254/x - status code: 403 Forbidden")
+    assert fact.endswith(f"for example {variable}")
 
 
 def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> None:

@@ -106,6 +106,7 @@ def test_end_of_a_run_waits_no_longer_than_allowed(
     [
         ({"to": TO, "every": 0}, "every is 0; it must be a number of seconds ≥ 0.01"),
         ({"to": TO, "wait": -1}, "wait is -1; it must be a number of seconds ≥ 0"),
+        ({"to": "s3:/bucket/team"}, "to is 's3:/bucket/team'; an address has two slashes, and ./ before it is a path"),
         ({"to": TO, "files": "some"}, "files is 'some'; it must be 'logs' or 'all'"),
         ({"to": "s3://key:word@bucket/runs"}, "credentials in an address are not used"),
     ],

@@ -165,6 +165,7 @@ def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("arguments", "expected"),
     [
         (("{runs}", "https://host/runs"), "https:// cannot be kept in step; use s3://, gs://, az:// or a directory"),
+        (("{runs}", "s3:/bucket/team"), "an address has two slashes: s3://bucket/team; ./ before it is a path"),
         (("{runs}/none", TO), "not a directory; name a directory of runs, or that of one run"),
         (("{runs}/empty", TO), "no run in the directory or below"),
         (("--watch", "--dry-run", "{runs}", TO), "there is nothing to watch; leave out one of the two"),

@@ -23,6 +23,12 @@ def is_address(path: str) -> bool:
     return mark != "" and len(scheme) > 1 and scheme.isascii() and scheme[0].isalpha() and _is_plain(scheme)
 
 
+def is_nearly_address(path: str) -> bool:
+    """Return whether *path* is one slash short of the address of a store: a path of this name was hardly meant."""
+    scheme, mark, rest = path.partition(":/")
+    return mark != "" and scheme in ("s3", "s3a", "gs", "az") and not rest.startswith("/")
+
+
 def _is_plain(scheme: str) -> bool:
     return scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
 

@@ -33,6 +33,12 @@ _MOST_RETRIES = 8
 _CONNECT_SECONDS = 10.0
 _BEYOND = ("StartTooLarge", "status code: 416")
 _METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+# The variable that names credentials, by a word in the message of each store; the last is for all others.
+_CREDENTIALS = (
+    ("GCS", "GOOGLE_APPLICATION_CREDENTIALS"),
+    ("MicrosoftAzure", "AZURE_STORAGE_ACCOUNT_KEY"),
+    ("", "AWS_ACCESS_KEY_ID"),
+)
 
 _MEANING = {
     "400": "check the address, the region and the credentials",
@@ -54,6 +60,7 @@ _FACTS = (
     (("dns error",), "the host is not known", _CHECK),
     (("error sending request", "ConnectionRefused", "Connect"), "no connection to the host", _CHECK),
     (("body", "Content-Range", "Range request not supported"), "the answer ended early", "try again"),
+    (("Account must be specified",), "the store needs an account", "set AZURE_STORAGE_ACCOUNT_NAME"),
     (("region", "Region"), "the store needs a region", "set AWS_REGION"),
 )
 
@@ -182,7 +189,8 @@ def fact_of(text: str) -> str:
     retries = _RETRIES.search(text)
     tried = f" after {retries[1]} retries" if retries and retries[1] != "0" else ""
     if any(host in text for host in _METADATA_HOSTS):
-        return "no credentials found; set them as for the program of the store, for example AWS_ACCESS_KEY_ID"
+        variable = next(name for word, name in _CREDENTIALS if word in text)
+        return f"no credentials found; set them as for the program of the store, for example {variable}"
     status = _STATUS.search(text)
     if status is not None:
         code, words = status[1], (status[2] or "").strip()

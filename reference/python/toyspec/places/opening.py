@@ -27,6 +27,8 @@ def place_of(address: str) -> Place:
     if scheme in _BUCKETS and user:
         fact = "credentials in an address are not used; give them in the environment, for example AWS_ACCESS_KEY_ID"
         raise PlaceError(address, fact)
+    if scheme in _BUCKETS and not host:
+        raise PlaceError(address, f"it has no bucket; write {scheme}://BUCKET/PATH")
     if scheme in _STORES:
         return _store(scheme, user + host, query)
     return _file_system(scheme, user + host, address)

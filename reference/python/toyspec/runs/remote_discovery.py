@@ -39,6 +39,8 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
             return
     except StreamError as error:
         yield PathError(address, error.fact)
+    except FileNotFoundError:
+        yield PathError(address, "No such object, and none below it")
     except OSError as error:
         yield PathError(address, cause_of(error))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from toyspec.errors import PlaceError
-from toyspec.places.addresses import is_address, parts_of, public
+from toyspec.places.addresses import is_address, is_nearly_address, parts_of, public
 from toyspec.places.opening import place_of, request_seconds
 
 if TYPE_CHECKING:
@@ -90,9 +90,14 @@ def target_of(address: str) -> Target:
 
 
 def destination_of(text: str) -> str:
-    """Return the address that *text* names, an address or a directory of this machine, without credentials."""
+    """Return the address that *text* names, an address or a directory of this machine, without credentials.
+
+    Raises PlaceError for an address with one slash: a directory of that name was hardly meant.
+    """
     if is_address(text):
         return public(text)
+    if is_nearly_address(text):
+        raise PlaceError(text, f"an address has two slashes: {text.replace(':/', '://', 1)}; ./ before it is a path")
     # Imported here: only a command that names a directory needs it.
     import os
 

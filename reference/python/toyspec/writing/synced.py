@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from toyspec.places.addresses import is_address, parts_of, public
+from toyspec.places.addresses import is_address, is_nearly_address, parts_of, public
 from toyspec.writing.companion_processes import CompanionProcess
 
 
@@ -42,6 +42,8 @@ class Sync(msgspec.Struct, frozen=True):
             raise ValueError(f"files is {self.files!r}; it must be 'logs' or 'all'")
         if is_address(self.to) and "@" in parts_of(self.to).host:
             raise ValueError("credentials in an address are not used; give them in the environment")
+        if is_nearly_address(self.to):
+            raise ValueError(f"to is {self.to!r}; an address has two slashes, and ./ before it is a path")
         to = public(self.to) if is_address(self.to) else os.path.abspath(self.to)
         msgspec.structs.force_setattr(self, "to", to)
 
