@@ -145,7 +145,13 @@ def region(kind: str, name: str, time: float, **more: Any) -> bytes:
     ("before", "after"),
     [
         ([START, step(4), step(5, step="x")], [step(6)]),
-        ([START.replace(b'"t"', b'"phase":"eval","t"'), step(4)], [step(5)]),
+        ([START.replace(b'"t"', b'"phase":"eval","t"'), step(4)], [step(5, phase="eval")]),
+        ([step(4, phase="train")], [START.replace(b'"t"', b'"phase":"eval","t"')]),
+        ([START, step(4)], [b'{"kind":"note","t":9.0,"text":"x"}']),
+        (
+            [START, b'{"kind":"define","t":1,"name":"x","goal":"max"}', step(4, extra={"x": 0.9})],
+            [step(5, extra={"x": 0.5})],
+        ),
         ([START, step(4), step(5, bogus=1)], [step(6)]),
         ([START, step(4), step(5), step(4, bogus=1)], [step(6)]),
         ([START, step(4), b'{"kind":"step","t":5.5,"step":5}'], [END]),

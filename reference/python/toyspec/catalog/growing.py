@@ -48,8 +48,8 @@ _BEFORE = 1 << 16
 _BLOCK = 1 << 20
 _MOST_UNCOMMITTED = 1 << 22
 _PROFILES = ("toy/v1", "metrics/v1")
-_PLAIN = ("start", "end", "kinds", "goals", "minimized", "first_step", "last_step", "first_time", "last_time")
-_OF_A_CURVE = ("first", "last", "last_finite", "lowest", "highest", "count", "not_finite")
+_PLAIN = ("start", "kinds", "goals", "first_step", "last_step", "first_time", "last_time")
+_OF_A_CURVE = ("last", "last_finite", "lowest", "highest", "count", "not_finite")
 
 
 class Grown(NamedTuple):
