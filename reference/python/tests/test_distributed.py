@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from operator import length_hint
 from pathlib import Path
 from typing import Literal
 
@@ -138,10 +139,10 @@ def test_exception_of_the_work_is_raised(workers: Workers) -> None:
 
 
 class _Recording:
-    """A crew of one that notes what it is given, and loses its machine at first."""
+    """A crew that notes what it is given, and loses its machine at first."""
 
-    def __init__(self, losses: int) -> None:
-        self.size = 1
+    def __init__(self, losses: int, size: int = 1) -> None:
+        self.size = size
         self.given: list[list[int]] = []
         self._losses = losses
         self._pending: list[tuple[int, list[int]]] = []
@@ -182,7 +183,7 @@ def test_largest_batch_is_first() -> None:
 @pytest.mark.parametrize("order", ["given", "any"])
 def test_giant_item_far_behind_begins_early(order: Literal["given", "any"]) -> None:
     """Of very many items, those that would hold up the end begin long before it, and memory stays bounded."""
-    crew = _Recording(losses=0)
+    crew = _Recording(losses=0, size=2)
     items = [1 << 19] * 3000 + [1 << 40] + [1 << 19] * 3000 + [1 << 30] * 100
     found = list(results_of(items, work(doubled), crew, order=order))
     assert sorted(2 * item for item in items) == sorted(result for _, result in found if isinstance(result, int))
@@ -191,6 +192,14 @@ def test_giant_item_far_behind_begins_early(order: Literal["given", "any"]) -> N
     assert given.index(1 << 40) < 200
     # Batches of a mebibyte follow until the end, also where many items are large.
     assert 1 << 19 in given[-200:]
+
+
+def test_one_worker_keeps_few_items_waiting() -> None:
+    """Without another worker that could be idle in the end, nothing is gained by looking far ahead."""
+    taken = iter(range(50_000))
+    same: Work[int, int | str] = Work(doubled, lambda _: 1, lambda item, reason: f"{item}: {reason}")
+    waiting = [length_hint(taken) + number for number, _ in enumerate(results_of(taken, same, Threads(1)), start=1)]
+    assert 50_000 - 2048 < min(waiting)
 
 
 def test_batches_are_of_bytes() -> None:

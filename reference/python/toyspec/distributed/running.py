@@ -19,7 +19,8 @@ BATCH_BYTES = 1 << 20
 BATCH_ITEMS = 64
 # Enough for workers to go on beside a large stream, few enough to keep what waits for its turn small.
 _WINDOW_PER_WORKER = 16
-# A batch that would hold up the end if it began late is looked for so far ahead, some more before each wait.
+# A batch that would keep one of several workers busy after the others is looked for so far ahead, some more before
+# each wait.
 _LARGE_BYTES = 16 << 20
 _AHEAD_BATCHES = 4096
 _STEP_BATCHES = 64
@@ -111,7 +112,7 @@ class _Run(Generic[Item, Result]):
                 return
 
     def _take(self) -> None:
-        """Open batches, as many as may be open, and large ones as soon as they are seen."""
+        """Open batches, as many as may be open, and for several workers large ones as soon as they are seen."""
         while self._in_turn < self._most_open and (self._ahead or self._look_ahead(1)):
             batch = self._ahead.popleft()
             if not batch.is_begun:
@@ -122,7 +123,9 @@ class _Run(Generic[Item, Result]):
                 continue
             batch.is_in_turn = True
             self._in_turn += 1
-        self._look_ahead(min(_STEP_BATCHES, _AHEAD_BATCHES - len(self._ahead)))
+        # One worker ends at the same time in any order, and what was looked at stays in memory.
+        if self._crew.size > 1:
+            self._look_ahead(min(_STEP_BATCHES, _AHEAD_BATCHES - len(self._ahead)))
 
     def _look_ahead(self, most: int) -> bool:
         """Look at up to *most* more batches; return whether one waits for its turn."""
