@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from toyspec import Catalog
-from toyspec.catalog.rows import COLUMNS
+from toyspec.catalog.tables import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +45,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put("e", start, STEP % (1.5, 1, -0.0))
     put("f", start, STEP % (1.5, 1, 0.0))
     (tmp_path / "empty").mkdir()
+    build_catalog(tmp_path / "runs" / "a", out=tmp_path / "of-one")
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     build_catalog(tmp_path / "empty", out=tmp_path / "of-none")
     return tmp_path / "catalog"
@@ -161,6 +164,35 @@ def test_metric_is_read_without_making_runs(tmp_path: Path, monkeypatch: pytest.
     found = asked_values.asked_values(Catalog(tmp_path / "catalog"), ["loss", "state", "lr"], "ORDER BY stream DESC")
     assert found is not None
     assert {"loss": [3.5, 2.5, 1.5, 0.5], "state": ["torn"] * 4, "lr": [UNKNOWN] * 4} == found.values
+
+
+def test_whole_table_imports_no_reader_of_runs(catalog: Path) -> None:
+    """What only the runs themselves need is not loaded for the columns of a list."""
+    readers = {"toyspec.runs.summary", "toyspec.runs.listing", "toyspec.reading.reader"}
+    code = (
+        "import sys; from toyspec.cli.main import main; code = main(sys.argv[1:]); "
+        f"print(code, sorted({readers} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, "ls", "--catalog", str(catalog.parent / "of-one"), "--sort", "took"]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=30, text=True)
+    assert "0 []" == done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("order", ["", "--sort lr"])
+@pytest.mark.parametrize(("roots", "name"), [(["one"], "one"), (["one", "two"], "{}/one"), (["."], "one")])
+def test_name_of_a_run_that_is_a_root(
+    tmp_path: Path, roots: list[str], name: str, order: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has its name where it is the only root, and else its path, as other runs have."""
+    for each in ("one", "two"):
+        (tmp_path / "runs" / each).mkdir(parents=True)
+        text = START % ("r", "2026-11-22T10:00:00Z") + STEP % (1.5, 1, 0.5)
+        (tmp_path / "runs" / each / "events.jsonl").write_text(text)
+    build_catalog(*(tmp_path / "runs" / root for root in roots), out=tmp_path / "catalog")
+    for form in ("--csv", "--color=never"):
+        assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), form, *order.split()])
+        first = capsys.readouterr().out.splitlines()[1]
+        assert name.format(tmp_path / "runs") == re.split("[ ,]", first)[0]
 
 
 def test_catalog_without_runs(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:

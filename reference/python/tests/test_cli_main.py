@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -257,6 +258,18 @@ def test_colors(choice: str, variables: dict[str, str], colored: bool, monkeypat
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert colored == Terminal(_Screen(), color=choice).colored  # type: ignore[arg-type]
+
+
+def test_many_lines_are_inert() -> None:
+    """What a CI system would run is escaped in each of many lines, and nothing else changes."""
+    texts = [f"run-{number} #{number}" for number in range(2500)]
+    shown = list(texts)
+    for place, mark in ((0, "::error::x"), (1000, "  ::notice::"), (2499, "a ##[group]")):
+        texts[place], shown[place] = mark, without_ci_commands(mark)
+    stream = io.StringIO()
+    Terminal(stream, color="never").lines(iter(texts))
+    assert [f"{text}\n" for text in shown] == stream.getvalue().splitlines(keepends=True)
+    assert texts[0] != shown[0]
 
 
 def test_no_colors_in_a_pipe(tmp_path: Path) -> None:

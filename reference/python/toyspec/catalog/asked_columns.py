@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from toyspec.catalog.rows import COLUMNS
-from toyspec.catalog.tables import name, text
+from toyspec.catalog.tables import COLUMNS, name, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

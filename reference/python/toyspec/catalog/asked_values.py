@@ -9,8 +9,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.catalog.asked_columns import PLAIN, holds_setting, metrics_of
-from toyspec.catalog.rows import decoded
-from toyspec.catalog.tables import MOST_NAMED, text
+from toyspec.catalog.tables import MOST_NAMED, decoded, text
 from toyspec.catalog.tables import name as quoted
 from toyspec.runs.columns import Fields, ending_of, setting_of
 from toyspec.runs.expressions import UNKNOWN

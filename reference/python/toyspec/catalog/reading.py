@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.catalog.layout import unreadable
-from toyspec.catalog.rows import COLUMNS
-from toyspec.catalog.run_table import Order, RunTable, limited, ordering, run_of
-from toyspec.catalog.tables import library, name
-from toyspec.runs.listing import Runs
+from toyspec.catalog.run_table import EVERY, Order, RunTable, limited, ordering
+from toyspec.catalog.tables import library
 
 if TYPE_CHECKING:
     import os
 
     from toyspec.catalog.layout import Manifest
+    from toyspec.runs.listing import Runs
 
 
 class Answer(NamedTuple):
@@ -39,9 +38,7 @@ class Catalog(RunTable):
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        rows = self._select(", ".join(map(name, COLUMNS)), f"{ordering(order, reverse=reverse)}{limited(limit)}")
-        found = list(map(run_of, rows))
-        return Runs(found, errors=self.manifest.errors, skipped=self.manifest.skipped)
+        return self._listing(EVERY, f"{ordering(order, reverse=reverse)}{limited(limit)}")
 
     def query(self, sql: str) -> Answer:
         """Return the answer to one SELECT of DuckDB over ``runs``, and ``values`` if the catalog has it.

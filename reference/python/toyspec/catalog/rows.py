@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
 
     Findings = Mapping[str, tuple[Severity, int]]
     """The severity of each rule that a run breaks, and the number of its findings."""
-
-COLUMNS = {
-    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
-    "group": "VARCHAR", "tags": "VARCHAR[]", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
-    "sealed": "BOOLEAN", "reason": "VARCHAR", "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
-    "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
-    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "config": "JSON", "model": "JSON", "run_start": "JSON",
-    "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
-}  # fmt: skip
-"""The columns that every run has, with their types in DuckDB."""
-
-NAMED = ("config", "model", "last", "best", "findings")
-"""What also has a column for each name, such as ``config.lr`` or ``best.val/acc``."""
 
 # A value in another form than these is in the JSON only.
 _SCALARS = (str, int, float, bool)
@@ -274,8 +262,3 @@ _DECODED: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "_smaller_is_better": _goals,
 }
 """What is made of the JSON of a row."""
-
-
-def decoded(text: str | None) -> Any:
-    """Return the value of JSON in a row."""
-    return None if text is None else msgspec.json.decode(text)

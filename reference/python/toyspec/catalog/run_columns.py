@@ -13,7 +13,8 @@ class RunColumns(NamedTuple):
 
     path: list[str]
     """The directory of each run."""
-    name: list[str]
+    name: list[str | None]
+    """The name of a run that is a root of the catalog, whose path from there is empty; None of others."""
     state: list[RunState]
     sealed: list[bool]
     reason: list[str | None]
@@ -25,10 +26,3 @@ class RunColumns(NamedTuple):
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed
     """Other columns by name."""
-
-
-COLUMNS = (
-    "path", "run", "state", "sealed", "reason", "last_step", "final_loss", "seconds", "started_at",
-    "final_loss IS NOT NULL",
-)  # fmt: skip
-"""The SQL of the columns."""

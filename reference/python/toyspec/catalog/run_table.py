@@ -9,16 +9,15 @@ import msgspec
 
 from toyspec.catalog.asked_columns import asked_columns
 from toyspec.catalog.layout import read_manifest, unreadable
-from toyspec.catalog.rows import COLUMNS, CatalogRun
-from toyspec.catalog.run_columns import COLUMNS as LISTED
 from toyspec.catalog.run_columns import RunColumns
-from toyspec.catalog.tables import connect, library, name, parquet, text
-from toyspec.runs.listing import Runs
+from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.catalog.layout import Manifest
+    from toyspec.catalog.rows import CatalogRun
+    from toyspec.runs.listing import Runs
 
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
 """What runs are sorted by: the lowest loss, the longest and the most steps are first."""
@@ -31,6 +30,9 @@ _ORDERS: dict[Order, str] = {
     "took": "-nullif(seconds, 0)",
     "started": "started_at",
 }
+
+EVERY = ", ".join(map(name, COLUMNS))
+_LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "final_loss", "seconds", "started_at")
 
 # Rows that are handed over at once: they are in order also if several threads read.
 _FEW = 2048
@@ -50,36 +52,45 @@ class RunTable:
 
         *has_words* is true where words are searched in the names of the runs.
         """
-        found = list(map(run_of, self._select(asked_columns(names, has_words=has_words), "")))
-        return Runs(found, errors=self.manifest.errors, skipped=self.manifest.skipped)
+        return self._listing(asked_columns(names, has_words=has_words), "")
 
     def runs_at(self, streams: Sequence[str]) -> list[CatalogRun]:
         """Return the runs with some *streams*, in any order."""
-        return list(map(run_of, self._select(", ".join(map(name, COLUMNS)), _where(streams)))) if streams else []
+        return self._made(EVERY, _where(streams)) if streams else []
 
     def columns_of(self, streams: Sequence[str]) -> RunColumns:
         """Return what a list shows of the runs with some *streams*, in their order."""
-        paths, *columns = self.lists(["stream", *LISTED], _where(streams) if len(streams) < _FEW else "")
+        paths, *columns = self.lists(["stream", *self._listed()], _where(streams) if len(streams) < _FEW else "")
         places = {path: place for place, path in enumerate(paths)}
         order = [places[stream] for stream in streams]
-        found = RunColumns._make([*([column[at] for at in order] for column in columns), {}])
-        return self._with_said_losses(found, streams)
+        lists = [[column[at] for at in order] for column in columns]
+        return self._with_said_losses(self._shown(lists), streams)
 
     def listed(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> RunColumns:
         """Return what a list shows of its runs, in the order of ``runs``: the JSON of most is not decoded."""
         rest = f"{ordering(order, reverse=reverse)}{limited(limit)}"
         is_short = limit is not None and limit <= _FEW
-        found = RunColumns._make([*self.lists(LISTED, rest, is_short=is_short), {}])
+        found = self._shown(self.lists(self._listed(), rest, is_short=is_short))
         if all(found.says_final_loss):
             return found
         return self._with_said_losses(found, self.lists(["stream"], rest, is_short=is_short)[0])
+
+    def _listed(self) -> list[str]:
+        """Return the SQL of the columns that a list shows, in the order of RunColumns."""
+        roots = ", ".join(map(text, self.manifest.roots)) or "NULL"
+        # Of a hundred thousand runs, a column takes as long as to start Python.
+        return [f"CASE WHEN path IN ({roots}) THEN run END" if column == "run" else column for column in _LISTED]
+
+    def _shown(self, lists: Sequence[list[Any]]) -> RunColumns:
+        """Return *lists*, which have the columns of ``_listed``; a run without a loss there says none."""
+        losses = lists[_LISTED.index("final_loss")]
+        return RunColumns._make([*lists, [loss is not None for loss in losses], {}])
 
     def _with_said_losses(self, found: RunColumns, streams: Sequence[str]) -> RunColumns:
         """Return *found*, whose runs have *streams*, with those that say a loss that is not finite."""
         if all(found.says_final_loss):
             return found
-        others = self._select(", ".join(map(name, COLUMNS)), "WHERE final_loss IS NULL")
-        said = {run.path for run in map(run_of, others) if run.says_final_loss}
+        said = {run.path for run in self._made(EVERY, "WHERE final_loss IS NULL") if run.says_final_loss}
         says = [known or stream in said for known, stream in zip(found.says_final_loss, streams, strict=True)]
         return found._replace(says_final_loss=says)
 
@@ -116,9 +127,20 @@ class RunTable:
         ((*texts,),) = self._fetched(query, threads=None if is_short else 1)
         return [[] if each is None else msgspec.json.decode(each) or [] for each in texts]
 
-    def _select(self, columns: str, rest: str) -> list[tuple[Any, ...]]:
-        """Return the rows of the table of runs."""
-        return self._fetched(f"SELECT {columns} FROM runs {rest}") if self.manifest.runs else []
+    def _listing(self, columns: str, rest: str) -> Runs:
+        """Return runs of which *columns*, SQL of those of COLUMNS, are known."""
+        # Imported when used: most lists make no run.
+        from toyspec.runs.listing import Runs
+
+        return Runs(self._made(columns, rest), errors=self.manifest.errors, skipped=self.manifest.skipped)
+
+    def _made(self, columns: str, rest: str) -> list[CatalogRun]:
+        if not self.manifest.runs:
+            return []
+        from toyspec.catalog.rows import CatalogRun
+
+        rows = self._fetched(f"SELECT {columns} FROM runs {rest}")
+        return [CatalogRun(dict(zip(COLUMNS, row, strict=True))) for row in rows]
 
     def _fetched(self, query: str, threads: int | None = None) -> list[tuple[Any, ...]]:
         if threads not in self._connections:
@@ -153,11 +175,6 @@ class RunTable:
             connection.close()
             raise unreadable(self.path, self.manifest, error) from None
         return connection
-
-
-def run_of(row: tuple[Any, ...]) -> CatalogRun:
-    """Return the run with the values of *row*, those of ``COLUMNS``."""
-    return CatalogRun(dict(zip(COLUMNS, row, strict=True)))
 
 
 def ordering(order: Order, *, reverse: bool) -> str:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.rows import COLUMNS, NAMED
-from toyspec.catalog.values import VALUES
 from toyspec.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -19,6 +17,26 @@ if TYPE_CHECKING:
 
 
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
+
+COLUMNS = {
+    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
+    "group": "VARCHAR", "tags": "VARCHAR[]", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
+    "sealed": "BOOLEAN", "reason": "VARCHAR", "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
+    "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
+    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "config": "JSON", "model": "JSON", "run_start": "JSON",
+    "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
+}  # fmt: skip
+"""The columns that every run has, with their types in DuckDB."""
+
+NAMED = ("config", "model", "last", "best", "findings")
+"""What also has a column for each name, such as ``config.lr`` or ``best.val/acc``."""
+
+VALUES = {
+    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "day": "DATE", "metric": "VARCHAR",
+    "step": "BIGINT[]", "time": "DOUBLE[]", "value": "DOUBLE[]",
+}  # fmt: skip
+"""The members of a line of the values of a run, with their types in DuckDB; the lists are of one length."""
+
 LARGEST_LINE = 1 << 24
 """Number of bytes of the longest line of a source."""
 MOST_NAMED = 1000
@@ -75,6 +93,11 @@ def text(value: str) -> str:
 def name(value: str) -> str:
     """Return *value* as a name of SQL."""
     return '"' + value.replace('"', '""') + '"'
+
+
+def decoded(json: str | None) -> Any:
+    """Return the value of a cell with JSON."""
+    return None if json is None else msgspec.json.decode(json)
 
 
 def parquet(catalog: str, files: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Every value of every metric of a run, as lines of JSON with lists."""
+"""Every value of every metric of a run, as lines of JSON with lists: the members of ``tables.VALUES``."""
 
 from __future__ import annotations
 
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import Record
     from toyspec.runs.summary import RunSummary
-
-VALUES = {
-    "stream": "VARCHAR",
-    "path": "VARCHAR",
-    "run": "VARCHAR",
-    "day": "DATE",
-    "metric": "VARCHAR",
-    "step": "BIGINT[]",
-    "time": "DOUBLE[]",
-    "value": "DOUBLE[]",
-}
-"""The members of a line, with their types in DuckDB; the lists are of one length."""
 
 _MOST_VALUES = 10_000
 _MAX_STEP = 1 << 63

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.cli.columns import wrapped
@@ -85,7 +85,7 @@ class RunTable:
 
     def _colored(self, table: list[list[str]], sides: Sequence[Side], terminal: Terminal) -> Iterator[str]:
         """Yield the lines of a table that is given by its columns, with each state in its colour."""
-        cells = list(map(filled, table, sides))
+        cells = list(map(list, map(filled, table, sides)))
         place = next((index for index, column in enumerate(table) if column[0] == "state" and index), None)
         if place is not None:
             styles = map(STATES.__getitem__, self._rows.states())
@@ -202,8 +202,12 @@ class ListedRows:
         return zip(self._names(), *usual, *more, strict=True)
 
     def _names(self) -> list[str]:
-        runs, root = self._runs, self._root
-        return [_relative(path, name, root) for path, name in zip(runs.path, runs.name, strict=True)]
+        paths, root = self._runs.path, self._root
+        if root is None:
+            return paths
+        if all(map(str.startswith, paths, repeat(root))):
+            return [path.removeprefix(root) for path in paths]
+        return [_relative(path, name or path, root) for path, name in zip(paths, self._runs.name, strict=True)]
 
 
 def _shown(names: list[str]) -> list[str]:

@@ -24,22 +24,18 @@ def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[l
 
 def lined(columns: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[str]:
     """Yield the line of each row of a table that is given by its *columns*, as ``joined`` of ``lined_up`` does."""
-    if all(column and all(map(str.isascii, column)) for column in columns):
-        signs = ("" if side == "right" else "-" for side in sides)
-        form = _GAP.join(f"%{sign}{max(map(len, column))}s" for sign, column in zip(signs, columns, strict=True))
-        return map(str.rstrip, map(form.__mod__, zip(*columns, strict=True)))
-    return map(joined, zip(*map(filled, columns, sides), strict=True))
+    return map(str.rstrip, map(_GAP.join, zip(*map(filled, columns, sides), strict=True)))
 
 
-def filled(column: Sequence[str], side: Side) -> list[str]:
-    """Return the cells of a column, filled to one width."""
-    if all(map(str.isascii, column)):
+def filled(column: Sequence[str], side: Side) -> Iterator[str]:
+    """Yield the cells of a column, filled to one width."""
+    if "".join(column).isascii():
         fill = str.rjust if side == "right" else str.ljust
-        return list(map(fill, column, repeat(max(map(len, column)))))
+        return map(fill, column, repeat(max(map(len, column))))
     widths = list(map(width, column))
     most = max(widths)
-    gaps = [" " * (most - each) for each in widths]
-    return [gap + cell if side == "right" else cell + gap for cell, gap in zip(column, gaps, strict=True)]
+    gaps = (" " * (most - each) for each in widths)
+    return (gap + cell if side == "right" else cell + gap for cell, gap in zip(column, gaps, strict=True))
 
 
 def joined(cells: Sequence[str]) -> str:
