@@ -14,7 +14,7 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-_FORMAT = f"toyspec tails 1 {__version__}\n".encode()
+_FORMAT = f"toyspec tails 2 {__version__}\n".encode()
 _NUMBER = 8
 _DIGEST = 16
 
