@@ -19,6 +19,7 @@ from strategies import kinds, lines, valid_records
 from toyspec.catalog import gists, growing
 from toyspec.catalog.growing import RESUMED
 from toyspec.catalog.reading_runs import Job, Plan, read_batch
+from toyspec.catalog.tails import Tails
 from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import Stream, find_streams
@@ -204,6 +205,7 @@ TEXT = [b"iter 1: loss 2.5000, time 20.00ms, mfu 30.00%"] * 2000
         ("events.jsonl", START, False),
         ("events.jsonl", joined([b"", b"{]"]), False),
         ("events.jsonl", joined([b'{"a":1}']), False),
+        ("events.jsonl", joined([START.replace(b"0.1", b"1" + b"0" * 30), *map(step, range(9))]), False),
         ("events.jsonl", joined([*map(step, range(9)), START]), False),
         ("events.jsonl", joined([*TEXT, *TOY]), False),
         ("events.jsonl", gzip.compress(joined(TOY), compresslevel=0), False),
@@ -268,6 +270,28 @@ def test_stream_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
         found += block
         grow(tmp_path / "events.jsonl", b"more\n")
     assert lines_of(0, 5)[7:] == found
+
+
+def test_tails_that_are_cut_or_damaged(tmp_path: Path) -> None:
+    """What is found of a damaged file is what was kept, or nothing."""
+    names, file = ["runs/a", "runs/b"], str(tmp_path / "tails")
+    kept = dict(zip(names, [b"tail of a", b"tail of b"], strict=True))
+    tails = Tails(None)
+    for name, tail in kept.items():
+        tails.keep(name, tail)
+    assert tails.write(file, [])
+    assert [*kept.values(), b""] == [Tails(file).find(name) for name in [*names, "runs/c"]]
+    data = (tmp_path / "tails").read_bytes()
+    damaged = [data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :] for at in range(len(data))]
+    for text in [*(data[:end] for end in range(len(data))), *damaged]:
+        (tmp_path / "tails").write_bytes(text)
+        assert all(Tails(file).find(name) in (b"", kept[name]) for name in names)
+    (tmp_path / "tails").write_bytes(data)
+    again = Tails(file)
+    again.keep("runs/a", b"new")
+    assert again.write(str(tmp_path / "next"), ["runs/b"])
+    assert [b"new", b""] == [Tails(str(tmp_path / "next")).find(name) for name in names]
+    assert not Tails(file).write(str(tmp_path / "none"), names)
 
 
 def test_stream_vanishes(tmp_path: Path) -> None:
