@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -31,9 +30,6 @@ from toyspec.places.kept_blocks import KeptBlocks
 from toyspec.places.place import Entry
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.summarizing import summarize_run
-
-if TYPE_CHECKING:
-    pass
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 

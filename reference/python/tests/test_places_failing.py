@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,11 +18,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.findings import PathError
 from toyspec.places import opening
-from toyspec.places.object_stores import fact_of
 from toyspec.places.remote_files import RemoteFile
-
-if TYPE_CHECKING:
-    pass
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -125,6 +120,8 @@ def test_what_an_address_needs_is_named(monkeypatch: pytest.MonkeyPatch, address
 )
 def test_missing_credentials_are_those_of_the_store(store: str, variable: str) -> None:
     """Without credentials, the client asks the machine for them, which only machines of a cloud answer."""
+    from toyspec.places.object_stores import fact_of
+
     fact = fact_of(f"Generic {store} error: Error performing GET http://169.254.169.254/x - status code: 403 Forbidden")
     assert fact.endswith(f"for example {variable}")
 
