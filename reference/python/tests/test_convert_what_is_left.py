@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_changes_that_were_not_committed_are_not_imported(tmp_path: Path) -> Non
     shutil.copyfile(SAMPLES / "mlflow" / "mlflow.db", source)
     imported(source, tmp_path / "before")
     subprocess.run([sys.executable, "-c", _KILLED, str(source)], check=False)
-    with sqlite3.connect(f"file:{source}?immutable=1", uri=True) as database:
+    with closing(sqlite3.connect(f"file:{source}?immutable=1", uri=True)) as database:
         assert database.execute("SELECT count(*) FROM metrics WHERE value = 12345.0").fetchone()[0], "nothing was lost"
     files = {path.name: path.read_bytes() for path in source.parent.iterdir()}
     assert {"mlflow.db", "mlflow.db-journal"} == set(files)

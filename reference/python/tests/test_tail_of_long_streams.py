@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -108,7 +107,7 @@ def test_logs_of_other_programs_have_the_same_last_events(
 
 
 def test_the_middle_of_a_long_stream_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two events of 30 MB take as long as two of a short stream, and damage near the end has its line number."""
+    """Little more than the end of 30 MB is read as records, and damage near the end has its line number."""
     path = tmp_path / "events.jsonl"
     step = b'{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
     number = 700_000
@@ -121,9 +120,7 @@ def test_the_middle_of_a_long_stream_is_not_read(tmp_path: Path, monkeypatch: py
         take(file, data)
 
     monkeypatch.setattr(LiveFile, "take", counted)
-    began = time.process_time()
     out, err = shown(path, "-n", "2")
-    assert time.process_time() - began < 0.5
     assert sum(read) < 200_000
     assert ["step 1  loss 2.5"] * 2 == [line.split("s  ", 1)[1] for line in out.splitlines()]
     assert f"{path}:{number + 2}: invalid-json" in err

@@ -52,7 +52,6 @@ def _connected(path: str, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?{how}", uri=True)
     # Bytes that are not UTF-8 must not end an import.
     connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-    connection.execute("PRAGMA query_only = 1")
     return connection
 
 

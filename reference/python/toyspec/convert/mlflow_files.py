@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,10 @@ def file_runs(path: str) -> Iterator[ForeignRun]:
 
 
 def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    database = _filled(directory, known, ledger)
-    # Closes the database at its end.
-    yield from MlflowImport(database, known["run_id"], ledger).events()
+    # An unnamed database is on the disk when it is large, and is deleted when it is closed.
+    with closing(sqlite3.connect("")) as database:
+        _fill(database, directory, known, ledger)
+        yield from MlflowImport(database, known["run_id"], ledger).events()
     artifacts = local_directory(known.get("artifact_uri"))
     # A store that was copied has its artifacts beside the metrics, whatever the address says.
     if artifacts is None or not os.path.isdir(artifacts):
@@ -87,9 +89,7 @@ def _text(path: str) -> str:
         return file.read(_LONGEST_TEXT).decode("utf-8", "backslashreplace")
 
 
-def _filled(directory: str, known: dict[str, str], ledger: Ledger) -> sqlite3.Connection:
-    # An unnamed database is on the disk when it is large, and is deleted when it is closed.
-    database = sqlite3.connect("")
+def _fill(database: sqlite3.Connection, directory: str, known: dict[str, str], ledger: Ledger) -> None:
     for table in _TABLES:
         database.execute(table)
     run_id, experiment = known["run_id"], os.path.join(os.path.dirname(directory), _META)
@@ -104,7 +104,6 @@ def _filled(directory: str, known: dict[str, str], ledger: Ledger) -> sqlite3.Co
     for key, file in _keys(os.path.join(directory, "metrics")):
         database.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", _metrics(key, file, run_id, ledger))
         ledger.advance(os.path.getsize(file))
-    return database
 
 
 def _keys(directory: str) -> Iterator[tuple[str, str]]:

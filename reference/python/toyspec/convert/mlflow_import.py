@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS
@@ -28,7 +27,7 @@ _COMMIT = "mlflow.source.git.commit"
 
 
 class MlflowImport:
-    """Reads one run from the tables runs, metrics, params, tags and experiments; closes the database at the end."""
+    """Reads one run from the tables runs, metrics, params, tags and experiments."""
 
     def __init__(self, database: sqlite3.Connection, run_id: str, ledger: Ledger) -> None:
         self._database = database
@@ -38,19 +37,17 @@ class MlflowImport:
 
     def events(self) -> Iterator[dict[str, Any] | bytes]:
         """Yield ``run_start``, the metrics in the order of their times, and ``run_end`` if the run has ended."""
-        with closing(self._database):
-            name, status, start, end, group = self._run()
-            first = next(self._rows("SELECT min(timestamp) FROM metrics WHERE run_uuid = ?"), (None,))[0]
-            walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
-            self._timeline = Timeline(self._ledger, min(walls) if walls else None)
-            yield self._start(name, group)
-            for row in self._rows(
-                "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? "
-                "ORDER BY timestamp, step, key"
-            ):
-                yield self._metric(*row)
-            if status in _REASONS:
-                yield self._end(status, end)
+        name, status, start, end, group = self._run()
+        first = next(self._rows("SELECT min(timestamp) FROM metrics WHERE run_uuid = ?"), (None,))[0]
+        walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
+        self._timeline = Timeline(self._ledger, min(walls) if walls else None)
+        yield self._start(name, group)
+        for row in self._rows(
+            "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step, key"
+        ):
+            yield self._metric(*row)
+        if status in _REASONS:
+            yield self._end(status, end)
 
     def _run(self) -> tuple[Any, ...]:
         query = (

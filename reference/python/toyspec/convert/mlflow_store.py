@@ -126,7 +126,8 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
 
 def _events(path: str, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     # Opened with the first event: events that nothing asks for leave no database open.
-    yield from MlflowImport(opened(path), run_id, ledger).events()
+    with closing(opened(path)) as database:
+        yield from MlflowImport(database, run_id, ledger).events()
     drop_others(path, run_id, ledger)
 
 
