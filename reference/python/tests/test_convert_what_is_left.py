@@ -14,8 +14,10 @@ import pytest
 
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs, exportable
+from toyspec.convert.databases import opened
 from toyspec.convert.formats import load
 from toyspec.convert.simple_yaml import parsed
+from toyspec.errors import SourceError
 
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
 
@@ -101,6 +103,13 @@ def test_change_that_is_only_in_the_log_of_a_database_is_imported(tmp_path: Path
     assert {"converted"} == {run.status for run in report.runs}
     assert 4321.0 in {value for run in report.runs for _, _, value in scalars(run.target)}
     writer.close()
+
+
+def test_database_that_is_gone_is_not_made(tmp_path: Path) -> None:
+    """What another program deletes between two looks does not come back as an empty file."""
+    with pytest.raises(SourceError, match="the database cannot be read"):
+        opened(str(tmp_path / "mlflow.db"))
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_artifacts_and_datasets_of_mlflow_are_dropped(tmp_path: Path) -> None:

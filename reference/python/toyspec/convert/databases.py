@@ -14,6 +14,7 @@ from toyspec.errors import SourceError
 
 DATABASE_MAGIC = b"SQLite format 3\0"
 _JOURNAL = "-journal"
+_ALONE = "&immutable=1"
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged database raises: Python decodes the names and messages of SQLite strictly."""
 
@@ -25,7 +26,7 @@ def opened(path: str) -> sqlite3.Connection:
     """
     connection: sqlite3.Connection | None = None
     try:
-        connection = _connected(path, "mode=ro" if len(files_of(path)) > 1 else "immutable=1")
+        connection = _connected(path, "" if len(files_of(path)) > 1 else _ALONE)
         try:
             connection.execute("PRAGMA schema_version")
         except sqlite3.OperationalError as error:
@@ -33,7 +34,7 @@ def opened(path: str) -> sqlite3.Connection:
                 raise
             connection.close()
             state = tuple(os.stat(file).st_mtime_ns for file in files_of(path))
-            connection = _connected(_rolled_back(path, state), "immutable=1")
+            connection = _connected(_rolled_back(path, state), _ALONE)
     except DATABASE_ERRORS as error:
         if connection is not None:
             connection.close()
@@ -48,8 +49,9 @@ def files_of(path: str) -> list[str]:
     return [path, *(log for log in logs if os.path.exists(log) and os.path.getsize(log))]
 
 
-def _connected(path: str, how: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?{how}", uri=True)
+def _connected(path: str, more: str) -> sqlite3.Connection:
+    # Without a mode, SQLite makes a file where there is none.
+    connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro{more}", uri=True)
     # Bytes that are not UTF-8 must not end an import.
     connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
     return connection
